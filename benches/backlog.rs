@@ -109,7 +109,7 @@ impl Fleet {
     async fn send(&self, method: Method, url: &str, token: &str, body: Vec<u8>) -> Value {
         let request = self.client.request(method, url).bearer_auth(token);
         let request = request.header("content-type", "application/json").body(body);
-        let answer = request.send().await.expect("an answer");
+        let answer = request.send().await.expect("a response");
         let status = answer.status();
         let mut body: Value = answer.json().await.expect("JSON");
         assert!(status.is_success(), "{url}: {body}");
@@ -166,7 +166,7 @@ impl Fleet {
         let page = card["checkout"]["url"].as_str().expect("a page");
         let paid = json!({ "outcome": "success", "card": CARD });
         let paid = self.client.post(format!("{page}/complete")).json(&paid).send().await;
-        assert!(paid.expect("an answer").status().is_success());
+        assert!(paid.expect("a response").status().is_success());
         let id_of_card = card["id"].as_str().expect("an id");
         api(&format!("/card/verify/{id_of_card}"), json!({})).await;
         id
@@ -188,7 +188,7 @@ impl Fleet {
         let took = began.elapsed();
         work.iter().for_each(JoinHandle::abort);
         let collected = store.select(count_recollections).await.expect("a count");
-        assert_eq!(collected, count, "each is collected once");
+        assert_eq!(collected, count, "each installment is collected once");
         took
     }
 }

@@ -79,7 +79,7 @@ pub fn measure(bench: &mut Bench) {
 
 pub fn compare(bench: &Bench) {
     for (name, ratio) in &bench.ratios {
-        println!("{name}: {ratio:.2} times http/bare, by turns");
+        println!("{name}: {ratio:.2} times http/bare, alternating");
     }
     for engine in ["sqlite", "postgres"] {
         // A fetch contains two of these: for the key and for the payment.
@@ -169,9 +169,9 @@ async fn connect(to: SocketAddr) -> Connection {
 }
 
 async fn send(connection: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Bytes {
-    let answer = connection.send_request(request).await.expect("an answer");
+    let answer = connection.send_request(request).await.expect("a response");
     let status = answer.status();
-    let body = answer.into_body().collect().await.expect("a whole answer").to_bytes();
+    let body = answer.into_body().collect().await.expect("a complete response").to_bytes();
     assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
     body
 }
@@ -338,7 +338,7 @@ impl Host {
 
     async fn stop(self) {
         self.stop.send(true).expect("a server that listens");
-        self.served.await.expect("a server that stops in order");
+        self.served.await.expect("a graceful shutdown");
     }
 }
 

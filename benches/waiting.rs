@@ -175,7 +175,7 @@ impl WaitingCalls {
         let kib = (all.saturating_sub(*tenth) / more) >> 10;
         let (all, tenth) = (all >> 20, tenth >> 20);
         println!(
-            "plugins/waiting: {count} calls wait in {all} MiB, a tenth of them in {tenth}: {kib} KiB for each more"
+            "plugins/waiting: {count} calls wait in {all} MiB, a tenth of them in {tenth}: {kib} KiB per further call"
         );
     }
 }
@@ -223,7 +223,7 @@ async fn answer(
     if request.uri().path().starts_with("/slow") {
         let now = waiting.fetch_add(1, Relaxed) + 1;
         if now == count / 10 || now == count {
-            print_line("so many wait");
+            print_line("waiting");
         }
         pending::<()>().await;
     }

@@ -1,5 +1,5 @@
-//! Compiles every plugin of this repository to a component, by a cargo of its own in a target folder of its own: the
-//! outer cargo holds the lock of its target folder for as long as this runs.
+//! Compiles every plugin of this repository to a component. It runs a nested cargo with its own
+//! target folder, because the outer cargo locks its target folder while this script runs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use std::{env, fs};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// A folder of plugins, and the constant that lists them.
+/// A folder of plugins, the constant that lists them, and its documentation.
 const KINDS: [(&str, &str, &str); 2] = [
-    ("plugins", "BUILT_IN", "The plugins that the host carries with it."),
-    ("tests/guests", "GUESTS", "The plugins that only tests use."),
+    ("plugins", "BUILT_IN", "The built-in plugins."),
+    ("tests/guests", "GUESTS", "The plugins for tests only."),
 ];
 
 fn main() {
     if let Err(sentence) = run() {
         println!("cargo::error={sentence}");
-        // Only then does cargo show what the compiler said.
+        // Cargo shows the compiler's output only if the script fails.
         std::process::exit(1);
     }
 }
@@ -50,7 +50,7 @@ fn env_var(name: &str) -> Result<String, String> {
     env::var(name).map_err(|_| format!("{name} is not set: only cargo runs this"))
 }
 
-/// The names of the folders that hold a package and a manifest, in order.
+/// Returns the names of the folders with a package and a manifest, in order.
 fn find_plugins(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder)
         .map_err(|error| format!("the folder {} cannot be read: {error}", folder.display()))?;
@@ -69,13 +69,14 @@ fn find_plugins(folder: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a constant, a file of cargo's and a macro's argument can all have this name.
+/// Returns whether the name is valid for a constant, for a file that cargo writes and for a macro
+/// argument.
 fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// One folder for all profiles of the outer cargo, beside them: `target/plugins`. `OUT_DIR` is
+/// Returns `target/plugins`, one folder for all profiles of the outer cargo. `OUT_DIR` is
 /// `target/PROFILE/build/PACKAGE/out`.
 fn target_dir(out: &Path) -> PathBuf {
     out.ancestors().nth(4).unwrap_or(out).join("plugins")
@@ -88,7 +89,8 @@ fn ensure_target(out: &Path) -> Result<(), String> {
     println!(
         "cargo::warning=the Rust target {TARGET} is missing: running `rustup target add {TARGET}`"
     );
-    // A file that is never there: cargo repeats a warning until the script runs again, so the next build runs it.
+    // A file that never exists: cargo repeats a warning until the script runs again, so the next
+    // build must run it.
     println!("cargo::rerun-if-changed={}", out.join("target-was-missing").display());
     let reason = match Command::new("rustup").args(["target", "add", TARGET]).output() {
         Ok(_) if has_target() => return Ok(()),
@@ -101,7 +103,7 @@ fn ensure_target(out: &Path) -> Result<(), String> {
     ))
 }
 
-/// Cargo takes one line for an error.
+/// Joins text into one line, because cargo takes one line per error.
 fn one_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -117,7 +119,7 @@ fn has_target() -> bool {
     })
 }
 
-/// Runs cargo; gives the folder where the components are.
+/// Runs cargo and returns the folder of the components.
 fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, String> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     remove_outer_cargo_env(&mut cargo);
@@ -127,18 +129,19 @@ fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, St
     names.iter().for_each(|name| {
         cargo.args(["--package", name]);
     });
-    // Standard output speaks to the outer cargo.
+    // The outer cargo interprets this script's standard output.
     let output =
         cargo.output().map_err(|error| format!("cargo cannot be run for the plugins: {error}"))?;
     if !output.status.success() {
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-        return Err("the plugins do not compile: what the compiler said is below".into());
+        return Err("the plugins do not compile; the compiler's output is below".into());
     }
     Ok(target_dir.join(TARGET).join(PROFILE))
 }
 
-/// What the outer cargo, clippy or a coverage tool set for the host's own code would make other components, or make
-/// them anew each time. What says how to reach registries, and the pool of jobs, stays.
+/// Removes variables that the outer cargo, clippy or a coverage tool sets for the host's code: they
+/// would change the components, or recompile them in every build. Access to registries and the
+/// jobserver are kept.
 fn remove_outer_cargo_env(cargo: &mut Command) {
     const KEPT_PREFIXES: [&str; 7] = [
         "CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTR",
@@ -158,7 +161,7 @@ fn remove_outer_cargo_env(cargo: &mut Command) {
     }
 }
 
-/// The constants and the macro.
+/// Generates the constants and the macro.
 fn generate_source(kinds: &[(&str, &str, Vec<String>)], names: &[&str]) -> String {
     let mut code = String::new();
     for (list, doc, of_kind) in kinds {

@@ -1,4 +1,4 @@
-// Made of the contract's WIT by bin/declarations.js.
+// Generated from the contract's WIT by bin/declarations.js.
 
 export interface Request {
   method: string;

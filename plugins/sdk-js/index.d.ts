@@ -2,83 +2,164 @@ import type { Fault as WireFault, FaultCategory } from './contract.d.ts';
 
 export type * from './contract.d.ts';
 
-/** Why a call could not be answered: throw it. It is no `Error`, which would end the component with a trap. */
+/** The fault of a call: throw it. It is not an `Error`, which would trap the component. */
 export class Fault implements WireFault {
   category: FaultCategory;
   code: string;
   message: string;
   retryable: boolean;
   details: [string, string][];
+  /** The request cannot be served as given, because of `field`. */
   static invalid(field: string, message: string): Fault;
+  /** The upstream rejected the request. */
   static refused(code: string, message: string): Fault;
+  /** The upstream does not have the requested object. */
   static notFound(message: string): Fault;
+  /** The upstream is unavailable; the same call may succeed later. */
   static unavailable(message: string): Fault;
+  /** A setting or a secret is missing or wrong. */
   static misconfigured(message: string): Fault;
+  /** Any other fault. */
   static other(message: string): Fault;
+  /** Sets the code: the upstream's own, or one of the contract's. */
   withCode(code: string): this;
+  /** Adds a detail, which must never be a secret or personal data. */
   withDetail(name: string, value: string): this;
+  /**
+   * True for `invalid`, `refused` and `not-found`: the host treats the operation as not executed.
+   */
   get isRefusal(): boolean;
+  /** The request field at fault, if the fault names one. */
   get field(): string | undefined;
 }
 
-/** What `typeof` says of a field that must be there. */
+/** Required fields and their `typeof`. */
 type Shape = Record<string, 'string' | 'number' | 'boolean' | 'object'>;
 
+/**
+ * HTTP requests through the host: over HTTPS, to granted hosts only, without following redirects.
+ */
 export namespace http {
+  /**
+   * An HTTP request. Header values and the body may contain placeholders from `vault`; the URL must
+   * not.
+   */
   class Request {
     constructor(method: string, url: string);
+    /** Adds a header. */
     header(name: string, value: string): this;
+    /** Adds the header `authorization: Bearer ...`, usually with a placeholder. */
     bearer(token: string): this;
+    /** Adds the header `authorization: Basic ...` with the result of `vault.basic`. */
     basic(credentials: string): this;
+    /** Sets the body: bytes or a string. */
     body(body: string | Uint8Array): this;
+    /** Sets a JSON body and its content type. */
     json(value: unknown): this;
+    /**
+     * Sets the body of an HTML form and its content type. Do not put a secret's placeholder in it:
+     * the secret's value would not be percent-encoded.
+     */
     form(fields: Record<string, string>): this;
+    /** Sets the timeout. The host caps it at the remaining time of the call. */
     timeoutMs(timeoutMs: number): this;
+    /**
+     * Sends the request and returns the response, whatever its status.
+     *
+     * @throws {Fault} `unavailable` with the code `timeout`, `connect` or `cut`, or `misconfigured`
+     *   if the request is not permitted.
+     */
     send(): Response;
   }
+  /** An HTTP response. */
   class Response {
     constructor(status: number, headers: [string, string][], body: Uint8Array);
     status: number;
     headers: [string, string][];
     body: Uint8Array;
+    /** Returns the first header of this name, ignoring case. */
     header(name: string): string | undefined;
+    /** Returns the body as text, with invalid UTF-8 replaced by U+FFFD. */
     text(): string;
+    /**
+     * Returns the body as a JSON object. `shape` lists required fields and their `typeof`.
+     *
+     * @throws {Fault} `unavailable`, code `unexpected-answer`, for any other body.
+     */
     json(shape?: Shape): any;
+    /**
+     * Returns the fault for an unexpected body. It never quotes the body, which may contain
+     * personal data.
+     */
     unexpected(field?: string): Fault;
   }
   function get(url: string): Request;
   function post(url: string): Request;
   function put(url: string): Request;
   function del(url: string): Request;
+  /** Returns the first header of this name, ignoring case. */
   function header(headers: [string, string][], name: string): string | undefined;
+  /** Joins `base` and `path` with exactly one slash. */
   function join(base: string, path: string): string;
+  /** Percent-encodes a text as one path segment or query value. */
   function encode(text: string): string;
 }
 
+/** Settings of this plugin and provider account, set by the operator. They are not secret. */
 export namespace settings {
+  /** Returns a setting, the manifest's default, or else `fallback`. */
   function get(name: string, fallback: string): string;
+  /** Returns a setting, or the manifest's default. */
   function get(name: string): string | undefined;
+  /** Returns a required setting, or throws `misconfigured` if it is absent or empty. */
   function required(name: string): string;
+  /** Returns the base URL in a setting, joined to `path` by one slash. */
   function url(name: string, path: string): string;
 }
 
+/**
+ * Operations on secrets, which never enter the sandbox. Names are those of the manifest's
+ * `secrets`.
+ */
 export namespace vault {
+  /**
+   * Returns a placeholder for a secret, valid for this call only. Put it where the manifest binds
+   * the secret: in a header value or the body.
+   */
   function secret(name: string): string;
+  /**
+   * Returns a placeholder for the credentials of HTTP basic authentication, without the word
+   * "Basic". `password` names a secret; `user` names a secret or a setting.
+   */
   function basic(user: string, password: string): string;
+  /**
+   * Computes the HMAC of bytes or a string under a secret. The algorithm is "sha256" or "sha512".
+   */
   function hmac(algorithm: string, secret: string, data: string | Uint8Array): Uint8Array;
+  /** Returns whether bytes or a string equal the secret, in constant time. */
   function matches(secret: string, candidate: string | Uint8Array): boolean;
+  /** Returns whether `signature` is the HMAC of `data` in hexadecimal, in constant time. */
   function signedHex(algorithm: string, secret: string, data: string | Uint8Array, signature: string): boolean;
+  /** Returns whether `signature` is the HMAC of `data` in base64, in constant time. */
   function signedBase64(algorithm: string, secret: string, data: string | Uint8Array, signature: string): boolean;
 }
 
+/** A cache of short-lived values, which the host keeps per plugin and set of credentials. */
 export namespace cache {
+  /** Returns a cached value unless it has expired. */
   function get(key: string): string | undefined;
+  /** Caches a value for at most `ttlSeconds`. */
   function put(key: string, value: string, ttlSeconds: number): void;
 }
 
+/** Log lines for operators. They must never contain a secret or personal data. */
 export namespace log {
+  /** Logs details that help the plugin's author to debug. */
   function debug(message: string): void;
+  /** Logs a noteworthy event. */
   function info(message: string): void;
+  /** Logs a problem that may need attention. */
   function warn(message: string): void;
+  /** Logs a problem that an operator must resolve. */
   function error(message: string): void;
 }

@@ -1,6 +1,8 @@
-//! Africa's Talking's API under `/africastalking`: texts. Any key and user name are an account.
+//! Africa's Talking's API under `/africastalking`: text messages. Any key and user name are an
+//! account.
 //!
-//! A request that is understood is a success even when no recipient is: each has a status of its own.
+//! A valid request succeeds even if no recipient is reached: each recipient has a status of its
+//! own.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,11 +25,11 @@ use crate::{
     sms::{self, Undeliverable},
 };
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 const OPERATION: &str = "africastalking";
-/// What a text comes from that names no sender.
+/// The sender of messages that name none.
 const DEFAULT_SENDER: &str = "AFRICASTKNG";
-/// In ten-thousandths of a naira, for each part of a text.
+/// In ten-thousandths of a naira, per message part.
 const PRICE: usize = 22_000;
 
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
@@ -68,7 +70,7 @@ async fn send(
     response(&headers, &message, &recipients)
 }
 
-/// Sends to one number and says how that went.
+/// Sends to one number and returns the recipient's status.
 fn send_to(env: &Env, from: &str, number: &str, text: &str) -> Value {
     let (code, status) = match sms::check_deliverable(env, OPERATION, number) {
         Ok(()) => {
@@ -93,7 +95,7 @@ fn format_cost(parts: usize) -> String {
     format!("NGN {}.{:04}", cost / 10_000, cost % 10_000)
 }
 
-/// JSON for who asks for it, and XML for everybody else.
+/// Responds with JSON if the client accepts it, and with XML otherwise.
 fn response(headers: &HeaderMap, message: &str, recipients: &[Value]) -> Response {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accepted.contains("application/json") {

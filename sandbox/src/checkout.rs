@@ -1,8 +1,8 @@
-//! What the hosted checkout page knows.
+//! The state of a hosted checkout page.
 
 use serde::{Deserialize, Serialize};
 
-/// What the customer does on the hosted page.
+/// The customer's choice on the hosted page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -11,26 +11,26 @@ pub enum Outcome {
     Abandoned,
 }
 
-/// A checkout as its page shows it.
+/// A checkout as shown on its page.
 pub(crate) struct Checkout {
     pub id: String,
     pub provider: &'static str,
     pub merchant: String,
     pub email: String,
-    /// `None`: a mandate is authorised, nothing is paid.
+    /// `None`: a mandate is authorized, and nothing is paid.
     pub amount: Option<(u64, String)>,
     pub reference: String,
-    /// False once it is paid or authorised.
+    /// False once it is paid or authorized.
     pub open: bool,
-    /// Number and what it does, the success card first.
+    /// Number and outcome of each test card, the success card first.
     pub cards: Vec<(&'static str, &'static str)>,
 }
 
-/// What came of completing a checkout.
+/// The result of completing a checkout.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub outcome: Outcome,
-    /// Where the customer's browser goes now.
+    /// URL to which the customer's browser is redirected.
     pub redirect_url: Option<String>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct Completion {
 pub(crate) enum CompletionError {
     AlreadyPaid,
     UnknownCard,
-    /// A card for what is not paid by card.
+    /// A card was given for a checkout that is not paid by card.
     CardNotAccepted,
 }
 
-/// A card's number without the blanks between its groups.
+/// Returns a card number without the blanks between its groups.
 pub(crate) fn normalize_card_number(number: &str) -> String {
     number.chars().filter(|c| !c.is_whitespace()).collect()
 }

@@ -1,4 +1,5 @@
-//! What every stand-in is given: its address, time, randomness, faults, the outbox and the mailbox.
+//! The dependencies that all simulators share: address, clock, randomness, faults, outbox and
+//! mailbox.
 
 use std::sync::{
     Arc,
@@ -11,7 +12,8 @@ use crate::{
     faults::Faults, in_flight::InFlightCounter, mailbox::Mailbox, outbox::Outbox, random::Random,
 };
 
-/// Ids exceed 32 bits, so that a client that keeps them in an `i32` or `u32` fails here and not in production.
+/// Ids exceed 32 bits, so that a client that stores them in an `i32` or `u32` fails here and not in
+/// production.
 const FIRST_ID: u64 = 5_000_000_000;
 
 pub(crate) struct Env {
@@ -21,7 +23,7 @@ pub(crate) struct Env {
     pub faults: Faults,
     pub outbox: Arc<Outbox>,
     pub mailbox: Mailbox,
-    /// What is on its way into the mailbox.
+    /// Messages on their way to the mailbox.
     pub in_flight: InFlightCounter,
     next_id: AtomicU64,
 }
@@ -42,7 +44,7 @@ impl Env {
         }
     }
 
-    /// Rising, and never the same twice.
+    /// Returns a new id; ids increase.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1 + self.random.below(5), SeqCst)
     }

@@ -1,4 +1,5 @@
-//! The receiver of Tollhouse's own events (Standard Webhooks): keeps them and says whether their signatures hold.
+//! The receiver of Tollhouse's own events (Standard Webhooks): stores them and verifies their
+//! signatures.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,28 +17,28 @@ use tollhouse_platform::clock::Timestamp;
 use crate::locked;
 
 const MAX_EVENTS: usize = 1_000;
-/// How far an event's timestamp may be from now.
+/// Maximum difference between an event's timestamp and the current time.
 const TOLERANCE_SECONDS: i64 = 300;
 
-/// What an event's `webhook-signature` is worth.
+/// The result of verifying an event's `webhook-signature`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignatureStatus {
     Valid,
     Invalid,
-    /// No secret is known for the company that the body names.
+    /// No secret is registered for the company in the body.
     Unknown,
 }
 
-/// One attempt of a delivery, as it arrived.
+/// A received delivery attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceivedEvent {
-    /// The `webhook-id` header, the same over all attempts.
+    /// The `webhook-id` header, the same in all attempts.
     pub id: String,
     /// The body's `event`.
     pub event: String,
     pub signature: SignatureStatus,
-    /// As it came.
+    /// The body as received.
     pub body: String,
     pub at: Timestamp,
     #[serde(skip)]
@@ -105,7 +106,7 @@ fn has_valid_signature(headers: &HeaderMap, body: &str, secret: &str, now: Times
         return false;
     };
     let mac = Hmac::<Sha256>::new_from_slice(&key)
-        .expect("HMAC takes a key of any length")
+        .expect("an HMAC key may have any length")
         .chain_update(format!("{id}.{timestamp}.{body}"));
     header_text(headers, "webhook-signature")
         .split(' ')

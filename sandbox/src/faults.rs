@@ -1,4 +1,4 @@
-//! Scripted faults: what an upstream does wrong, one call at a time.
+//! Scripted faults: failures of an upstream, one call at a time.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{locked, server::Connection};
 
-/// What a fault may be scripted for.
+/// Operations for which a fault can be scripted.
 pub const OPERATIONS: [&str; 27] = [
     "login", "initialize", "verify", "fetch", "list", "charge", "authorize", "token", "deactivate",
     "refund", "refund_status", "refund_list", "refund_retry", "mandate", "mandate_verify",
@@ -23,34 +23,36 @@ pub const OPERATIONS: [&str; 27] = [
     "africastalking", "twilio", "smtp", "prembly", "dojah",
 ];
 
-/// What goes wrong. A kind without a note on where it belongs is for calls, and for e-mails at the end of their content.
+/// The kind of failure. Unless stated otherwise, a kind applies to API calls, and to e-mails at the
+/// end of their content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// Waits `delay_ms`, then works.
+    /// Waits `delay_ms`, then processes the request.
     Slow,
-    /// Works, then waits `delay_ms` before it answers.
+    /// Processes the request, then waits `delay_ms` before the response.
     SlowAfter,
-    /// Drops the connection without doing anything. A notification is lost.
+    /// Drops the connection without processing the request. A webhook is lost.
     Cut,
-    /// Does the work and drops the connection without an answer.
+    /// Processes the request and drops the connection without a response.
     CutAfter,
-    /// Answers 500 (SMTP: 451) without doing anything.
+    /// Returns 500 (SMTP: 451) without processing the request.
     Error500,
-    /// Answers 200 with JSON that ends too early, without doing anything. A notification's body ends too early;
-    /// its signature is good. SMTP answers with no reply code.
+    /// Returns 200 with truncated JSON, without processing the request. A webhook's body is
+    /// truncated, with a valid signature. SMTP replies without a code.
     Malformed,
-    /// Notifications: sent twice.
+    /// Webhooks: sent twice.
     Duplicate,
-    /// Notifications: kept until `release`.
+    /// Webhooks: held until `release`.
     Hold,
-    /// Notifications: kept until `times` of them are there (or `release`), then sent in reverse order.
+    /// Webhooks: held until `times` of them are queued (or `release`), then sent in reverse order.
     Reorder,
-    /// Charges of a saved card or mandate: refused by the bank. Texts and e-mails: the recipient is refused.
+    /// Charges of a saved card or mandate: declined by the bank. Text messages and e-mails: the
+    /// recipient is refused.
     Decline,
     /// Charges of a saved card: paused until the customer completes a page.
     Challenge,
-    /// Charges of a saved card: pending until resolved by a test.
+    /// Charges of a saved card: pending until a test resolves them.
     Pending,
 }
 
@@ -62,7 +64,7 @@ pub struct Fault {
     pub kind: FaultKind,
     #[serde(default = "once")]
     pub times: u32,
-    /// Real time, not the clock's.
+    /// In real time, not the simulated clock's.
     #[serde(default)]
     pub delay_ms: u64,
 }
@@ -88,12 +90,12 @@ impl Fault {
     }
 
     /// # Errors
-    /// Says why this fault could never happen.
+    /// Returns a message if this fault could never occur.
     pub fn validate(&self) -> Result<(), String> {
         use FaultKind::{Cut, Decline, Malformed, Slow};
         let operation = self.operation.as_str();
         if !OPERATIONS.contains(&operation) {
-            return Err(format!("unknown operation; one of: {}", OPERATIONS.join(", ")));
+            return Err(format!("unknown operation; must be one of: {}", OPERATIONS.join(", ")));
         }
         let fits = match operation {
             "notification" => {
@@ -114,7 +116,8 @@ impl FaultKind {
         matches!(self, FaultKind::Duplicate | FaultKind::Hold | FaultKind::Reorder)
     }
 
-    /// Decided by the bank or by what is said of a recipient, not by the connection: the handler itself asks for these.
+    /// Decided by the bank or the recipient, not by the connection: the handler itself queries
+    /// these.
     pub(crate) fn is_outcome(self) -> bool {
         matches!(self, FaultKind::Decline | FaultKind::Challenge | FaultKind::Pending)
     }
@@ -124,13 +127,14 @@ impl FaultKind {
     }
 }
 
-/// The script. Faults of one operation happen in the order in which they were pushed.
+/// The script. Faults of one operation occur in the order in which they were pushed.
 #[derive(Clone, Default)]
 pub struct Faults(Arc<Mutex<Vec<Fault>>>);
 
 impl Faults {
     /// # Panics
-    /// When the fault could never happen (see [`Fault::check`]): a test that scripts one tests nothing.
+    /// If the fault could never occur (see [`Fault::check`]), because a test that scripts it would
+    /// test nothing.
     pub fn push(&self, fault: Fault) {
         if let Err(reason) = fault.validate() {
             panic!("{fault:?}: {reason}");
@@ -144,18 +148,19 @@ impl Faults {
         }
     }
 
-    /// Forgets what has not happened yet. Held notifications stay held.
+    /// Removes all pending faults. Held webhooks stay held.
     pub fn clear(&self) {
         locked(&self.0).clear();
     }
 
-    /// What has not happened yet.
+    /// Returns the pending faults.
     #[must_use]
     pub fn list(&self) -> Vec<Fault> {
         locked(&self.0).clone()
     }
 
-    /// The next fault of this operation, with the `times` that remain after this one.
+    /// Removes and returns the next fault of this operation, with the `times` that remain after
+    /// this one.
     pub(crate) fn take(&self, operation: &str, kinds: fn(FaultKind) -> bool) -> Option<Fault> {
         let mut script = locked(&self.0);
         let at = script.iter().position(|f| f.operation == operation && kinds(f.kind))?;
@@ -168,7 +173,7 @@ impl Faults {
     }
 }
 
-/// The middleware of one operation's route.
+/// Middleware of an operation's route.
 pub(crate) async fn inject(
     State((faults, operation)): State<(Faults, &'static str)>,
     request: Request,

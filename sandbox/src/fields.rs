@@ -1,4 +1,4 @@
-//! The members of an object that a client sent, read as leniently as providers read them.
+//! Fields of a JSON object from a client, read as leniently as providers do.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ impl From<Map<String, Value>> for Fields {
 }
 
 impl Fields {
-    /// An empty body has no members; `None` for what is no JSON object.
+    /// Parses a body. An empty body has no fields; `None` if it is not a JSON object.
     pub(crate) fn parse(body: &str) -> Option<Fields> {
         if body.trim().is_empty() {
             return Some(Fields::default());
@@ -24,7 +24,7 @@ impl Fields {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// A text that is there and not empty; numbers count as texts.
+    /// Returns a non-empty string; numbers count as strings.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         text(self.get(name)?)
     }
@@ -34,7 +34,7 @@ impl Fields {
     }
 }
 
-/// A text that is not empty; numbers count as texts.
+/// Returns a non-empty string; numbers count as strings.
 pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -43,7 +43,7 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The address in lower case, if it is one.
+/// Returns the address in lower case, if it is valid.
 pub(crate) fn email(text: &str) -> Option<String> {
     let email = text.to_lowercase();
     let plain = |part: &str| {

@@ -1,7 +1,7 @@
-//! Flutterwave's API (v3) under `/flutterwave/v3`, its notifications and its hosted page.
+//! Flutterwave's API (v3) under `/flutterwave/v3`, its webhooks and its hosted page.
 //!
-//! Accounts are separate worlds, keyed by their secret key and made on first sight. Amounts are in the major unit on the wire
-//! and in minor units inside.
+//! Accounts are isolated from each other, identified by their secret key and created on first use.
+//! Amounts are in the major unit on the wire and in minor units inside.
 
 mod accounts;
 mod cards;
@@ -34,7 +34,7 @@ use accounts::Account;
 
 pub use notify::{Webhook, sign};
 
-/// The Flutterwave stand-in. Cheap to clone.
+/// The Flutterwave simulator. Cheap to clone.
 #[derive(Clone)]
 pub struct Flutterwave(Arc<Provider<Account>>);
 
@@ -43,39 +43,42 @@ impl Flutterwave {
         Flutterwave(Arc::new(Provider::new(env)))
     }
 
-    /// Where the notifications of this secret key's account go, and the hash that they carry as they are.
+    /// Sets the webhook URL of an account, and the hash that its webhooks carry verbatim.
     pub fn set_webhook(&self, secret_key: &str, hash: &str, url: &str) {
         self.configure_webhook(secret_key, Webhook::new(hash, url));
     }
 
-    /// As [`Flutterwave::set_webhook`], with every choice of a merchant's dashboard.
+    /// Like [`Flutterwave::set_webhook`], with all options of a merchant's dashboard.
     pub fn configure_webhook(&self, secret_key: &str, webhook: Webhook) {
         self.with_account(secret_key, |account, _| account.webhook = Some(webhook));
     }
 
-    /// Makes Flutterwave report another amount or currency; false when no transaction has this `tx_ref`.
+    /// Reports another amount or currency. Returns false if no transaction has this `tx_ref`.
     pub fn tamper(&self, tx_ref: &str, amount_minor: u64, currency: &str) -> bool {
         self.0.tamper(tx_ref, amount_minor, currency)
     }
 
-    /// Makes Flutterwave report that it took another amount than was asked for; false when there is no such transaction.
+    /// Reports a charged amount other than the requested one. Returns false if there is no such
+    /// transaction.
     pub fn tamper_charged_amount(&self, tx_ref: &str, taken_minor: u64) -> bool {
         self.0.tamper_charged_amount(tx_ref, taken_minor)
     }
 
-    /// Makes Flutterwave report a transaction that succeeded as failed, without a notification.
+    /// Reports a successful transaction as failed, without a webhook.
     pub fn reverse(&self, tx_ref: &str) -> bool {
         self.0.reverse(tx_ref)
     }
 
-    /// Ends a charge that a `pending` fault or a challenge left open; notifies as Flutterwave does.
+    /// Settles a charge that a `pending` fault or a challenge left pending, and sends the webhook
+    /// that Flutterwave would send.
     ///
-    /// False when no transaction with this `tx_ref` is under way.
+    /// Returns false if no transaction with this `tx_ref` is pending.
     pub fn resolve(&self, tx_ref: &str, outcome: Outcome) -> bool {
         self.0.resolve(tx_ref, outcome)
     }
 
-    /// Method and path (as under Flutterwave's own base address) of the newest requests, oldest first.
+    /// Returns method and path (relative to Flutterwave's own base URL) of the most recent
+    /// requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<(String, String)> {
         self.0.requests()
@@ -90,7 +93,7 @@ impl Flutterwave {
     }
 }
 
-/// All routes, each with the name that faults know it by.
+/// All routes, each with its operation name for faults.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     flutterwave: &Flutterwave,
     faults: &Faults,

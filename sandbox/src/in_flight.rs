@@ -1,11 +1,11 @@
-//! How many messages are being taken, so that whoever waits for quiet waits for them, too.
+//! Counts the messages being processed, so that waiting for idleness includes them.
 
 use tokio::sync::watch;
 
 #[derive(Default)]
 pub(crate) struct InFlightCounter(watch::Sender<usize>);
 
-/// One message under way, until it is dropped.
+/// A message being processed, until it is dropped.
 pub(crate) struct InFlightGuard(watch::Sender<usize>);
 
 impl InFlightCounter {
@@ -14,9 +14,9 @@ impl InFlightCounter {
         InFlightGuard(self.0.clone())
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no message is being processed.
     pub(crate) async fn wait_until_idle(&self) {
-        // An error would say that the sender is gone, which is borrowed here.
+        // An error would mean that the sender is dropped, but it is borrowed here.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 }

@@ -1,9 +1,11 @@
-//! Stand-ins for the upstream providers, over real HTTP: what the plugins talk to in development and tests.
+//! Simulators of the upstreams, over real HTTP: the counterpart of the plugins in development and
+//! tests.
 //!
-//! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
-//! of them share: merchants' accounts, scripted [`faults`], the outbox of notifications, the hosted checkout page, the
-//! receiver of Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The
-//! identity registers share made-up people. All state is in memory; time comes from the injected clock only.
+//! Each provider has a module that implements its documented protocol. All share the merchants'
+//! accounts, scripted [`faults`], the outbox of webhooks, the hosted checkout page, the receiver of
+//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways
+//! fill. The identity registers share fictitious people. All state is in memory; the time comes
+//! only from the injected clock.
 
 mod africastalking;
 mod checkout;
@@ -52,25 +54,27 @@ use env::Env;
 use events::EventReceiver;
 use provider::PaymentSimulator;
 
-/// How often what falls due by the clock is looked for; every other change wakes the task at once.
+/// Polling interval for changes that are due by the clock; any other change wakes the task
+/// immediately.
 const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// All stand-ins, served on one listener for HTTP and one for SMTP. Cheap to clone; every clone is the same stand-ins.
+/// All simulators, served on one HTTP and one SMTP listener. Cheap to clone; clones share their
+/// state.
 #[derive(Clone)]
 pub struct Simulators(Arc<Inner>);
 
-/// Something to try.
+/// A command to try.
 #[derive(Clone, Debug)]
 pub struct Hint {
-    /// What it does, as a sentence without its end.
+    /// A description of the command, without a full stop.
     pub what: String,
     pub command: String,
 }
 
-/// Another page that a developer may want.
+/// A link on the front page.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// What it shows.
+    /// A description of the page.
     pub what: String,
     pub url: String,
 }
@@ -87,19 +91,19 @@ struct Inner {
 }
 
 impl Simulators {
-    /// Serves on the listeners in background tasks, with randomness of the system.
+    /// Serves on the listeners in background tasks, with system randomness.
     ///
     /// # Panics
-    /// Outside a tokio runtime, or when a listener has no local address.
+    /// Outside a Tokio runtime, or if a listener has no local address.
     #[must_use]
     pub fn start(http: TcpListener, smtp: TcpListener, clock: Clock) -> Simulators {
         Simulators::start_seeded(http, smtp, clock, random::system_seed())
     }
 
-    /// As [`Standins::start`]; the same seed and requests give the same ids and codes.
+    /// Like [`Standins::start`]; the same seed and requests produce the same ids and codes.
     ///
     /// # Panics
-    /// As [`Standins::start`].
+    /// Like [`Standins::start`].
     #[must_use]
     pub fn start_seeded(
         http: TcpListener,
@@ -131,13 +135,14 @@ impl Simulators {
         simulators
     }
 
-    /// The base of every address here, without a trailing slash.
+    /// Returns the base URL, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.env.url.clone()
     }
 
-    /// Where the mail server listens: without TLS, with any credentials or none.
+    /// Returns the address of the mail server, which accepts connections without TLS, with or
+    /// without credentials.
     #[must_use]
     pub fn smtp_addr(&self) -> SocketAddr {
         self.0.smtp_addr
@@ -163,41 +168,43 @@ impl Simulators {
         &self.0.env.faults
     }
 
-    /// What SMTP and the SMS gateways would have delivered.
+    /// Returns the messages delivered through SMTP and the SMS gateways.
     #[must_use]
     pub fn mailbox(&self) -> &Mailbox {
         &self.0.env.mailbox
     }
 
-    /// Tollhouse's events that arrived at `/events`, newest first.
+    /// Returns Tollhouse's events received at `/events`, newest first.
     #[must_use]
     pub fn events(&self) -> Vec<ReceivedEvent> {
         self.0.events.list()
     }
 
-    /// Tells the event receiver the secret (`whsec_...`) that a company's events are signed with.
+    /// Registers the secret (`whsec_...`) that signs a company's events.
     pub fn set_event_secret(&self, company_id: &str, secret: &str) {
         self.0.events.set_secret(company_id, secret);
     }
 
-    /// What the front page shows under "What to try".
+    /// Sets the hints that the front page shows under "What to try".
     pub fn set_hints(&self, hints: Vec<Hint>) {
         *locked(&self.0.hints) = hints;
     }
 
-    /// Where the front page leads to.
+    /// Sets the links on the front page.
     pub fn set_links(&self, links: Vec<Link>) {
         *locked(&self.0.links) = links;
     }
 
-    /// Sends the notifications kept by `hold` and `reorder` faults; answers how many.
+    /// Sends the webhooks held by `hold` and `reorder` faults. Returns their number.
     pub fn release(&self) -> usize {
         self.0.env.outbox.release(self.0.env.clock.now())
     }
 
-    /// Does everything that is due by the clock and waits for all that is in flight, messages to the mailbox included.
+    /// Processes everything that is due by the clock, and waits for everything in flight, including
+    /// messages to the mailbox.
     ///
-    /// Answers how many things were done since it was last called (also by the background task); 0 means quiet.
+    /// Returns the number of changes since the last call (also those of the background task); 0
+    /// means idle.
     pub async fn run_until_idle(&self) -> usize {
         let outbox = &self.0.env.outbox;
         loop {
@@ -211,7 +218,7 @@ impl Simulators {
         }
     }
 
-    /// One round of what is due now.
+    /// Processes everything that is due now, once.
     fn run_due(&self) {
         for upstream in self.payment_simulators() {
             upstream.run_due();
@@ -219,7 +226,7 @@ impl Simulators {
         self.0.env.outbox.dispatch_due(self.0.env.clock.now());
     }
 
-    /// The payment providers.
+    /// Returns the payment providers.
     fn payment_simulators(&self) -> [&dyn PaymentSimulator; 3] {
         [
             self.0.paystack.as_simulator(),
@@ -232,13 +239,14 @@ impl Simulators {
 async fn run_in_background(simulators: Simulators) {
     loop {
         simulators.run_due();
-        // Elapsed or woken: both mean another look.
+        // Elapsed or woken: both trigger another round.
         let _ = tokio::time::timeout(CLOCK_POLL_INTERVAL, simulators.0.env.outbox.wait_for_work())
             .await;
     }
 }
 
-/// No lock here is held over a panic that would leave half a change, so a poisoned one is as good as any.
+/// Locks a mutex. Poisoning is ignored, because no lock is held across a panic that would leave a
+/// partial change.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What SMTP and the SMS gateways would have delivered.
+//! The messages delivered through SMTP and the SMS gateways.
 
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -14,20 +14,20 @@ const MAX_MESSAGES: usize = 2_000;
 pub struct Message {
     /// `email` or `sms`.
     pub channel: String,
-    /// An address, or a phone number in E.164.
+    /// An e-mail address, or a phone number in E.164.
     pub to: String,
     pub subject: Option<String>,
-    /// The plain part.
+    /// The plain-text part.
     pub text: String,
     pub html: Option<String>,
     pub at: Timestamp,
-    /// Rising, from 1; given at delivery.
+    /// Increases from 1; assigned at delivery.
     #[serde(skip)]
     pub id: u64,
-    /// `Name <address>` of an e-mail, decoded; of a text message its sender.
+    /// `Name <address>` of an e-mail, decoded, or the sender of a text message.
     #[serde(skip)]
     pub from: String,
-    /// An e-mail's headers in their order, on one line each, not decoded.
+    /// Headers of an e-mail in their original order, unfolded but not decoded.
     #[serde(skip)]
     pub headers: Vec<(String, String)>,
 }
@@ -45,7 +45,7 @@ impl Message {
         }
     }
 
-    /// The first header of this name.
+    /// Returns the first header of this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -53,7 +53,7 @@ impl Message {
     }
 }
 
-/// Bounded to the newest 2,000 messages.
+/// The messages. Keeps the newest 2,000.
 #[derive(Default)]
 pub struct Mailbox(Mutex<StoredMessages>);
 
@@ -72,7 +72,7 @@ impl Mailbox {
         kept.messages.truncate(MAX_MESSAGES);
     }
 
-    /// Newest first; all of them, or those to one address or phone number.
+    /// Returns all messages, or those to one address or phone number, newest first.
     #[must_use]
     pub fn list(&self, to: Option<&str>) -> Vec<Message> {
         let wanted = to.map(plain_address);
@@ -86,7 +86,8 @@ impl Mailbox {
     }
 }
 
-/// An address in lower case; a phone number as digits, since `+` becomes a blank in a query string.
+/// Normalizes an address to lower case, and a phone number to digits, because `+` becomes a blank
+/// in a query string.
 fn plain_address(to: &str) -> String {
     let to = to.trim().to_lowercase();
     if to.contains('@') { to } else { to.chars().filter(char::is_ascii_alphanumeric).collect() }

@@ -1,4 +1,4 @@
-//! `cargo sandbox`: the host and the stand-ins of all upstreams in one process, ready to be tried.
+//! `cargo sandbox`: the host and the simulators of all upstreams in one process, ready to use.
 
 mod setup;
 
@@ -29,20 +29,22 @@ use tracing_subscriber::EnvFilter;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Starts Tollhouse with stand-ins for every provider, a company, a key and a funded wallet.
+/// Starts Tollhouse with simulators of all upstreams, a company with an API key, and a funded
+/// wallet
 #[derive(Parser)]
 #[command(name = "cargo sandbox")]
 struct Options {
-    /// Folder of all state; a database in it is made anew at every start
+    /// Folder for all state; its SQLite database is recreated at every start
     #[arg(long, default_value = "target/sandbox")]
     dir: PathBuf,
-    /// The API; the internal interface takes the next port, the stand-ins the one after; SMTP takes any. 0: any
+    /// Port of the API; the internal API uses the next port, the simulators the one after it, and
+    /// SMTP any free port. 0: any free ports
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// A PostgreSQL database to use instead of a SQLite file; it is kept
+    /// PostgreSQL database to use instead of a SQLite file; its contents are kept
     #[arg(long)]
     postgres: Option<String>,
-    /// Starts the stand-ins alone, on --port, for a host that runs elsewhere on this machine
+    /// Start only the simulators, on --port, for a host that runs separately on this machine
     #[arg(long, conflicts_with = "postgres")]
     standins_only: bool,
 }
@@ -63,7 +65,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The stand-ins for a host that somebody else starts.
+/// Runs the simulators for a host that is started separately.
 async fn run_simulators(options: &Options) -> Result<(), Failure> {
     let file = readiness_file(&options.dir)?;
     let (http, smtp) = (bind(options.port).await?, bind(0).await?);
@@ -73,19 +75,19 @@ async fn run_simulators(options: &Options) -> Result<(), Failure> {
     let file_shown = file.display();
     println!(
         "
-The stand-ins are running, without a host.
+The simulators are running, without a host.
 
-  stand-ins    {url}/
-  SMTP         {smtp}   (into the mailbox)
-  all of it    {file_shown}
+  simulators   {url}/
+  SMTP         {smtp}   (delivers to the mailbox)
+  as JSON      {file_shown}
 
-docs/guides/another-host.md says how to point a host at them. Ctrl-C stops them."
+docs/guides/another-host.md describes how to connect a host. Ctrl-C stops them."
     );
     stop_signal().await?;
     remove(&file)
 }
 
-/// The file that says that all is ready; one of an earlier start is removed.
+/// Returns the path of the readiness file, and removes one left by an earlier start.
 fn readiness_file(dir: &Path) -> Result<PathBuf, Failure> {
     fs::create_dir_all(dir)?;
     let file = dir.join("sandbox.json");
@@ -138,7 +140,9 @@ async fn bind(port: u16) -> Result<TcpListener, Failure> {
 }
 
 async fn bind_all(port: u16) -> Result<[TcpListener; 4], Failure> {
-    let last = port.checked_add(2).ok_or("--port leaves no room for the two ports after it")?;
+    let last = port
+        .checked_add(2)
+        .ok_or("--port must be at most 65533, because the next two ports are used too")?;
     let [first, second, third] = if port == 0 { [0; 3] } else { [port, port + 1, last] };
     Ok([bind(first).await?, bind(second).await?, bind(third).await?, bind(0).await?])
 }
@@ -181,7 +185,7 @@ fn configure(
     Ok(flags.config)
 }
 
-/// The stand-ins forget at every start, so the host does, too.
+/// Removes the SQLite database, because the simulators also start without state.
 fn fresh_sqlite(dir: &Path) -> Result<String, Failure> {
     for name in ["tollhouse.db", "tollhouse.db-wal", "tollhouse.db-shm"] {
         remove(&dir.join(name))?;
@@ -196,7 +200,7 @@ fn remove(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A secret that stays from start to start.
+/// Returns the file of a secret that persists between starts.
 fn secret_file(dir: &Path, name: &str, draw: impl Fn() -> String) -> Result<PathBuf, Failure> {
     let file = dir.join(name);
     if !file.exists() {
@@ -205,7 +209,7 @@ fn secret_file(dir: &Path, name: &str, draw: impl Fn() -> String) -> Result<Path
     Ok(file)
 }
 
-/// For this user's eyes only, whole or not at all.
+/// Writes a file atomically, readable only by the current user.
 fn write_atomically(file: &Path, text: &str) -> Result<(), Failure> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let unfinished = file.with_extension("part");

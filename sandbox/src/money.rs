@@ -1,12 +1,13 @@
-//! Amounts in the major unit, as most providers write them. Inside they are whole minor units; nothing passes through
-//! floating point.
+//! Amounts in the major unit, as most providers write them. Inside they are whole minor units, and
+//! never pass through floating point.
 
 use serde_json::{Number, Value};
 
-/// The most that one amount may be, in minor units: far from where sums overflow.
+/// Maximum of one amount in minor units, so that sums cannot overflow.
 const MAX_MINOR: u64 = 1_000_000_000_000_000;
 
-/// The minor units of a number or text such as `2500.5`; `None` for anything else, negative or finer amounts included.
+/// Returns the minor units of a number or string such as `2500.5`; `None` for anything else,
+/// including negative amounts and fractions of a minor unit.
 pub(crate) fn minor(value: &Value) -> Option<u64> {
     let text = match value {
         Value::Number(number) => number.to_string(),
@@ -24,14 +25,14 @@ pub(crate) fn minor(value: &Value) -> Option<u64> {
     (minor <= MAX_MINOR).then_some(minor)
 }
 
-/// `2500.5`, a number without needless decimals.
+/// Formats `2500.5` as a number without trailing zeros.
 pub(crate) fn major(minor: u64) -> Value {
     let text = major_text(minor);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     text.parse::<Number>().map_or(Value::Null, Value::Number)
 }
 
-/// `2500.50`.
+/// Formats `2500.50` as text.
 pub(crate) fn major_text(minor: u64) -> String {
     format!("{}.{:02}", minor / 100, minor % 100)
 }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_exact_both_ways() {
+    fn amounts_convert_exactly_in_both_directions() {
         let cases = [
             ("0.84", 84),
             ("60", 6_000),
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_amount() {
+    fn invalid_amounts_are_none() {
         for text in ["", "-1", "1.005", "1e3", "1,000", "+1", ".5", "1.", "99999999999999999999"] {
             assert_eq!(minor(&json!(text)), None, "{text}");
         }

@@ -1,7 +1,8 @@
-//! Monnify's API under `/monnify/api`, its notifications and its hosted page.
+//! Monnify's API under `/monnify/api`, its webhooks and its hosted page.
 //!
-//! Accounts are separate worlds, keyed by their API key and made on first sight; the secret key and the contract that one
-//! first names are its own from then on. Amounts are in the major unit on the wire and in minor units inside.
+//! Accounts are isolated from each other, identified by their API key and created on first use. The
+//! secret key and contract code first used with an account are fixed from then on. Amounts are in
+//! the major unit on the wire and in minor units inside.
 
 mod accounts;
 mod cards;
@@ -40,7 +41,7 @@ use accounts::Account;
 pub use notify::sign;
 pub use transfers::UnderpaymentPolicy;
 
-/// The Monnify stand-in. Cheap to clone.
+/// The Monnify simulator. Cheap to clone.
 #[derive(Clone)]
 pub struct Monnify(Arc<Provider<Account>>);
 
@@ -49,7 +50,7 @@ impl Monnify {
         Monnify(Arc::new(Provider::new(env)))
     }
 
-    /// The address that the notifications of this API key's account go to, signed with its secret key.
+    /// Sets the webhook URL of an account, and the secret key that signs its webhooks.
     pub fn set_webhook(&self, api_key: &str, secret_key: &str, url: &str) {
         self.with_account(api_key, |account, _| {
             account.secret_key = Some(secret_key.to_owned());
@@ -57,37 +58,40 @@ impl Monnify {
         });
     }
 
-    /// Whether paid cards leave a token; they do until it is switched off.
+    /// Sets whether paid cards return a token. On by default.
     pub fn set_tokenization(&self, api_key: &str, on: bool) {
         self.with_account(api_key, |account, _| account.tokenization = on);
     }
 
-    /// Makes Monnify report another amount or currency; false when no transaction has this payment reference.
+    /// Reports another amount or currency. Returns false if no transaction has this payment
+    /// reference.
     pub fn tamper(&self, payment_reference: &str, amount_minor: u64, currency: &str) -> bool {
         self.0.tamper(payment_reference, amount_minor, currency)
     }
 
-    /// Makes Monnify report that it took another amount than was asked for; false when there is no such transaction.
+    /// Reports a charged amount other than the requested one. Returns false if there is no such
+    /// transaction.
     pub fn tamper_charged_amount(&self, payment_reference: &str, taken_minor: u64) -> bool {
         self.0.tamper_charged_amount(payment_reference, taken_minor)
     }
 
-    /// Makes Monnify report the transaction as `REVERSED`, without a notification.
+    /// Reports the transaction as `REVERSED`, without a webhook.
     pub fn reverse(&self, payment_reference: &str) -> bool {
         self.0.reverse(payment_reference)
     }
 
-    /// Ends a charge that a `pending` fault, a challenge or a debit left open; notifies as Monnify does. A checkout that nobody
-    /// has tried to pay can be abandoned, too: it expires.
+    /// Settles a charge that a `pending` fault, a challenge or a debit left pending, and sends the
+    /// webhook that Monnify would send. A checkout without a payment attempt can be abandoned too:
+    /// it expires.
     ///
-    /// False when no transaction with this payment reference is under way.
+    /// Returns false if no transaction with this payment reference is pending.
     pub fn resolve(&self, payment_reference: &str, outcome: Outcome) -> bool {
         self.0.resolve(payment_reference, outcome)
     }
 
-    /// A bank transfer of so much arrives for a checkout, which may be less or more than was asked for.
+    /// Simulates a bank transfer for a checkout, which may be below or above the requested amount.
     ///
-    /// False when there is no such checkout, or it is paid.
+    /// Returns false if there is no such checkout, or it is already paid.
     pub fn transfer(
         &self,
         payment_reference: &str,
@@ -99,7 +103,8 @@ impl Monnify {
         })
     }
 
-    /// Method and path (as under Monnify's own base address) of the newest requests, oldest first.
+    /// Returns method and path (relative to Monnify's own base URL) of the most recent requests,
+    /// oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<(String, String)> {
         self.0.requests()
@@ -114,7 +119,7 @@ impl Monnify {
     }
 }
 
-/// All routes, each with the name that faults know it by.
+/// All routes, each with its operation name for faults.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     monnify: &Monnify,
     faults: &Faults,

@@ -1,6 +1,6 @@
-//! Notifications on their way to whoever subscribed: order, retries by the clock, and the faults of sending.
+//! Outgoing webhooks: their order, retries by the clock, and faults of sending.
 //!
-//! What concerns one subject (its lane) is sent one after another; lanes run side by side.
+//! Webhooks of one subject (its lane) are sent one after another; lanes are concurrent.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -19,10 +19,10 @@ use crate::{
     locked,
 };
 
-/// Providers give up on a receiver after this long.
+/// Providers time out after this long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_CONCURRENT: usize = 64;
-/// Released notifications share a lane, since their order is the point.
+/// Released webhooks share a lane, to keep their order.
 const RELEASED_KEY: &str = "released";
 
 #[derive(Clone)]
@@ -31,11 +31,11 @@ pub(crate) struct Delivery {
     pub url: String,
     pub body: String,
     pub signatures: Vec<SignatureHeader>,
-    /// Milliseconds until the next attempt after this many failed ones; `None` gives up.
+    /// Milliseconds until the next attempt after this many failures; `None` gives up.
     pub retry_ms: fn(u32) -> Option<i64>,
 }
 
-/// A header that says who sent it; made from the body as it is sent.
+/// A header that authenticates the sender, computed from the body when it is sent.
 #[derive(Clone)]
 pub(crate) struct SignatureHeader {
     header: &'static str,
@@ -98,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// Queues a notification, or does to it what the next fault says.
+    /// Queues a webhook, or applies the next fault to it.
     pub(crate) fn enqueue(&self, mut delivery: Delivery, now: Timestamp) {
         let fault = self.faults.take("notification", |_| true);
         let state = &mut *locked(&self.state);
@@ -141,7 +141,7 @@ impl Outbox {
         count
     }
 
-    /// Starts sending whatever is due and whose lane is free.
+    /// Starts sending every webhook that is due and whose lane is free.
     pub(crate) fn dispatch_due(self: &Arc<Self>, now: Timestamp) {
         let mut state = locked(&self.state);
         let mut waiting = VecDeque::new();
@@ -171,14 +171,14 @@ impl Outbox {
                 state.queue.push_back(queued);
             }
         }
-        // Before the lane is seen free, so that whoever waits for idleness counts this one too.
+        // Counted before the lane becomes free, so that a caller who waits for idleness sees it.
         self.record_done();
         drop(state);
         self.wake.notify_one();
         self.finished.notify_waiters();
     }
 
-    /// Providers take 200 alone for received.
+    /// Posts a webhook. Providers accept only 200 as confirmation.
     async fn post(&self, delivery: &Delivery) -> bool {
         let mut request = self
             .client
@@ -192,18 +192,18 @@ impl Outbox {
         match request.send().await {
             Ok(answer) => answer.status() == reqwest::StatusCode::OK,
             Err(error) => {
-                tracing::debug!(%error, "a notification was not received");
+                tracing::debug!(%error, "webhook was not delivered");
                 false
             }
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until nothing is in flight.
     pub(crate) async fn wait_until_idle(&self) {
         loop {
             let finished = self.finished.notified();
             tokio::pin!(finished);
-            // Registered before the check, so that an end between the two is not missed.
+            // Registered before the check, so that a change between the two is not missed.
             finished.as_mut().enable();
             if locked(&self.state).active_keys.is_empty() {
                 return;
@@ -216,7 +216,7 @@ impl Outbox {
         locked(&self.state).queue.iter().any(|queued| queued.due <= now)
     }
 
-    /// Notes that something that was due has been done.
+    /// Counts a change that was processed.
     pub(crate) fn record_done(&self) {
         self.done.fetch_add(1, SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Pages for people: the front page and the hosted checkout. Plain HTML that works without JavaScript.
+//! Web pages: the front page and the hosted checkout. Plain HTML that works without JavaScript.
 
 mod people;
 
@@ -26,13 +26,14 @@ use crate::{
 };
 
 const STYLE: &str = include_str!("pages/style.css");
-/// An e-mail's HTML is anybody's: it may show itself and its pictures, and run, send or frame nothing.
+/// The HTML of an e-mail is untrusted: it may only display itself and images, and must not run
+/// scripts, submit forms or embed frames.
 const MAIL_POLICY: &str = "sandbox; default-src 'none'; img-src data: http: https:; style-src 'unsafe-inline'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// The front page shows this many messages and events; all are in the JSON lists.
+/// Maximum number of messages and events on the front page; the JSON lists have all of them.
 const SHOWN: usize = 50;
 
-/// The page's form; an empty card is no choice.
+/// The page's form; an empty card means that none was chosen.
 #[derive(Deserialize)]
 pub(crate) struct Submission {
     outcome: Outcome,
@@ -52,14 +53,14 @@ pub(crate) async fn front_page(State(simulators): State<Simulators>) -> Html<Str
     page("Tollhouse sandbox", "wide", &content)
 }
 
-/// The HTML part of an e-mail, as it came.
+/// Shows the HTML part of an e-mail unchanged.
 pub(crate) async fn show_html(
     State(simulators): State<Simulators>,
     Path(id): Path<String>,
 ) -> Response {
     let message = id.parse().ok().and_then(|id| simulators.mailbox().find(id));
     let Some(html) = message.and_then(|message| message.html) else {
-        return not_found_page("There is no such e-mail.");
+        return not_found_page("This e-mail does not exist.");
     };
     let safe = [
         (CONTENT_SECURITY_POLICY, MAIL_POLICY),
@@ -87,25 +88,27 @@ pub(crate) async fn submit_checkout(
     let Some(checkout) = find(&simulators, &id) else { return checkout_not_found() };
     let bad =
         |notice| (StatusCode::BAD_REQUEST, checkout_page(&checkout, Some(notice))).into_response();
-    let Ok(Form(submission)) = form else { return bad("Choose one of the buttons.") };
+    let Ok(Form(submission)) = form else {
+        return bad("The outcome is invalid. Choose one of the buttons.");
+    };
     let card = submission.card.as_deref().filter(|card| !card.is_empty());
     match complete(&simulators, &id, submission.outcome, card) {
         Some(Ok(Completion { redirect_url: Some(url), .. })) => {
             (StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response()
         }
-        // Nowhere to go back to: the customer stays and sees what came of it.
+        // Without a return URL, the customer stays and sees the outcome.
         Some(Ok(Completion { outcome, .. })) => {
             let notice = match outcome {
-                Outcome::Success => "Done. Thank you.",
-                Outcome::Failed => "This did not work. You can try again.",
-                Outcome::Abandoned => "You left. You can come back any time.",
+                Outcome::Success => "Completed. Thank you.",
+                Outcome::Failed => "This attempt failed. You can try again.",
+                Outcome::Abandoned => "You left the checkout. You can return at any time.",
             };
             find(&simulators, &id).map_or_else(checkout_not_found, |c| {
                 checkout_page(&c, Some(notice)).into_response()
             })
         }
         Some(Err(CompletionError::UnknownCard)) => bad("This is not a test card."),
-        Some(Err(CompletionError::CardNotAccepted)) => bad("Cards are not taken here."),
+        Some(Err(CompletionError::CardNotAccepted)) => bad("This checkout does not accept cards."),
         Some(Err(CompletionError::AlreadyPaid)) => {
             (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
         }
@@ -113,14 +116,14 @@ pub(crate) async fn submit_checkout(
     }
 }
 
-/// What the page's buttons do, for programs.
+/// Completes a checkout like the page's buttons, for programs.
 pub(crate) async fn complete_checkout(
     State(simulators): State<Simulators>,
     Path(id): Path<String>,
     body: String,
 ) -> Response {
     if find(&simulators, &id).is_none() {
-        return error_response(StatusCode::NOT_FOUND, "there is no such checkout");
+        return error_response(StatusCode::NOT_FOUND, "this checkout does not exist");
     }
     let Ok(submission) = serde_json::from_str::<Submission>(&body) else {
         return error_response(
@@ -136,13 +139,14 @@ pub(crate) async fn complete_checkout(
         Some(Err(CompletionError::UnknownCard)) => {
             error_response(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
         }
-        Some(Err(CompletionError::CardNotAccepted)) => {
-            error_response(StatusCode::BAD_REQUEST, "this checkout takes no cards: leave card out")
-        }
+        Some(Err(CompletionError::CardNotAccepted)) => error_response(
+            StatusCode::BAD_REQUEST,
+            "this checkout does not accept cards: omit card",
+        ),
         Some(Err(CompletionError::AlreadyPaid)) => {
-            error_response(StatusCode::CONFLICT, "this checkout is completed already")
+            error_response(StatusCode::CONFLICT, "this checkout is already completed")
         }
-        None => error_response(StatusCode::NOT_FOUND, "there is no such checkout"),
+        None => error_response(StatusCode::NOT_FOUND, "this checkout does not exist"),
     }
 }
 
@@ -160,7 +164,7 @@ fn complete(
 }
 
 fn checkout_not_found() -> Response {
-    not_found_page("There is no such checkout.")
+    not_found_page("This checkout does not exist.")
 }
 
 fn not_found_page(what: &str) -> Response {
@@ -176,7 +180,7 @@ fn page(title: &str, width: &str, content: &Markup) -> Html<String> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                // None: browsers need not ask for one.
+                // An empty icon, so that browsers do not request one.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
@@ -199,7 +203,7 @@ fn checkout_page(checkout: &Checkout, notice: Option<&str>) -> Html<String> {
             dt { "Reference" } dd { (checkout.reference) }
         }
         @if let Some(notice) = notice { p.notice { (notice) } }
-        @if checkout.open { (checkout_form(checkout)) } @else { p.done { "This is completed." } }
+        @if checkout.open { (checkout_form(checkout)) } @else { p.done { "This checkout is completed." } }
     };
     page("Checkout", "narrow", &content)
 }
@@ -296,7 +300,7 @@ fn mailbox(simulators: &Simulators) -> Markup {
                     p { "From " (message.from) }
                     pre { (message.text) }
                     @if message.html.is_some() {
-                        p { a href={ "/mailbox/" (message.id) "/html" } { "As HTML" } }
+                        p { a href={ "/mailbox/" (message.id) "/html" } { "View as HTML" } }
                     }
                 }
             }
@@ -304,16 +308,16 @@ fn mailbox(simulators: &Simulators) -> Markup {
     }
 }
 
-/// Whom one writes to in order to see what a failure looks like.
+/// Describes the recipients that simulate failures.
 fn unreachable_recipients() -> Markup {
     html! {
         details {
-            summary { "Numbers and addresses that nothing reaches" }
+            summary { "Phone numbers and addresses that simulate failures" }
             ul {
                 @for (ending, why) in sms::ENDINGS {
-                    li { "Numbers that end in " code { (ending) } ": " (why) }
+                    li { "Numbers ending in " code { (ending) } ": " (why) }
                 }
-                li { "Addresses that begin with " code { (smtp::REFUSED) } ": no such mailbox" }
+                li { "Addresses beginning with " code { (smtp::REFUSED) } ": the mailbox does not exist" }
             }
         }
     }
@@ -338,12 +342,12 @@ fn events(simulators: &Simulators) -> Markup {
     }
 }
 
-/// JSON over several lines; anything else as it came.
+/// Indents JSON; returns anything else unchanged.
 fn readable(body: &str) -> String {
     serde_json::from_str::<Value>(body).map_or_else(|_| body.to_owned(), |json| format!("{json:#}"))
 }
 
-/// `1234567` kobo as `NGN 12,345.67`.
+/// Formats `1234567` kobo as `NGN 12,345.67`.
 fn money(minor: u64, currency: &str) -> String {
     let major = (minor / 100).to_string();
     let grouped: Vec<&str> = major

@@ -1,6 +1,6 @@
-//! Paystack's API under `/paystack`, its notifications and its hosted page.
+//! Paystack's API under `/paystack`, its webhooks and its hosted page.
 //!
-//! Accounts are separate worlds, keyed by their secret key and made on first sight.
+//! Accounts are isolated from each other, identified by their secret key and created on first use.
 
 mod accounts;
 mod cards;
@@ -32,7 +32,7 @@ use accounts::Account;
 
 pub use notify::sign;
 
-/// The Paystack stand-in. Cheap to clone.
+/// The Paystack simulator. Cheap to clone.
 #[derive(Clone)]
 pub struct Paystack(Arc<Provider<Account>>);
 
@@ -41,34 +41,37 @@ impl Paystack {
         Paystack(Arc::new(Provider::new(env)))
     }
 
-    /// The address that the notifications of this secret key's account go to.
+    /// Sets the webhook URL of an account.
     pub fn set_webhook(&self, secret_key: &str, url: &str) {
         self.with_account(secret_key, |account, _| account.webhook = Some(url.to_owned()));
     }
 
-    /// Makes Paystack report another amount or currency; false when no transaction has this reference.
+    /// Reports another amount or currency. Returns false if no transaction has this reference.
     pub fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
         self.0.tamper(reference, amount_minor, currency)
     }
 
-    /// Makes Paystack report that it took another amount than was asked for; false when there is no such transaction.
+    /// Reports a charged amount other than the requested one. Returns false if there is no such
+    /// transaction.
     pub fn tamper_charged_amount(&self, reference: &str, taken_minor: u64) -> bool {
         self.0.tamper_charged_amount(reference, taken_minor)
     }
 
-    /// Makes Paystack report the transaction as reversed (charged back, say), without a notification.
+    /// Reports the transaction as reversed, as after a dispute, without a webhook.
     pub fn reverse(&self, reference: &str) -> bool {
         self.0.reverse(reference)
     }
 
-    /// Ends a charge that a `pending` fault, or a direct debit, left open; notifies as Paystack does.
+    /// Settles a charge that a `pending` fault or a direct debit left pending, and sends the
+    /// webhook that Paystack would send.
     ///
-    /// False when no transaction with this reference is under way.
+    /// Returns false if no transaction with this reference is pending.
     pub fn resolve(&self, reference: &str, outcome: Outcome) -> bool {
         self.0.resolve(reference, outcome)
     }
 
-    /// Method and path (as under Paystack's own base address) of the newest requests, oldest first.
+    /// Returns method and path (relative to Paystack's own base URL) of the most recent requests,
+    /// oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<(String, String)> {
         self.0.requests()
@@ -83,7 +86,7 @@ impl Paystack {
     }
 }
 
-/// All routes, each with the name that faults know it by.
+/// All routes, each with its operation name for faults.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     paystack: &Paystack,
     faults: &Faults,

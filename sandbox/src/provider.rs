@@ -1,5 +1,5 @@
-//! What the stand-ins of all payment providers have in common: merchants' accounts, each a world of its own, their pages, and
-//! what tests make the provider do behind the merchant's back.
+//! The common part of all simulators of payment providers: isolated merchant accounts, their pages,
+//! and controls that make a provider misreport.
 
 use std::{
     collections::BTreeMap,
@@ -25,23 +25,23 @@ use crate::{
     timer_queue::TimerQueue,
 };
 
-/// Seconds until a refund, a mandate or a direct debit gets on.
+/// Seconds until a refund, a mandate or a direct debit advances.
 pub(crate) const PROCESSING_SECONDS: i64 = 10;
 
-/// What a provider keeps of one merchant.
+/// The state of one merchant at a provider.
 pub(crate) trait MerchantAccount: Sized + Send + 'static {
-    /// What happens by itself as time passes.
+    /// A change that happens as time passes.
     type TimerEvent: Ord + Send;
 
-    /// A new account under this key.
+    /// Creates an account under this key.
     fn open(key: &str, env: &Env) -> Self;
     fn timers(&mut self) -> &mut TimerQueue<Self::TimerEvent>;
     fn handle_timer(&mut self, env: &Env, due: Self::TimerEvent);
 
-    /// With the numbers of [`Env::next_id`], which tell which is newer.
+    /// Returns open checkouts with numbers of [`Env::next_id`], which order them by age.
     fn open_checkouts(&self, env: &Env) -> Vec<(u64, Checkout)>;
     fn checkout(&self, env: &Env, id: &str) -> Option<Checkout>;
-    /// What the customer does on the page; `None`: it is not one of this account.
+    /// Applies the customer's choice on the page. `None`: the checkout is not one of this account.
     fn complete(
         &mut self,
         env: &Env,
@@ -50,13 +50,14 @@ pub(crate) trait MerchantAccount: Sized + Send + 'static {
         card: Option<&str>,
     ) -> Option<Result<Completion, CompletionError>>;
 
-    /// Reports another amount or currency; false when there is no such transaction.
+    /// Reports another amount or currency. Returns false if there is no such transaction.
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool;
-    /// Reports another amount as taken, and the right one as asked for; false when there is no such transaction.
+    /// Reports another amount as charged, and the original one as requested. Returns false if there
+    /// is no such transaction.
     fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool;
-    /// Reports the transaction as taken back; false when there is none.
+    /// Reports the transaction as reversed. Returns false if there is none.
     fn reverse(&mut self, reference: &str) -> bool;
-    /// Ends what is under way; false when nothing is.
+    /// Settles a pending transaction. Returns false if there is none.
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool;
 
     fn schedule(&mut self, env: &Env, due: Self::TimerEvent) {
@@ -64,7 +65,7 @@ pub(crate) trait MerchantAccount: Sized + Send + 'static {
     }
 }
 
-/// A payment provider: accounts by their keys, made on first sight.
+/// A payment provider: accounts by key, created on first use.
 pub(crate) struct Provider<M> {
     env: Arc<Env>,
     accounts: Mutex<BTreeMap<String, M>>,
@@ -76,21 +77,21 @@ impl<M: MerchantAccount> Provider<M> {
         Provider { env, accounts: Mutex::default(), requests: RequestLog::default() }
     }
 
-    /// One change of the account of this key.
+    /// Applies a change to the account of this key.
     pub(crate) fn with_account<T>(&self, key: &str, change: impl FnOnce(&mut M, &Env) -> T) -> T {
         let env = &*self.env;
         let mut accounts = locked(&self.accounts);
         change(accounts.entry(key.to_owned()).or_insert_with(|| M::open(key, env)), env)
     }
 
-    /// One change of every account; says whether it meant anything to one of them.
+    /// Applies a change to every account. Returns whether it applied to any.
     pub(crate) fn apply_to_all(&self, change: impl Fn(&mut M, &Env) -> bool) -> bool {
         let mut accounts = locked(&self.accounts);
         let meant = accounts.values_mut().filter_map(|a| change(a, &self.env).then_some(()));
         meant.count() > 0
     }
 
-    /// The first account that has what is looked for.
+    /// Returns the first account's result that is not `None`.
     pub(crate) fn find_map<T>(&self, look: impl Fn(&M, &Env) -> Option<T>) -> Option<T> {
         locked(&self.accounts).values().find_map(|account| look(account, &self.env))
     }
@@ -115,7 +116,7 @@ impl<M: MerchantAccount> Provider<M> {
         self.requests.list()
     }
 
-    /// An API whose requests are remembered; `base` is where it stands here.
+    /// An API that records its requests; `base` is its path here.
     pub(crate) fn with_request_log<S: Clone + Send + Sync + 'static>(
         &self,
         base: &'static str,
@@ -125,19 +126,19 @@ impl<M: MerchantAccount> Provider<M> {
     }
 }
 
-/// What the sandbox asks of every payment provider.
+/// The sandbox's interface to every payment provider.
 pub(crate) trait PaymentSimulator {
-    /// As [`Merchant::open_checkouts`], of all accounts.
+    /// Like [`Merchant::open_checkouts`], for all accounts.
     fn open_checkouts(&self) -> Vec<(u64, Checkout)>;
     fn checkout(&self, id: &str) -> Option<Checkout>;
-    /// `None`: the id is not one of its checkouts.
+    /// `None`: the checkout does not exist.
     fn complete(
         &self,
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
     ) -> Option<Result<Completion, CompletionError>>;
-    /// Does all that is due by now.
+    /// Processes everything that is due.
     fn run_due(&self);
     fn has_due(&self) -> bool;
 }
@@ -187,7 +188,8 @@ struct TamperRequest {
     reversed: bool,
 }
 
-/// A control of the stand-ins, which is no request to the provider: makes a transaction report what it is not.
+/// Control endpoint of the simulators, not part of the provider's API: makes a transaction
+/// misreport.
 pub(crate) async fn tamper<M: MerchantAccount>(
     State(provider): State<Arc<Provider<M>>>,
     body: String,
@@ -206,7 +208,7 @@ pub(crate) async fn tamper<M: MerchantAccount>(
         _ => {
             return error_response(
                 StatusCode::BAD_REQUEST,
-                "amount_minor and currency go together",
+                "amount_minor and currency must be given together",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The one source of randomness, seedable.
+//! The only source of randomness, with a seed.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ impl Random {
         Random(Mutex::new(StdRng::seed_from_u64(seed)))
     }
 
-    /// Lower-case letters and digits.
+    /// Returns random lower-case letters and digits.
     pub(crate) fn code(&self, length: usize) -> String {
         let mut rng = locked(&self.0);
         (0..length)

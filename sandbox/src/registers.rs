@@ -1,7 +1,8 @@
-//! The stand-ins of identity registers: two upstreams that tell the same made-up people, and pictures of them.
+//! The simulators of identity registers: two upstreams with the same fictitious people, and
+//! pictures of them.
 //!
-//! Every well-formed number of every kind belongs to somebody. How a number ends says what goes wrong with it, unless
-//! it is one of the test identities that the upstreams document.
+//! Every well-formed number of every kind belongs to a person. The ending of a number selects a
+//! failure, unless it is one of the test identities that the upstreams document.
 
 mod documented;
 pub(crate) mod dojah;
@@ -20,9 +21,9 @@ use axum::Router;
 use kinds::Kind;
 use people::Person;
 
-/// A picture in base64 is longer than what an ordinary body may be.
+/// Pictures in base64 exceed the usual body limit.
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
-/// In real time, as that is what a caller's patience is measured in.
+/// In real time, because clients measure their timeouts in it.
 const SLOW_RESPONSE_DELAY: Duration = Duration::from_secs(20);
 
 const BOTH_UNAVAILABLE: &str = "99999";
@@ -32,14 +33,15 @@ const SLOW_RESPONSE: &str = "8888";
 const WATCH_LISTED: &str = "7777";
 const NO_CONTACT: &str = "6666";
 
-/// Endings of identifiers, and what they mean, for people. A longer one goes before a shorter one.
+/// Endings of identifiers and their meanings, for the front page. A longer ending precedes a
+/// shorter one that it contains.
 pub(crate) const ENDINGS: [(&str, &str); 6] = [
-    (BOTH_UNAVAILABLE, "the source is out of order at both upstreams"),
-    (PREMBLY_UNAVAILABLE, "the source is out of order at Prembly, and works at Dojah"),
-    (NOT_FOUND, "nobody is found"),
-    (SLOW_RESPONSE, "the answer takes 20 seconds"),
-    (WATCH_LISTED, "somebody who is watch-listed (BVN)"),
-    (NO_CONTACT, "somebody without e-mail and phone"),
+    (BOTH_UNAVAILABLE, "the register is unavailable at both upstreams"),
+    (PREMBLY_UNAVAILABLE, "the register is unavailable at Prembly, and works at Dojah"),
+    (NOT_FOUND, "not found"),
+    (SLOW_RESPONSE, "the response takes 20 seconds"),
+    (WATCH_LISTED, "a watch-listed person (BVN)"),
+    (NO_CONTACT, "a person without e-mail address and phone number"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,23 +50,23 @@ enum Upstream {
     Dojah,
 }
 
-/// Why there is no record.
+/// The reason why there is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LookupError {
-    /// This is no number of that kind.
+    /// Not a valid number of that kind.
     Malformed,
     NotFound,
     SourceUnavailable,
 }
 
-/// The test identities: of which kind, the number, and who it is.
+/// Returns the test identities: kind, number and name.
 pub(crate) fn identities() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     documented::TEST_IDENTITIES
         .iter()
         .map(|known| (known.kind.title(), known.key, known.full_name()))
 }
 
-/// Whom an upstream finds, once it answers.
+/// Looks up a person. Some endings of numbers delay the lookup or make it fail.
 async fn find(upstream: Upstream, kind: Kind, number: &str) -> Result<Person, LookupError> {
     let number = number.trim();
     let key = kind.canonical_form(number).ok_or(LookupError::Malformed)?;
@@ -88,12 +90,12 @@ async fn find(upstream: Upstream, kind: Kind, number: &str) -> Result<Person, Lo
     }
 }
 
-/// The pictures that one sends to the upstreams.
+/// Routes of the pictures for uploads to the upstreams.
 pub(crate) fn pictures<S: Clone + Send + Sync + 'static>() -> Router<S> {
     pictures::router()
 }
 
-/// The ways in which registers write days.
+/// Date formats of the registers.
 mod days {
     use chrono::NaiveDate;
 
@@ -123,13 +125,13 @@ mod days {
     }
 }
 
-/// As people in the country write it: `0803…`. Blank when there is none, or when it is another country's.
+/// Returns a phone number in national format (`0803…`), or "" if there is none or it is foreign.
 fn national(phone: Option<&String>) -> String {
     let rest = phone.and_then(|phone| phone.strip_prefix("+234"));
     rest.map(|rest| format!("0{rest}")).unwrap_or_default()
 }
 
-/// 128 bits as a UUID is written.
+/// Formats 128 bits as a UUID.
 fn uuid([high, low]: [u64; 2]) -> String {
     let hex = format!("{high:016x}{low:016x}");
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])

@@ -1,4 +1,4 @@
-//! What a provider was asked, for tests that count.
+//! A record of the requests to a provider, for tests that count them.
 
 use std::{
     collections::VecDeque,
@@ -13,15 +13,15 @@ use axum::{
 
 use crate::locked;
 
-/// Requests remembered, newest.
+/// Number of requests kept, the newest ones.
 const MAX_RECORDED: usize = 10_000;
 
-/// Method and path of each request. Cheap to clone; every clone is the same list.
+/// Method and path of each request. Cheap to clone; clones share the list.
 #[derive(Clone, Default)]
 pub(crate) struct RequestLog(Arc<Mutex<VecDeque<(String, String)>>>);
 
 impl RequestLog {
-    /// Oldest first.
+    /// Returns the requests, oldest first.
     pub(crate) fn list(&self) -> Vec<(String, String)> {
         locked(&self.0).iter().cloned().collect()
     }
@@ -35,7 +35,8 @@ impl RequestLog {
     }
 }
 
-/// The middleware of an API; `base` is where it stands here, in place of the provider's own base address.
+/// Middleware that records an API's requests; `base` is its path here, instead of the provider's
+/// own base URL.
 pub(crate) async fn record_request(
     State((requests, base)): State<(RequestLog, &'static str)>,
     request: Request,

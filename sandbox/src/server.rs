@@ -1,5 +1,5 @@
-//! The HTTP server: all routes, and an accept loop of our own, since a fault must be able to drop a connection. SMTP shares
-//! the loop.
+//! The HTTP server: all routes, and a custom accept loop, because a fault must be able to drop a
+//! connection. SMTP uses the same loop.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,15 +29,15 @@ use crate::{
     termii, twilio,
 };
 
-/// After a failed accept (out of descriptors, say): long enough not to spin, short enough not to be noticed.
+/// Delay after a failed accept (for example without free file descriptors), to avoid a busy loop.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// The connection a request came on; every request carries it as an extension.
+/// The connection of a request, which each request carries as an extension.
 #[derive(Clone, Default)]
 pub(crate) struct Connection(Arc<Notify>);
 
 impl Connection {
-    /// Drops the connection, and with it the caller: this never returns.
+    /// Drops the connection and thus the client; never returns.
     pub(crate) async fn abort(&self) -> Response {
         self.0.notify_one();
         std::future::pending().await
@@ -70,7 +70,7 @@ pub(crate) fn router(simulators: Simulators) -> Router {
         .with_state(simulators)
 }
 
-/// A route whose calls can be made to go wrong under this name.
+/// A route whose calls can fail by faults scripted under this name.
 pub(crate) fn with_faults<S: Clone + Send + Sync + 'static>(
     faults: &Faults,
     operation: &'static str,
@@ -79,7 +79,7 @@ pub(crate) fn with_faults<S: Clone + Send + Sync + 'static>(
     route.route_layer(from_fn_with_state((faults.clone(), operation), inject))
 }
 
-/// Accepts for ever; each connection has a task of its own.
+/// Accepts connections forever, each in a task of its own.
 pub(crate) async fn accept<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -87,7 +87,7 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Small answers leave at once; a socket that refuses still works.
+                // Disables Nagle's algorithm; if that fails, the socket still works.
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(serve(stream));
             }
@@ -118,7 +118,8 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     }
 }
 
-/// Providers take `/refund/` and `//refund` for `/refund`, and some of their client libraries write it so.
+/// Normalizes `/refund/` and `//refund` to `/refund`, as providers do: some client libraries send
+/// such paths.
 fn normalize_path(uri: &mut Uri) {
     let (path, query) = (uri.path(), uri.query());
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
@@ -157,7 +158,7 @@ struct EventSecret {
     secret: String,
 }
 
-/// A control of the stand-ins: which secret a company's events are signed with.
+/// Control endpoint of the simulators: registers the secret that signs a company's events.
 async fn set_event_secret(State(simulators): State<Simulators>, body: String) -> Response {
     match serde_json::from_str::<EventSecret>(&body) {
         Ok(EventSecret { company_id, secret }) if secret.starts_with("whsec_") => {

@@ -1,4 +1,4 @@
-//! Makes the company that one tries things with, through the host's own operator interface.
+//! Creates the company of the sandbox, through the host's operator API.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use tollhouse_sandbox::{Hint, Link, Simulators};
 
 use crate::Failure;
 
-/// The service's own accounts at the stand-ins of the payment providers.
+/// The service accounts at the simulators of payment providers.
 const PAYSTACK_KEY: &str = "sk_test_tollhouse_service_account";
 const FLUTTERWAVE_KEY: &str = "FLWSECK_TEST-tollhouse_service_account-X";
 const FLUTTERWAVE_HASH: &str = "tollhouse_webhook_hash";
 const MONNIFY_KEY: &str = "MK_TEST_TOLLHOUSE1";
 const MONNIFY_SECRET: &str = "tollhouse_service_account";
 const MONNIFY_CONTRACT: &str = "4934121686";
-/// In the major unit: what a tester cannot use up by accident.
+/// In the major unit; large enough for any amount of testing.
 const INITIAL_CREDIT: u64 = 5_000_000;
 
-/// What one needs to know to try things.
+/// The addresses and credentials of a running sandbox.
 pub struct SandboxInfo {
     api: String,
     internal: String,
@@ -85,10 +85,10 @@ pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo
     })
 }
 
-/// Tells a stand-in where the notifications of the service's account go.
+/// Registers the webhook URL of the service account at a simulator.
 type SetWebhook = fn(&Simulators, notification_url: &str);
 
-/// The service's own accounts at the stand-ins of the payment providers.
+/// The service accounts at the simulators of payment providers.
 fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 3] {
     [
         (
@@ -117,7 +117,7 @@ fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 3] {
     ]
 }
 
-/// The service's own accounts at the stand-ins of the SMS gateways, which take any credentials.
+/// The service accounts at the simulators of SMS gateways, which accept any credentials.
 fn gateway_accounts(sandbox: &str) -> [(&'static str, Value); 3] {
     let (key, sender) = ("tollhouse_service_account", "Tollhouse");
     let account_sid = format!("AC{}", "0".repeat(32));
@@ -142,7 +142,7 @@ fn gateway_accounts(sandbox: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// The service's own accounts at the stand-ins of identity registers, which take any credentials.
+/// The service accounts at the simulators of identity registers, which accept any credentials.
 fn country_accounts(sandbox: &str) -> [(&'static str, Value); 2] {
     let (key, app_id) = ("tollhouse_service_account", "tollhouse");
     let prembly = json!({
@@ -160,7 +160,7 @@ fn is_built_in(plugin: &str) -> bool {
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {
-    value[name].as_str().ok_or_else(|| format!("the host answered without {name}").into())
+    value[name].as_str().ok_or_else(|| format!("the host's response has no {name}").into())
 }
 
 struct Operator {
@@ -188,7 +188,9 @@ impl Operator {
         let mut answer: Value = answer.json().await?;
         match ok {
             true => Ok(answer["data"].take()),
-            false => Err(answer["message"].as_str().unwrap_or("the host refused").into()),
+            false => {
+                Err(answer["message"].as_str().unwrap_or("the host refused the request").into())
+            }
         }
     }
 }
@@ -208,7 +210,8 @@ impl SandboxInfo {
         format!("{told:#}\n")
     }
 
-    /// Begin a payment, pay it, see that it is a success; send a code, read it, verify it.
+    /// Returns commands that initialize, pay and fetch a payment, and that send, read and verify a
+    /// one-time password.
     pub fn hints(&self) -> Vec<Hint> {
         let SandboxInfo { api, api_key, sandbox, .. } = self;
         let initialize = format!(
@@ -243,33 +246,36 @@ impl SandboxInfo {
             format!(r#"{{"bvn":"54651333604","image":"{sandbox}/images/match-54651333604.jpg"}}"#);
         let face = post("/kyc/nigeria/bvn/lookup/with-face", &face);
         let mut hints = vec![
-            hint("Begin a payment; the answer holds checkout.url", initialize),
+            hint("Initialize a payment; the response has checkout.url", initialize),
             hint(
-                "Open checkout.url in a browser and pay, or put its last segment in place of ID",
+                "Open checkout.url in a browser and pay, or replace ID with its last segment",
                 complete,
             ),
             hint(
-                &format!("See that it is a success; the signed event stands on {sandbox}/"),
+                &format!("Check that the payment succeeded; {sandbox}/ shows the signed event"),
                 fetch,
             ),
-            hint("Send a one-time password by e-mail and by text message", send),
-            hint(&format!("Read it, here or on {sandbox}/"), read),
-            hint("Verify it: put it in place of CODE", verify),
+            hint("Send a one-time password by e-mail and SMS", send),
+            hint(&format!("Read it, with this command or on {sandbox}/"), read),
+            hint("Verify it: replace CODE", verify),
         ];
         if is_built_in("nigeria") {
-            hints.push(hint("Look somebody up; a code goes to the address on record", bvn));
+            hints.push(hint(
+                "Look up a person; a one-time password is sent to the contact on record",
+                bvn,
+            ));
             hints.push(hint("Compare a selfie with the photo on record", face));
         }
         hints
     }
 
-    /// The viewers of the host that runs beside the stand-ins.
+    /// Returns links to the API documentation of the host.
     pub fn links(&self) -> Vec<Link> {
         let viewer =
             |what: &str, base: &str| Link { what: what.to_owned(), url: format!("{base}/docs") };
         vec![
-            viewer("What companies can ask the API", &self.api),
-            viewer("What operators can ask the internal interface", &self.internal),
+            viewer("API documentation for companies", &self.api),
+            viewer("Internal API documentation for operators", &self.internal),
         ]
     }
 
@@ -282,13 +288,13 @@ impl SandboxInfo {
             "
 Tollhouse is running.
 
-  API          {api}   (/docs shows what it can be asked)
-  internal     {internal}   (so does its own)
-  stand-ins    {sandbox}/   (open checkouts, received events, mailbox)
-  SMTP         {smtp}   (into the mailbox)
+  API          {api}   (documentation: /docs)
+  internal API {internal}   (documentation: /docs)
+  simulators   {sandbox}/   (open checkouts, received events, mailbox)
+  SMTP         {smtp}   (delivers to the mailbox)
   company      {company}
   API key      {key}
-  all of it    {file}
+  as JSON      {file}
 
 Try a payment, and a one-time password:
 

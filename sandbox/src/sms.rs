@@ -1,4 +1,5 @@
-//! What the stand-ins of SMS gateways share: whom a text reaches, and the mailbox.
+//! The common part of all simulators of SMS gateways: which numbers are reached, and delivery to
+//! the mailbox.
 
 use std::sync::Arc;
 
@@ -11,18 +12,18 @@ use tollhouse_platform::values::phone;
 
 use crate::{env::Env, faults::FaultKind, mailbox::Message};
 
-/// Endings of numbers that a text does not reach, and why, for people.
+/// Endings of numbers that are not reached, and the reason, for the front page.
 pub(crate) const ENDINGS: [(&str, &str); 3] = [
     (REFUSED, "refused by the recipient's network"),
-    (UNKNOWN, "no number, says the gateway"),
-    (OUT_OF_ORDER, "not now: the gateway is out of credit or too busy"),
+    (UNKNOWN, "not a valid number, according to the gateway"),
+    (OUT_OF_ORDER, "the gateway is out of credit or overloaded"),
 ];
 
 const REFUSED: &str = "0000";
 const UNKNOWN: &str = "0001";
 const OUT_OF_ORDER: &str = "0002";
 
-/// Why a text does not reach a number.
+/// The reason why a text message does not reach a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undeliverable {
     Refused,
@@ -30,10 +31,10 @@ pub(crate) enum Undeliverable {
     Unavailable,
 }
 
-/// Whether a text to this number would arrive; `number` is in E.164.
+/// Checks whether a text message to this number would arrive; `number` is in E.164.
 ///
 /// # Errors
-/// What the number's ending, its form, or the next fault of this gateway says.
+/// As selected by the number's ending, its format, or the next fault of this gateway.
 pub(crate) fn check_deliverable(
     env: &Env,
     gateway: &str,
@@ -56,22 +57,23 @@ pub(crate) fn deliver(env: &Env, from: &str, to: &str, text: &str) {
     env.mailbox.deliver(Message::sms(from, to, text, env.clock.now()));
 }
 
-/// 3 to 11 characters, of which one is a letter: what networks show instead of a number.
+/// Returns whether this is an alphanumeric sender: 3 to 11 characters with at least one letter.
 pub(crate) fn is_sender_name(sender: &str) -> bool {
     (3..=11).contains(&sender.len())
         && sender.bytes().all(|b| b.is_ascii_alphanumeric() || b" -_.".contains(&b))
         && sender.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-/// How many messages a text is sent as. Parts are shorter than a message alone, since they say what they are a part of;
-/// what is not ASCII is counted as UCS-2, though GSM 03.38 has some of it.
+/// Returns the number of messages in which a text is sent. Parts are shorter than a single message,
+/// because of their header. All text that is not ASCII counts as UCS-2, although GSM 03.38 has some
+/// of its characters.
 pub(crate) fn segments(text: &str) -> usize {
     let units = text.encode_utf16().count();
     let (single, part) = if text.is_ascii() { (160, 153) } else { (70, 67) };
     if units <= single { 1 } else { units.div_ceil(part) }
 }
 
-/// The middleware of all gateways: what is being sent is under way.
+/// Middleware of all gateways: counts a message as in flight.
 pub(crate) async fn track_in_flight(
     State(env): State<Arc<Env>>,
     request: Request,
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_several_messages() {
+    fn long_texts_are_split_into_several_messages() {
         for (text, count) in [
             (String::new(), 1),
             ("x".repeat(160), 1),
@@ -94,7 +96,7 @@ mod tests {
             ("x".repeat(307), 3),
             ("é".repeat(70), 1),
             ("é".repeat(71), 2),
-            // Outside of the basic plane: two units each.
+            // Outside the Basic Multilingual Plane: two units per character.
             ("😀".repeat(36), 2),
         ] {
             assert_eq!(segments(&text), count, "{text}");
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_are_told_from_numbers() {
+    fn sender_names_are_distinguished_from_numbers() {
         for (sender, valid) in [
             ("Lender", true),
             ("Lend 24", true),

@@ -1,6 +1,6 @@
-//! A mail server (RFC 5321) that takes every e-mail, with any credentials or none, into the mailbox.
+//! A mail server (RFC 5321) that delivers every e-mail to the mailbox, with or without credentials.
 //!
-//! Only recipients whose address begins with `refused` are refused, as unknown mailboxes are.
+//! Only recipients whose address begins with `refused` are rejected, like unknown mailboxes.
 
 mod mail;
 mod session;
@@ -20,24 +20,24 @@ use crate::{
 };
 use session::{ReceivedMail, Session, Step};
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 pub(crate) const OPERATION: &str = "smtp";
-/// What addresses begin with that are refused.
+/// Prefix of addresses that are rejected.
 pub(crate) const REFUSED: &str = "refused";
 
-/// RFC 5321 has a server wait this long for the next command.
+/// Idle timeout of a server in RFC 5321.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
-const GREETING: &str = "220 localhost ESMTP Tollhouse stand-in\r\n";
-const TIMED_OUT: &str = "421 4.4.2 Nothing was said for too long\r\n";
+const GREETING: &str = "220 localhost ESMTP Tollhouse simulator\r\n";
+const TIMED_OUT: &str = "421 4.4.2 Idle timeout\r\n";
 const ACCEPTED: &str = "250 2.0.0 Taken\r\n";
-const TRY_AGAIN: &str = "451 4.3.0 Not now, try again later\r\n";
-const UNREADABLE: &str = "554 5.6.0 This is no readable mail\r\n";
+const TRY_AGAIN: &str = "451 4.3.0 Temporary failure, try again later\r\n";
+const UNREADABLE: &str = "554 5.6.0 The message cannot be parsed\r\n";
 const MALFORMED: &str = "Taken\r\n";
 
 pub(crate) async fn serve(stream: TcpStream, env: Arc<Env>) {
     if let Err(error) = run_session(stream, &env).await {
-        tracing::debug!(%error, "a connection of SMTP ended early");
+        tracing::debug!(%error, "SMTP connection ended early");
     }
 }
 
@@ -66,7 +66,8 @@ async fn run_session(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
     }
 }
 
-/// The reply at the end of a mail, after what the next fault says; `None` drops the connection.
+/// Accepts a mail after applying the next fault, and returns the reply; `None` drops the
+/// connection.
 async fn accept_mail(env: &Env, letter: &ReceivedMail) -> Option<&'static str> {
     let fault = env.faults.take(OPERATION, FaultKind::is_transport);
     let Some(Fault { kind, delay_ms, .. }) = fault else { return Some(deliver(env, letter)) };
@@ -87,7 +88,7 @@ async fn accept_mail(env: &Env, letter: &ReceivedMail) -> Option<&'static str> {
     }
 }
 
-/// Into the mailbox, once for each recipient.
+/// Delivers to the mailbox, once per recipient.
 fn deliver(env: &Env, letter: &ReceivedMail) -> &'static str {
     let Some(mail) = mail::parse(&letter.body) else { return UNREADABLE };
     for to in &letter.to {

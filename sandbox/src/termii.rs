@@ -1,4 +1,4 @@
-//! Termii's API under `/termii/api`: texts, the balance and tokens. Any key is an account.
+//! Termii's API under `/termii/api`: text messages, the balance and tokens. Any key is an account.
 
 mod tokens;
 
@@ -22,16 +22,16 @@ use crate::{
 };
 use tokens::Tokens;
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 const OPERATION: &str = "termii";
 const MAX_RECIPIENTS: usize = 100;
 const MAX_BULK_RECIPIENTS: usize = 10_000;
 const CHANNELS: [&str; 4] = ["dnd", "generic", "whatsapp", "voice"];
 const TYPES: [&str; 3] = ["plain", "unicode", "encrypted"];
-/// What a text comes from that names no sender.
+/// The sender of messages that name none.
 const DEFAULT_SENDER: &str = "Termii";
 const BALANCE: u64 = 1_000_000;
-/// Added to ids, which are longer than a float holds exactly.
+/// Offset of ids, which exceed the precision of a float.
 const FIRST_ID: u64 = 9_122_821_270_000_000_000;
 
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The parameters of a request that has a key.
+/// The parameters of an authenticated request.
 struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -109,7 +109,7 @@ impl Params {
         }
     }
 
-    /// A name that the account may send under.
+    /// Returns a sender name that the account may use.
     fn sender(&self) -> Result<&str, ApiError> {
         let sender = self.required("from")?;
         if sms::is_sender_name(sender) {
@@ -120,7 +120,7 @@ impl Params {
         Err(ApiError(StatusCode::NOT_FOUND, message))
     }
 
-    /// One number or a list of them, as Termii writes them (without `+`), in E.164.
+    /// Returns one number or a list of them in E.164. Termii writes them without `+`.
     fn numbers(&self, most: usize) -> Result<Vec<String>, ApiError> {
         let numbers: Option<Vec<&str>> = match self.0.get("to") {
             Some(Value::Array(numbers)) => numbers.iter().map(Value::as_str).collect(),
@@ -136,7 +136,7 @@ impl Params {
 }
 
 impl Termii {
-    /// To all of them or to none.
+    /// Delivers to all numbers or to none.
     fn deliver(&self, from: &str, to: &[String], text: &str) -> Result<(), ApiError> {
         let env = &self.0.env;
         for number in to {
@@ -160,7 +160,7 @@ impl Termii {
             "message_id_str": id.to_string(),
             "message": "Successfully Sent",
             "balance": BALANCE,
-            "user": "Stand-in",
+            "user": "Sandbox",
         })))
     }
 
@@ -193,5 +193,5 @@ struct BalanceQuery {
 
 async fn balance(Query(query): Query<BalanceQuery>) -> ApiResult {
     query.api_key.filter(|key| !key.trim().is_empty()).ok_or_else(ApiError::invalid_key)?;
-    Ok(Json(json!({ "user": "Stand-in", "balance": BALANCE, "currency": "NGN" })))
+    Ok(Json(json!({ "user": "Sandbox", "balance": BALANCE, "currency": "NGN" })))
 }

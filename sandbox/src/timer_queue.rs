@@ -1,4 +1,4 @@
-//! What happens by itself as time passes, in the order of time.
+//! Scheduled changes of state, ordered by due time.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl<D: Ord> TimerQueue<D> {
         self.0.first().is_some_and(|(at, _)| *at <= now)
     }
 
-    /// The earliest of what is due.
+    /// Removes and returns the earliest entry that is due.
     pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<D> {
         if self.has_due(now) { self.0.pop_first().map(|(_, due)| due) } else { None }
     }

@@ -1,4 +1,5 @@
-//! Twilio's API under `/twilio`: texts, and asking for one. Any account SID with any token is an account.
+//! Twilio's API under `/twilio`: sending and fetching text messages. Any account SID with any token
+//! is an account.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -24,11 +25,11 @@ use crate::{
     sms::{self, Undeliverable},
 };
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 const OPERATION: &str = "twilio";
 const MAX_MESSAGES: usize = 1_000;
 const MAX_BODY_CHARS: usize = 1_600;
-/// What a text comes from that a messaging service sends.
+/// The sender of messages from a messaging service.
 const DEFAULT_SENDER: &str = "+15005550006";
 
 #[derive(Clone)]
@@ -95,7 +96,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The account in the path, whose credentials the request has: its own, or those of one of its API keys (`SK…`).
+/// The account in the path, authenticated by its own credentials or by one of its API keys (`SK…`).
 struct Account(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Account {
@@ -157,7 +158,7 @@ async fn create(
         .map_err(|unreached| ApiError::from_undeliverable(unreached, to))?;
     sms::deliver(env, from, to, text);
     let mut message = message_json(env, &account, from, to, text);
-    // A service's number is drawn later.
+    // A messaging service chooses the number later.
     if let Some(service) = service {
         message["messaging_service_sid"] = json!(service);
         message["from"] = Value::Null;
@@ -169,13 +170,13 @@ async fn create(
     Ok((StatusCode::CREATED, Json(message)))
 }
 
-/// A number, a short code or a name.
+/// Returns whether this is a number, a short code or a sender name.
 fn is_sender(from: &str) -> bool {
     let short_code = (3..=8).contains(&from.len()) && from.bytes().all(|b| b.is_ascii_digit());
     phone::is_e164(from) || short_code || sms::is_sender_name(from)
 }
 
-/// As it stands at first.
+/// A message in its initial state.
 fn message_json(env: &Env, account: &str, from: &str, to: &str, text: &str) -> Value {
     let half = || env.random.below(u64::MAX);
     let sid = format!("SM{:016x}{:016x}", half(), half());
@@ -205,7 +206,7 @@ fn message_json(env: &Env, account: &str, from: &str, to: &str, text: &str) -> V
     })
 }
 
-/// As it stands once it is delivered, which is at once.
+/// Returns a message in its delivered state, which it reaches immediately.
 async fn fetch(
     State(twilio): State<Twilio>,
     Account(account): Account,

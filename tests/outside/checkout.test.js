@@ -35,7 +35,7 @@ describe('the hosted checkout page', () => {
     assert.deepEqual([paid.amount, paid.fees, paid.currency, paid.payment_channel], [2500.5, 137.51, 'NGN', 'card']);
 
     await page.goto(begun.checkout.url);
-    assert.ok(await page.getByText('This is completed.').isVisible());
+    assert.ok(await page.getByText('This checkout is completed.').isVisible());
     assert.equal(await page.getByRole('button').count(), 0);
     await picture(page, 'completed');
   });

@@ -1,7 +1,7 @@
 //! Africa's Talking: text messages.
 //!
-//! An HTTP success says only that the request was read: whether a message was accepted stands with its recipient. Repetitions
-//! are not known: what is sent twice arrives twice.
+//! HTTP success only means that the request was read; each recipient has a status of its own. There
+//! is no deduplication: a message sent twice arrives twice.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -67,9 +67,9 @@ impl sms::Guest for AfricasTalking {
     }
 }
 
-/// Other answers than successes are texts for people.
+/// Maps HTTP statuses other than success, whose bodies are plain text.
 fn check_service(status: u16) -> Result<(), Fault> {
-    let told = format!("Africa's Talking says {status}");
+    let told = format!("Africa's Talking returned {status}");
     let fault = match status {
         200..300 => return Ok(()),
         401 | 403 => {
@@ -82,7 +82,7 @@ fn check_service(status: u16) -> Result<(), Fault> {
     Err(fault.with_code(&format!("http-{status}")))
 }
 
-/// The id of the message, if its one recipient was accepted.
+/// Returns the message id if its one recipient was accepted.
 fn message_id(answer: &Response) -> Result<String, Fault> {
     let SendResponse { data } = answer.json()?;
     let Some(recipient) = data.recipients.first() else {
@@ -96,41 +96,41 @@ fn message_id(answer: &Response) -> Result<String, Fault> {
     }
 }
 
-/// Why there are no recipients at all.
+/// Maps the message of a response without recipients to a fault.
 fn no_recipient_fault(message: &Value) -> Fault {
     match message.as_str().unwrap_or_default() {
         "InvalidSenderId" => status_fault(402),
         "InvalidPhoneNumber" => status_fault(403),
         "InsufficientBalance" => status_fault(405),
         "UserInBlacklist" => status_fault(406),
-        _ => Fault::unavailable("Africa's Talking took no recipient").with_code("no-recipient"),
+        _ => Fault::unavailable("Africa's Talking accepted no recipient").with_code("no-recipient"),
     }
 }
 
-/// What a recipient's status means that is no success.
+/// Maps a recipient's status other than success to a fault.
 fn status_fault(status: u64) -> Fault {
     let code = &status.to_string();
     let fault = match status {
-        401 => Fault::refused(code, "the message was held back as a risk"),
+        401 => Fault::refused(code, "the message was held for risk review"),
         402 => Fault::misconfigured("the sender is not registered"),
         403 => Fault::invalid("to", "the number is not valid"),
-        404 => Fault::invalid("to", "numbers of this kind get no messages"),
+        404 => Fault::invalid("to", "numbers of this type cannot receive messages"),
         405 => Fault::unavailable("the account has no credit left"),
         406 => Fault::refused(code, "the recipient has unsubscribed"),
         407 => Fault::unavailable("there is no route to the number's network"),
-        409 => Fault::refused(code, "the recipient wants no such messages"),
-        500..=502 => Fault::unavailable("the network's gateway is out of order"),
-        _ => Fault::other("the recipient has a status that is not known here"),
+        409 => Fault::refused(code, "the recipient has opted out of such messages"),
+        500..=502 => Fault::unavailable("the network's gateway is unavailable"),
+        _ => Fault::other("the recipient has an unknown status"),
     };
     fault.with_code(code)
 }
 
 fn unexpected_response() -> Fault {
-    Fault::unavailable("Africa's Talking did not say what became of the message")
+    Fault::unavailable("Africa's Talking did not report the status of the message")
         .with_code("unexpected-answer")
 }
 
-/// A number, also as a text.
+/// Returns a number, also from a string.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -23,7 +23,7 @@ fn message() -> TextMessage {
     }
 }
 
-/// The answer about one recipient.
+/// A response with one recipient.
 fn recipient(status: Value, id: Value) -> Value {
     json!({ "SMSMessageData": {
         "Message": "Sent to 1/1 Total Cost: NGN 2.2000 Message parts: 1",
@@ -45,7 +45,7 @@ fn fault_of(host: FakeHost) -> Fault {
 }
 
 #[test]
-fn what_is_sent() {
+fn requests_are_as_documented() {
     let sent = recipient(json!(101), json!("ATXid_1"));
     let host = host().answer("POST", SEND, 201, sent).install();
     assert_eq!(AfricasTalking::send(message()).unwrap(), "ATXid_1");
@@ -59,7 +59,7 @@ fn what_is_sent() {
 }
 
 #[test]
-fn the_messages_sender_comes_before_the_accounts() {
+fn the_messages_sender_overrides_the_accounts() {
     for (of_message, of_account, from) in
         [("Ajo", "Acme", Some("Ajo")), ("", "Acme", Some("Acme")), ("", "", None)]
     {
@@ -74,7 +74,7 @@ fn the_messages_sender_comes_before_the_accounts() {
 }
 
 #[test]
-fn a_recipients_status_counts_and_not_that_of_the_answer() {
+fn the_recipients_status_decides_not_the_http_status() {
     use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
     for http in [200, 201] {
         for status in [100, 101, 102] {
@@ -102,13 +102,13 @@ fn a_recipients_status_counts_and_not_that_of_the_answer() {
 }
 
 #[test]
-fn statuses_may_be_texts() {
+fn statuses_may_be_strings() {
     assert_eq!(told(201, recipient(json!("101"), json!("ATXid_1"))).unwrap(), "ATXid_1");
     assert_eq!(told(201, recipient(json!("403"), json!("None"))).unwrap_err().code, "403");
 }
 
 #[test]
-fn no_recipient_is_no_message() {
+fn a_response_without_recipients_is_a_fault() {
     use FaultCategory::{Invalid, Misconfigured, Refused, Unavailable};
     for (message, category, code) in [
         ("InvalidSenderId", Misconfigured, "402"),
@@ -127,7 +127,7 @@ fn no_recipient_is_no_message() {
 }
 
 #[test]
-fn what_is_not_said_is_not_guessed() {
+fn a_response_without_status_or_id_is_unavailable() {
     for answer in [
         json!({}),
         recipient(json!(101), json!("")),
@@ -145,7 +145,7 @@ fn what_is_not_said_is_not_guessed() {
 }
 
 #[test]
-fn failures_are_texts() {
+fn http_errors_are_mapped_by_status() {
     let text = |status: u16| {
         fault_of(host().answer_text("POST", SEND, status, "No. <b>2348012345678</b>"))
     };
@@ -170,7 +170,7 @@ fn failures_are_texts() {
 }
 
 #[test]
-fn what_is_missing_is_the_operators() {
+fn missing_configuration_is_misconfigured() {
     for host in [
         host().setting("username", ""),
         host().setting("base_url", ""),
@@ -180,9 +180,9 @@ fn what_is_missing_is_the_operators() {
     }
 }
 
-/// Four digits and a name are what the SDK lets through.
+/// `text::short` of the SDK would keep four digits and a name.
 #[test]
-fn nothing_that_it_says_is_handed_on() {
+fn upstream_messages_are_never_forwarded() {
     let words = "ada at +2348012345678: code 4071";
     let mut quoted = recipient(json!(403), json!("None"));
     quoted["SMSMessageData"]["Recipients"][0]["status"] = json!(words);

@@ -1,8 +1,9 @@
-//! Every plugin of this repository as a component: what `cargo sandbox` installs, and what the tests are made of.
+//! Every plugin of this repository as a component, for `cargo sandbox` and for tests.
 //!
-//! The build script finds them: a folder with a `manifest.json` in `plugins/` is built in, one in `tests/guests/` is a
-//! guest of the tests. Per component there is a constant of its bytes ([`PROVIDER_A`]), and [`foreach_component!`] names
-//! them all, so that a test can demand that each has a test:
+//! The build script finds them: a folder with a `manifest.json` is a built-in plugin in `plugins/`
+//! and a test guest in `tests/guests/`. Each component has a constant with its bytes
+//! ([`PROVIDER_A`]). [`foreach_component!`] lists them all, so that a test can require a test for
+//! each:
 //!
 //! ```
 //! fn africastalking() {}
@@ -24,12 +25,12 @@
 //! artifacts::foreach_component!(has_a_test);
 //! ```
 
-/// A plugin, ready to be installed.
+/// A compiled plugin.
 #[derive(Clone, Copy)]
 pub struct Component {
-    /// The package's, the folder's and the manifest's name.
+    /// Name of the package, the folder and the manifest.
     pub name: &'static str,
-    /// The component's binary, manifest included.
+    /// The component's binary, including the manifest.
     pub wasm: &'static [u8],
 }
 

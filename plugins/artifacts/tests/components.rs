@@ -1,4 +1,4 @@
-//! What the host looks at before a component serves anyone, looked at here: exports, imports, manifest.
+//! Checks exports, imports and manifests of the components, as admission does.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ struct Found {
     manifests: Vec<String>,
 }
 
-/// Reads a component: its own imports and exports, and the manifests in it and in what it holds.
+/// Reads a component: its imports and exports, and the manifests in it and its nested modules.
 fn read(component: &Component) -> Found {
     let mut found = Found::default();
     let mut depth = 0_usize;
@@ -95,7 +95,7 @@ fn unruly() {
 
 /// A component that is not listed above does not compile here.
 #[test]
-fn components_export_the_interfaces_they_name_and_no_more() {
+fn components_export_exactly_the_listed_interfaces() {
     macro_rules! check {
         ($name:ident) => {
             $name();
@@ -105,21 +105,21 @@ fn components_export_the_interfaces_they_name_and_no_more() {
 }
 
 #[test]
-fn manifests_are_whole_and_say_the_folders_name() {
+fn manifests_are_complete_and_have_the_folders_name() {
     for component in BUILT_IN.iter().chain(GUESTS) {
         let [manifest] = &read(component).manifests[..] else {
-            panic!("{component:?} has not exactly one manifest");
+            panic!("{component:?} does not have exactly one manifest");
         };
         let manifest: Value = serde_json::from_str(manifest).unwrap();
         assert_eq!(manifest["name"], component.name);
         for key in ["kind", "version", "display_name", "hosts", "secrets", "settings"] {
-            assert!(!manifest[key].is_null(), "{component:?} does not say {key}");
+            assert!(!manifest[key].is_null(), "{component:?} has no {key}");
         }
     }
 }
 
 #[test]
-fn components_import_the_contract_and_plain_wasi_only() {
+fn components_import_only_the_contract_and_wasi() {
     for component in BUILT_IN.iter().chain(GUESTS) {
         for import in read(component).imports {
             let known = ["tollhouse:plugin/", "wasi:cli/", "wasi:clocks/", "wasi:io/"];
@@ -133,7 +133,7 @@ fn components_import_the_contract_and_plain_wasi_only() {
 }
 
 #[test]
-fn built_in_components_are_small() {
+fn built_in_components_are_below_512_kib() {
     for component in BUILT_IN {
         assert!(component.wasm.len() < 512 << 10, "{component:?} is large");
     }

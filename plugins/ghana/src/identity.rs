@@ -1,4 +1,4 @@
-//! The types of identity of the manifest, and what Prembly is asked for each.
+//! The identity types of the manifest, and the requests to Prembly for each.
 
 use prembly::LookupResult;
 use serde_json::json;
@@ -23,7 +23,7 @@ impl IdentityType {
             "ssnit" => Ok(IdentityType::Ssnit),
             "drivers_license" => Ok(IdentityType::DriversLicense),
             "voters_card" => Ok(IdentityType::VotersCard),
-            _ => Err(Fault::invalid("identity", "no such type of identity")),
+            _ => Err(Fault::invalid("identity", "unknown identity type")),
         }
     }
 
@@ -58,8 +58,8 @@ impl IdentityType {
     }
 }
 
-/// There are two registers, and the number does not say which one it is of: whom the present one does not know may be in the
-/// old one.
+/// Looks a voter up in the current register, then in the old one: the number does not show which
+/// one it belongs to.
 fn look_up_voter(number: &str, timeout_ms: u32) -> Result<LookupResult, Fault> {
     let ask = |register: &str| {
         let body = json!({"number": number, "type": register});

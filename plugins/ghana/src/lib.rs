@@ -1,6 +1,6 @@
-//! Ghana's registers, by way of Prembly.
+//! Ghana's registers, through Prembly.
 //!
-//! No word of Prembly's is handed on, and nothing that is logged names anybody.
+//! Prembly's messages are never forwarded, and log lines never contain personal data.
 
 mod identity;
 mod shapes;
@@ -13,7 +13,7 @@ use tollhouse_plugin::{identity_lookup, log, normal};
 
 use crate::identity::IdentityType;
 
-/// Of a call's 30 s one is kept for the host.
+/// One of the call's 30 s is left to the host.
 const CALL_TIMEOUT_MS: u32 = 29_000;
 
 /// The plugin.
@@ -34,7 +34,7 @@ impl identity_face::Guest for Ghana {
     fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
         let identity = IdentityType::from_name(&question.identity)?;
         if identity != IdentityType::Ssnit {
-            return Err(Fault::invalid("identity", "this type of identity compares no faces"));
+            return Err(Fault::invalid("identity", "this identity type has no face comparison"));
         }
         let body = json!({"number": question.identifier, "image": normal::base64(&selfie.bytes)});
         let answer =
@@ -44,12 +44,12 @@ impl identity_face::Guest for Ghana {
     }
 }
 
-/// What the operator should look at.
+/// Logs faults that an operator should resolve.
 fn log_failure(fault: &Fault) {
     if fault.code == prembly::NO_CREDIT {
-        log::error("Prembly is out of order: the account has no credit left");
+        log::error("Prembly is unavailable: the account has no credit left");
     } else if matches!(fault.category, FaultCategory::Unavailable | FaultCategory::Misconfigured) {
-        log::warn(&format!("Prembly is out of order: {} ({})", fault.message, fault.code));
+        log::warn(&format!("Prembly is unavailable: {} ({})", fault.message, fault.code));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is published of each type: Prembly's names in snake_case.
+//! The published fields of each identity type: Prembly's names in snake_case.
 
 use tollhouse_plugin::record::Kind::{Date, Expiry, Image, Text};
 use tollhouse_plugin::record::{Field, Shape};

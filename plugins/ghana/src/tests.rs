@@ -1,4 +1,5 @@
-//! What each register is asked and what is published of it. Prembly's envelope has its tests beside it.
+//! The requests to each register, and the published fields. Prembly's envelope is tested in its own
+//! crate.
 
 mod details;
 mod faults;

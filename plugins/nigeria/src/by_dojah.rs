@@ -1,4 +1,5 @@
-//! What Dojah is asked for each type. Where it needs two calls for one answer, each has half of the time.
+//! Requests to Dojah for each identity type. Where a lookup needs two requests, each gets half of
+//! the time.
 
 mod api;
 mod document;

@@ -1,4 +1,4 @@
-//! What Prembly is asked for each type.
+//! Requests to Prembly for each identity type.
 
 use prembly::LookupResult;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::identity::{
     self, IdentityType, date_of_birth, first_name, last_name, person_field, unsupported_lookup,
 };
 
-/// Where the number of a document stands.
+/// Names of the field with the number of a document.
 const NUMBERS: [&str; 5] =
     ["license_no", "drivers_license", "passport_number", "current_passport_number", "number"];
 
@@ -24,7 +24,7 @@ pub(crate) fn lookup(
     let number = question.identifier.as_str();
     let (path, body) = match identity {
         IdentityType::Bvn => ("bvn".to_owned(), json!({"number": number})),
-        // Either number goes by the one name.
+        // Prembly uses one name for both kinds of number.
         IdentityType::Nin | IdentityType::VirtualNin => {
             ("vnin".to_owned(), json!({"number_nin": number}))
         }
@@ -68,7 +68,7 @@ pub(crate) fn compare(
     Ok((answer.record, comparison))
 }
 
-/// The identifier, and the record that Prembly has for it.
+/// Reads a document; returns its identifier and Prembly's record of it.
 pub(crate) fn read(
     identity: IdentityType,
     document: &str,
@@ -83,12 +83,12 @@ pub(crate) fn read(
     let number = record.first(&NUMBERS, normal::text);
     let identifier = number.and_then(|number| identity.normalize_number(&number));
     let identifier = identifier.ok_or_else(|| {
-        Fault::unavailable("Prembly read no number on the document").with_code("unexpected-answer")
+        Fault::unavailable("Prembly returned no document number").with_code("unexpected-answer")
     })?;
     Ok((identifier, record))
 }
 
-/// The register wants to see more than the number; without a user there is no more.
+/// The register requires more than the number, which is known only if the lookup has a user.
 fn license_body(question: &Question) -> Value {
     let body = with_field(
         json!({"number": question.identifier}),

@@ -1,11 +1,12 @@
-//! Who is asked, in which order, and for how long. The next one is asked only when the one before is out of order: a no is the
-//! register's, and would be the same from the other.
+//! Failover between upstreams: their order and timeouts. The next one is queried only if the
+//! previous one is unavailable, because a refusal comes from the register, and would be the same
+//! through the other.
 
 use prembly::NO_CREDIT;
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{log, settings, vault};
 
-/// Of a call's 30 s one is kept for the host.
+/// One of the call's 30 s is left to the host.
 const CALL_TIMEOUT_MS: u32 = 29_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Upstream {
         }
     }
 
-    /// Whether the operator gave its credentials.
+    /// Returns whether the operator configured its credentials.
     fn is_configured(self) -> bool {
         match self {
             Upstream::Prembly => vault::secret(prembly::KEY).is_ok(),
@@ -41,19 +42,21 @@ impl Upstream {
     }
 }
 
-/// The answer of the first upstream that is in order; the second argument is the milliseconds that it has.
+/// Returns the response of the first available upstream. The second argument of `ask` is its time
+/// in ms.
 pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<T, Fault> {
     let upstreams = configured_order()?;
     let patience_ms = upstream_timeout_ms()?;
     let mut left_ms = CALL_TIMEOUT_MS;
-    let mut last = Fault::misconfigured("no upstream has its credentials");
+    let mut last = Fault::misconfigured("no upstream has credentials");
     for (at, upstream) in upstreams.iter().enumerate() {
         let is_last = at + 1 == upstreams.len();
         let ms = if is_last { left_ms } else { patience_ms.min(left_ms) };
         match ask(*upstream, ms) {
             Err(fault) if is_unavailable(&fault) => {
                 log_failure(*upstream, &fault);
-                // Of the other reasons nobody knows how long they took; the host knows what is left.
+                // The duration of other failures is unknown; the host caps the timeout at the
+                // remaining time.
                 if fault.code == "timeout" {
                     left_ms -= ms;
                 }
@@ -65,7 +68,7 @@ pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -
     Err(last)
 }
 
-/// Those of the setting `order` that are set up.
+/// Returns the configured upstreams in the order of the setting `order`.
 fn configured_order() -> Result<Vec<Upstream>, Fault> {
     let order = settings::required("order")?;
     let mut upstreams = Vec::new();
@@ -96,8 +99,8 @@ fn is_unavailable(fault: &Fault) -> bool {
 fn log_failure(upstream: Upstream, fault: &Fault) {
     let name = upstream.name();
     if fault.code == NO_CREDIT {
-        log::error(&format!("{name} is out of order: the account has no credit left"));
+        log::error(&format!("{name} is unavailable: the account has no credit left"));
     } else {
-        log::warn(&format!("{name} is out of order: {} ({})", fault.message, fault.code));
+        log::warn(&format!("{name} is unavailable: {} ({})", fault.message, fault.code));
     }
 }

@@ -1,4 +1,4 @@
-//! The types of identity of the manifest, and how their identifiers are written.
+//! The identity types of the manifest, and the formats of their identifiers.
 
 use tollhouse_plugin::identity::{Person, Question};
 use tollhouse_plugin::record::Shape;
@@ -29,7 +29,7 @@ impl IdentityType {
             "voters_card" => Ok(IdentityType::VotersCard),
             "cac" => Ok(IdentityType::Cac),
             "phone_number" => Ok(IdentityType::PhoneNumber),
-            _ => Err(Fault::invalid("identity", "no such type of identity")),
+            _ => Err(Fault::invalid("identity", "unknown identity type")),
         }
     }
 
@@ -46,7 +46,8 @@ impl IdentityType {
         }
     }
 
-    /// A number that was read on a document, as the manifest's pattern has it; `None` when it cannot be one.
+    /// Normalizes a number read from a document to the manifest's pattern; `None` if it cannot
+    /// match.
     pub(crate) fn normalize_number(self, number: &str) -> Option<String> {
         let number: String = number.chars().filter(char::is_ascii_alphanumeric).collect();
         let number = number.to_uppercase();
@@ -64,12 +65,13 @@ impl IdentityType {
     }
 }
 
-/// For what the manifest says that this type cannot do.
+/// The fault for a lookup that the manifest does not offer for this identity type.
 pub(crate) fn unsupported_lookup() -> Fault {
-    Fault::invalid("identity", "this type of identity offers no such lookup")
+    Fault::invalid("identity", "this identity type does not support this lookup")
 }
 
-/// A number within the country as it is dialled there, which is how both upstreams want it; others as they are.
+/// Returns a Nigerian number in national format, as both upstreams expect it, and other numbers
+/// unchanged.
 pub(crate) fn national_format(phone: &str) -> String {
     match phone.strip_prefix("+234") {
         Some(national) => format!("0{national}"),
@@ -77,7 +79,8 @@ pub(crate) fn national_format(phone: &str) -> String {
     }
 }
 
-/// Kind and digits of a firm's number: RC for a company, BN for a business name, IT for trustees.
+/// Splits a firm's number into kind and digits: RC for a company, BN for a business name, IT for
+/// trustees.
 pub(crate) fn split_company_number(number: &str) -> (&str, &str) {
     match number.find(|c: char| c.is_ascii_digit()) {
         Some(at @ 1..) => number.split_at(at),
@@ -85,7 +88,7 @@ pub(crate) fn split_company_number(number: &str) -> (&str, &str) {
     }
 }
 
-/// A name or date of the person whose entry it should be, when there is something in it.
+/// Returns a name or date of the person in the question, unless it is blank.
 pub(crate) fn person_field(question: &Question, part: fn(&Person) -> Option<&str>) -> Option<&str> {
     question.person.as_ref().and_then(part).map(str::trim).filter(|text| !text.is_empty())
 }

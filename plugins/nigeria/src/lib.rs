@@ -1,7 +1,7 @@
-//! Nigeria's registers, by way of Prembly or Dojah: whichever comes first in the setting `order` and is in order.
+//! Nigeria's registers, through Prembly or Dojah: the first available one in the setting `order`.
 //!
-//! What callers get is the same whoever was asked. No word of an upstream's is handed on, and nothing that is logged names
-//! anybody.
+//! Results are the same from both. Upstream messages are never forwarded, and log lines never
+//! contain personal data.
 
 mod by_dojah;
 mod by_prembly;
@@ -60,7 +60,7 @@ impl identity_document::Guest for Nigeria {
     }
 }
 
-/// Takes the bytes, so that memory holds an image of some MiB no more often than it must.
+/// Takes the image by value, so that its bytes are freed once they are encoded.
 fn encode_image(image: Image) -> String {
     normal::base64(&image.bytes)
 }

@@ -1,5 +1,5 @@
-//! What is published of each type. One list serves all upstreams: the names beside ours are Prembly's and Dojah's, except where
-//! theirs differ from ours in spelling alone.
+//! The published fields of each identity type, one list for both upstreams. The alternative names
+//! are those of Prembly and Dojah, unless they differ only in spelling.
 
 mod nin;
 
@@ -88,7 +88,7 @@ pub(crate) const VOTERS_CARD: Shape = shape(&[
     Field::new("image", Image, IMAGES),
 ]);
 
-/// A firm's e-mail address is published, and no code goes there.
+/// A firm's e-mail address is published but never used for one-time passwords.
 pub(crate) const CAC: Shape = Shape {
     contact: false,
     ..shape(&[

@@ -1,4 +1,4 @@
-//! The traps of both protocols, and that nobody can tell which upstream was asked.
+//! Pitfalls of both protocols, and that results do not reveal the upstream.
 
 mod documents;
 mod faces;
@@ -76,7 +76,7 @@ fn details(entry: &Entry) -> Value {
     serde_json::from_str(&entry.details).unwrap()
 }
 
-/// The same with some fields told otherwise.
+/// The record with some fields replaced.
 fn changed(record: &Value, changes: Value) -> Value {
     let mut record = record.clone();
     for (name, value) in changes.as_object().into_iter().flatten() {

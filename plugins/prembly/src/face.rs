@@ -1,4 +1,4 @@
-//! `face_data`: whether two faces are one person's.
+//! `face_data`: the result of a face comparison.
 
 use serde_json::Value;
 use tollhouse_plugin::identity_face::Comparison;
@@ -7,10 +7,10 @@ use tollhouse_plugin::types::Fault;
 
 use crate::refusal;
 
-/// From here on they are one person's when Prembly gives a confidence alone.
+/// The confidence from which two faces match, if Prembly returns only a confidence.
 const THRESHOLD: f64 = 90.0;
 
-/// `invalid` naming the image when there was no face to compare.
+/// Returns the comparison. `invalid` naming the image if no face was found.
 pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
     let status = parse_bool(&face["status"]);
     let told = confidence(&face["confidence"]);
@@ -19,13 +19,13 @@ pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
         return Err(refusal::no_face());
     }
     if told.is_none() && status.is_none() {
-        return Err(refusal::unexpected_response("Prembly compared no faces"));
+        return Err(refusal::unexpected_response("Prembly returned no comparison"));
     }
     let percent = to_percent(told.unwrap_or_default(), status.is_some());
     Ok(normal::comparison(status.unwrap_or(percent >= THRESHOLD), percent))
 }
 
-/// Some answers are on a scale of 0 to 1, others on one of 0 to 100.
+/// Converts a confidence to percent: some responses use a scale of 0 to 1, others 0 to 100.
 fn to_percent(told: f64, status_known: bool) -> f64 {
     if status_known && told <= 1.0 { told * 100.0 } else { told }
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scales() {
+    fn both_scales_become_hundredths_of_a_percent() {
         for (told, matches, hundredths) in [
             (json!({"status": true, "confidence": 99.9}), true, 9_990),
             (json!({"status": true, "confidence": 99.90274}), true, 9_990),
@@ -73,7 +73,7 @@ mod tests {
             (json!({"status": false, "confidence": "NaN"}), false, 0),
             (json!({"status": true}), true, 0),
             (json!({"status": false, "message": "Face Mismatch"}), false, 0),
-            // Without a word on the match: nobody says which scale it is, so it is the wider one.
+            // Without `status`, the scale is unknown, so 0 to 100 is assumed.
             (json!({"confidence": 0.99}), false, 99),
             (json!({"confidence": 90}), true, 9_000),
             (json!({"confidence": 89.99}), false, 8_999),

@@ -1,10 +1,11 @@
-//! Prembly (IdentityPass): one call to it, for the plugins of the countries that it serves. No plugin itself.
+//! Prembly (IdentityPass): its protocol, for the plugins of the countries that it serves. Not a
+//! plugin itself.
 //!
-//! All calls are POST with JSON. What went wrong stands in `response_code`, often behind HTTP 200 and `status: true`. Nothing
-//! of Prembly's own words is handed on: they may name people.
+//! All requests are POST with JSON. Errors are in `response_code`, often with HTTP 200 and `status:
+//! true`. Prembly's messages are never forwarded, because they may contain personal data.
 //!
-//! A plugin that uses it has the secret [`KEY`] and the settings `prembly_url`, `prembly_prefix` and, unless the account works
-//! without, `prembly_app_id`.
+//! A plugin that uses it has the secret [`KEY`] and the settings `prembly_url`, `prembly_prefix`
+//! and, if the account needs it, `prembly_app_id`.
 
 mod face;
 mod refusal;
@@ -17,12 +18,14 @@ use tollhouse_plugin::{settings, vault};
 
 pub use response::LookupResult;
 
-/// The manifest's name for the account's key.
+/// Name of the account's key in the manifest.
 pub const KEY: &str = "prembly_key";
 
-/// Asks what stands under `path`, which is without the prefix. `not-found`, `invalid` naming `identifier` or `image`, and
-/// `refused` are Prembly's last word; with all other faults Prembly is out of order, with the code [`NO_CREDIT`] because the
-/// account has nothing left.
+/// Sends a request to `path`, given without the prefix.
+///
+/// The faults `not-found`, `refused`, and `invalid` naming `identifier` or `image`, are final.
+/// After any other fault, Prembly is unavailable; the code is [`NO_CREDIT`] if the account has no
+/// credit left.
 pub fn call(path: &str, body: &Value, timeout_ms: u32) -> Result<LookupResult, Fault> {
     let path = http::join(&settings::get_or("prembly_prefix", ""), path);
     let mut request = Request::post(settings::url("prembly_url", &path)?)
@@ -36,7 +39,7 @@ pub fn call(path: &str, body: &Value, timeout_ms: u32) -> Result<LookupResult, F
     response::parse(&answer, body.get("image").is_some())
 }
 
-/// The code of a fault that says that the account has no money left: the operator must act.
+/// Fault code: the account has no credit left, so the operator must act.
 pub const NO_CREDIT: &str = "no-credit";
 
 #[cfg(test)]

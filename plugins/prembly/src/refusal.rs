@@ -1,16 +1,16 @@
-//! What Prembly's statuses, codes and words mean.
+//! The mapping of Prembly's statuses, codes and messages to faults.
 
 use serde_json::Value;
 use tollhouse_plugin::types::Fault;
 
 use crate::NO_CREDIT;
 
-/// The host's own words may hold the address, and that an identifier.
+/// Replaces the host's message, which may contain the URL and thus an identifier.
 pub(crate) fn no_response(fault: Fault) -> Fault {
-    Fault { message: "no answer came from Prembly".to_owned(), details: Vec::new(), ..fault }
+    Fault { message: "no response from Prembly".to_owned(), details: Vec::new(), ..fault }
 }
 
-/// What can be told without understanding the body.
+/// Maps statuses and codes that need no look at the record.
 pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
     let http = format!("http-{status}");
     match (code, status) {
@@ -22,9 +22,9 @@ pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
             Err(Fault::misconfigured("Prembly does not accept the key").with_code(&http))
         }
         (_, 408 | 429 | 500..) => {
-            Err(Fault::unavailable(format!("Prembly says {status}")).with_code(&http))
+            Err(Fault::unavailable(format!("Prembly returned {status}")).with_code(&http))
         }
-        ("02", _) => Err(Fault::unavailable("the register does not answer Prembly")
+        ("02", _) => Err(Fault::unavailable("the register does not respond to Prembly")
             .with_code("source-unavailable")),
         _ => Ok(()),
     }
@@ -39,11 +39,11 @@ pub(crate) fn not_found() -> Fault {
 }
 
 pub(crate) fn no_face() -> Fault {
-    Fault::invalid("image", "there is nothing to be read on the image")
+    Fault::invalid("image", "nothing can be read on the image")
 }
 
-/// A no that `check_service` did not know. The order is that of the questions: "Face not found" is not about the record, and has
-/// its code all the same.
+/// Maps an error that `check_service` did not. The order of the conditions matters: "Face not
+/// found" has the code of a missing record, but does not mean one.
 pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
@@ -53,11 +53,11 @@ pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) ->
         not_found()
     } else if matches!(status, 400 | 422) || says(&["invalid"]) {
         let field = if with_image && !says(&["number"]) { "image" } else { "identifier" };
-        Fault::invalid(field, "Prembly does not accept it")
+        Fault::invalid(field, "Prembly rejected the input")
     } else {
-        // Anything longer, or with letters, is none of Prembly's codes and could name somebody.
+        // Prembly's codes have at most three digits; anything else could contain personal data.
         let known = code.len() <= 3 && code.bytes().all(|digit| digit.is_ascii_digit());
         let code = if known { code } else { "" };
-        Fault::refused(code, "Prembly refused")
+        Fault::refused(code, "Prembly refused the request")
     }
 }

@@ -1,4 +1,4 @@
-//! The envelope around every answer, and where in it the record and the comparison of faces stand.
+//! The response envelope, and the places of the record and the face comparison in it.
 
 use serde_json::{Map, Value};
 use tollhouse_plugin::http::Response;
@@ -9,14 +9,14 @@ use tollhouse_plugin::types::Fault;
 
 use crate::{face, refusal};
 
-/// Where a record may stand; `data` may hold one of the others.
+/// Fields with a record; `data` may contain one of the others.
 const RECORDS: [&str; 4] = ["bvn_data", "nin_data", "frsc_data", "vc_data"];
 const DATA: &str = "data";
 const FACE: &str = "face_data";
 
 const WATCH_LISTED: &str = "07";
 
-/// What Prembly found.
+/// A successful response.
 #[derive(Debug)]
 pub struct LookupResult {
     /// Never empty.
@@ -25,7 +25,7 @@ pub struct LookupResult {
 }
 
 impl LookupResult {
-    /// How the selfie that was sent compares to the photo on record.
+    /// Returns the comparison of the selfie with the photo on record.
     pub fn comparison(&self) -> Result<Comparison, Fault> {
         face::comparison(self.face.as_ref().unwrap_or(&Value::Null))
     }
@@ -35,11 +35,11 @@ pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult,
     let told: Option<Map<String, Value>> = answer.json().ok();
     let code = told.as_ref().map(code).unwrap_or_default();
     refusal::check_service(answer.status, &code)?;
-    // Without either it is not Prembly that answers, but what stands at a wrong address.
+    // A body with neither field is not from Prembly: the URL is probably wrong.
     let Some(mut told) =
         told.filter(|told| told.contains_key("status") || told.contains_key("response_code"))
     else {
-        return Err(refusal::unexpected_response("Prembly's answer cannot be read"));
+        return Err(refusal::unexpected_response("Prembly's response is invalid"));
     };
     let watch_listed = code == WATCH_LISTED;
     if !(watch_listed || is_accepted(answer, &code, &told["status"])) {
@@ -50,7 +50,7 @@ pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult,
     lookup_result(told, watch_listed)
 }
 
-/// Two digits; some answers have a number. Without one, `status` decides.
+/// Returns the code as two digits, also from a number. Without a code, `status` decides.
 fn code(told: &Map<String, Value>) -> String {
     let code = told.get("response_code").and_then(normal::text);
     code.map(|code| format!("{code:0>2}")).unwrap_or_default()
@@ -73,10 +73,10 @@ fn lookup_result(mut told: Map<String, Value>, watch_listed: bool) -> Result<Loo
     match record {
         Some(record) => Ok(LookupResult { record, face }),
         None if watch_listed => {
-            Err(Fault::refused("watch-listed", "the register does not open a watch-listed entry"))
+            Err(Fault::refused("watch-listed", "the register does not return watch-listed entries"))
         }
         None if verified == "NOT-VERIFIED" => Err(refusal::not_found()),
-        None => Err(refusal::unexpected_response("Prembly's answer has no record")),
+        None => Err(refusal::unexpected_response("Prembly's response has no record")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The traps of Prembly's protocol, one fixture each.
+//! Pitfalls of Prembly's protocol, one fixture each.
 
 mod faults;
 mod records;
@@ -29,7 +29,7 @@ fn told(status: u16, answer: Value) -> Result<LookupResult, Fault> {
 }
 
 #[test]
-fn what_is_sent() {
+fn requests_are_as_documented() {
     let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
     let host = host().answer("POST", BVN, 200, answer.clone()).install();
     call("bvn", &json!({"number": "54651333604"}), 1_000).unwrap();
@@ -42,7 +42,7 @@ fn what_is_sent() {
 }
 
 #[test]
-fn a_newer_account_has_no_app_id_and_an_older_host_no_prefix() {
+fn app_id_and_prefix_are_optional() {
     let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
     let url = "https://old.test/api/v2/gh/ssnit";
     for (base, prefix) in [

@@ -1,4 +1,5 @@
-//! One call to Paystack: authentication, the envelope around every answer, and what its errors mean.
+//! Requests to Paystack: authentication, the response envelope, and the mapping of errors to
+//! faults.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,18 +9,18 @@ use tollhouse_plugin::{settings, vault};
 
 use crate::loose;
 
-/// The manifest's name for the account's key, which signs notifications as well.
+/// Name of the account's key in the manifest. The key also signs webhooks.
 pub(crate) const SECRET_KEY: &str = "secret_key";
 
-/// The code of the contract for a reference that was used before.
+/// The contract's code for a reference that is already in use.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
-/// Asks; gives the envelope's `data`.
+/// Sends a GET request and returns the envelope's `data`.
 pub(crate) fn get(path: &str) -> Result<Value, Fault> {
     send(Request::get(url(path)?))
 }
 
-/// Orders; gives the envelope's `data`.
+/// Sends a POST request and returns the envelope's `data`.
 pub(crate) fn post(path: &str, body: &Value) -> Result<Value, Fault> {
     send(Request::post(url(path)?).json(body))
 }
@@ -35,7 +36,7 @@ struct Envelope {
     message: Value,
     #[serde(default)]
     data: Value,
-    /// Errors only, and not in older ones.
+    /// Present in errors only, and missing from older ones.
     #[serde(default)]
     code: Value,
     #[serde(default, rename = "type")]
@@ -52,12 +53,14 @@ fn send(request: Request) -> Result<Value, Fault> {
     Err(refusal(answer.status, &envelope))
 }
 
-/// What can be told from the HTTP status alone.
+/// Maps HTTP statuses that need no look at the body.
 fn check_service(answer: &Response) -> Result<(), Fault> {
     match answer.status {
         401 => Err(Fault::misconfigured("Paystack does not accept the secret key")),
-        status @ (408 | 429 | 500..) => Err(Fault::unavailable(format!("Paystack says {status}"))
-            .with_code(&format!("http-{status}"))),
+        status @ (408 | 429 | 500..) => {
+            Err(Fault::unavailable(format!("Paystack returned {status}"))
+                .with_code(&format!("http-{status}")))
+        }
         _ => Ok(()),
     }
 }
@@ -79,7 +82,7 @@ fn refusal(status: u16, envelope: &Envelope) -> Fault {
     }
 }
 
-/// The field of the contract that a validation error speaks of.
+/// Returns the contract's field that a validation error refers to.
 fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),

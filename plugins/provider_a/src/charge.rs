@@ -1,4 +1,4 @@
-//! Charging again without the customer: one call of Paystack's for cards and for mandates.
+//! Charges without the payer present. Paystack has one call for cards and mandates.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
@@ -22,7 +22,7 @@ impl saved_card::Guest for Paystack {
 }
 
 impl direct_debit::Guest for Paystack {
-    /// The bank takes its time: the answer is nearly always `pending`.
+    /// The status is nearly always `pending`, because banks debit asynchronously.
     fn debit(order: DebitOrder) -> Result<Payment, Fault> {
         let DebitOrder { mandate, email, amount, service_ref, metadata, .. } = order;
         charge(&mandate, &email, &amount, &service_ref, &metadata)
@@ -36,7 +36,7 @@ fn charge(
     service_ref: &str,
     metadata: &str,
 ) -> Result<Payment, Fault> {
-    // An object at checkout, but a text here.
+    // Checkout takes metadata as an object, charges as a string.
     let metadata = Value::Object(loose::metadata(metadata)?).to_string();
     let body = json!({
         "email": email,

@@ -1,4 +1,4 @@
-//! Starting a payment on Paystack's hosted page.
+//! Opens a checkout session on Paystack's hosted page.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ impl checkout::Guest for Paystack {
         let data = api::post("/transaction/initialize", &request(&order)?)?;
         let raw = loose::redacted_json(&data);
         let made: Initialized = serde_json::from_value(data).map_err(|_| {
-            Fault::unavailable("Paystack gave no payment page").with_code("unexpected-answer")
+            Fault::unavailable("Paystack returned no payment page").with_code("unexpected-answer")
         })?;
         let service_ref =
             if made.reference.is_empty() { order.service_ref } else { made.reference };
@@ -42,8 +42,8 @@ fn request(order: &CheckoutOrder) -> Result<Value, Fault> {
     Ok(body)
 }
 
-/// The caller's metadata, and in it what Paystack takes there alone: where a customer goes who gives up, and that only
-/// instruments are to be offered which can be charged again.
+/// Returns the caller's metadata with the options that Paystack reads only from metadata: the
+/// cancel URL, and the restriction to reusable instruments.
 fn metadata(order: &CheckoutOrder) -> Result<Map<String, Value>, Fault> {
     let mut metadata = loose::metadata(&order.metadata)?;
     if let Some(url) = &order.cancel_url {

@@ -1,4 +1,4 @@
-//! What is reusable of how the customer paid.
+//! Reusable payment instruments of a transaction.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,7 +26,8 @@ struct Authorization {
     account_name: Value,
 }
 
-/// The card or mandate of a transaction; none when it was paid in another way, or not yet.
+/// Returns the card or mandate of a transaction; `None` if it was paid in another way, or is not
+/// paid yet.
 pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = Authorization::deserialize(&transaction.authorization).ok()?;
     let token = loose::text(&found.authorization_code);
@@ -61,13 +62,14 @@ fn kind(found: &Authorization, paid_by: &Value) -> Option<&'static str> {
         _ if card_type == "mandate" => Some("mandate"),
         "card" | "apple_pay" => Some("card"),
         "" if !card_type.is_empty() => Some("card"),
-        // A bank account that can be debited again is a mandate in all but name.
+        // A reusable bank account is equivalent to a mandate.
         _ if is_reusable(found) => Some("mandate"),
         _ => None,
     }
 }
 
-/// `card_type` says more than the brand, and has trailing blanks: "visa ", "mastercard DEBIT".
+/// Prefers `card_type`, which has the brand with qualifiers and trailing blanks: "visa ",
+/// "mastercard DEBIT".
 fn brand(found: &Authorization) -> String {
     let brand = card::brand(&found.card_type);
     if brand.is_empty() { card::brand(&found.brand) } else { brand }

@@ -1,8 +1,9 @@
-//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds and notifications.
+//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds and webhooks.
 //!
-//! Amounts are in the currency's minor unit on the wire as well. Paystack has no idempotency key: a reference may be used
-//! once. A repeated one is refused as `duplicate-reference` at checkout, whereupon the host asks how that payment stands; a
-//! repeated charge is answered by the first.
+//! Amounts on the wire are in the currency's minor unit, as in the contract. Paystack has no
+//! idempotency keys; instead, a reference can be used only once. At checkout, a repeated reference
+//! is refused as `duplicate-reference`, and the host then verifies the payment. A repeated charge
+//! returns the first charge.
 
 mod api;
 mod charge;

@@ -1,10 +1,11 @@
-//! Reading values whose type on the wire varies: the SDK's way, and amounts that are numbers or strings of minor units.
+//! Reads values whose JSON type varies. Extends the SDK's module with amounts, which are numbers or
+//! strings of minor units.
 
 use serde_json::Value;
 use tollhouse_plugin::loose;
 pub(crate) use tollhouse_plugin::loose::{either, metadata, object, text};
 
-/// A whole amount in minor units, as a number or as a text.
+/// Returns a whole amount in minor units from a number or a string.
 pub(crate) fn minor(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| exact_integer(number.as_f64()?)),
@@ -13,7 +14,7 @@ pub(crate) fn minor(value: &Value) -> Option<u64> {
     }
 }
 
-/// The largest amount that a float still holds exactly.
+/// The largest amount that a float represents exactly.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 fn exact_integer(number: f64) -> Option<u64> {
@@ -21,11 +22,11 @@ fn exact_integer(number: f64) -> Option<u64> {
     exact.then_some(number as u64)
 }
 
-/// What could charge again, or pay in the customer's place.
+/// Fields that could charge the payer again or act for them.
 const CREDENTIAL_FIELDS: [&str; 3] = ["authorization_code", "access_code", "signature"];
 
-/// The provider's answer as JSON text, without anything that charges again. What the caller put into `metadata` is theirs
-/// and stays.
+/// Returns a response as JSON text without anything that could charge again. Fields inside
+/// `metadata` are kept, because the caller provided them.
 pub(crate) fn redacted_json(data: &Value) -> String {
     loose::without(&CREDENTIAL_FIELDS, "metadata", data.clone())
 }
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_come_in_many_types() {
+    fn amounts_are_read_from_numbers_and_strings() {
         assert_eq!(minor(&json!(20000)), Some(20000));
         assert_eq!(minor(&json!("5000")), Some(5000));
         assert_eq!(minor(&json!(5000.0)), Some(5000));
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_charges_again_stays_in_raw() {
+    fn raw_omits_anything_that_could_charge_again() {
         let data = json!({
             "access_code": "a",
             "authorization": {"authorization_code": "AUTH_x", "signature": "SIG_x", "last4": "4081"},

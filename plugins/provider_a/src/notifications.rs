@@ -1,4 +1,4 @@
-//! What Paystack sends of its own accord. There is no event for a charge that failed: that is found by asking.
+//! Paystack webhooks. Paystack sends none for a failed charge: verification finds it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,15 +21,15 @@ impl notifications::Guest for Paystack {
             return Err(Refusal::Unauthentic);
         }
         let event: Event = serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Malformed("no event of Paystack's".into()))?;
+            .map_err(|_| Refusal::Malformed("not a Paystack event".into()))?;
         Ok(vec![notification(event)?])
     }
 }
 
-/// Signed with the account's own key: there is no other for notifications.
+/// Webhooks are signed with the account's secret key; no separate webhook key exists.
 fn is_authentic(body: &[u8], signature: &str) -> bool {
     vault::signed_hex("sha512", api::SECRET_KEY, body, signature).unwrap_or_else(|fault| {
-        log::error(&format!("a notification cannot be checked: {}", fault.message));
+        log::error(&format!("the signature of a webhook cannot be checked: {}", fault.message));
         false
     })
 }
@@ -47,9 +47,9 @@ fn notification(Event { event, data }: Event) -> Result<Notification, Refusal> {
     };
     let named = !reference.is_empty();
     if !named && matches!(subject, Subject::Payment | Subject::Refund) {
-        return Err(Refusal::Malformed("the event names no payment".into()));
+        return Err(Refusal::Malformed("the event does not identify a payment".into()));
     }
-    // Of a refund's event this would be the refund's id, where there is one at all.
+    // In a refund event, `id` would be the id of the refund, if present at all.
     let transaction_id = match subject {
         Subject::Payment => loose::text(&data["id"]),
         _ => String::new(),

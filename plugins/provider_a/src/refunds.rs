@@ -1,5 +1,5 @@
-//! Giving money back. Paystack takes no reference for a refund, so `start` looks for one before it asks for one: a
-//! repeat after a lost answer finds what the first attempt made.
+//! Refunds. Paystack accepts no reference for a refund, so `start` looks for an existing refund
+//! before it requests one: a retry after a lost response finds the first attempt.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::http;
@@ -28,7 +28,7 @@ impl refunds::Guest for Paystack {
     }
 }
 
-/// The list of refunds is asked for by Paystack's own id.
+/// Paystack lists refunds by its own transaction id.
 fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
@@ -36,8 +36,8 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     Ok(loose::text(&transaction::find(&order.service_ref)?["id"]))
 }
 
-/// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
-/// than was ordered.
+/// Returns this order's refund of the transaction, unless it does not exist or failed. A refund of
+/// a part of the amount that was made elsewhere leaves too little: `partly-refunded`.
 fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let list = match api::get(&format!("/refund?transaction={}", http::encode(transaction))) {
         Ok(list) => list,
@@ -58,12 +58,13 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
         of_others = true;
     }
     match of_others {
-        true => Err(Fault::refused("partly-refunded", "a part was refunded at Paystack before")),
+        true => Err(Fault::refused("partly-refunded", "a part was already refunded at Paystack")),
         false => Ok(None),
     }
 }
 
-/// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
+/// Recognizes the refund by the note that `start` wrote. A refund of the same amount also counts,
+/// whatever its origin.
 fn matches_order(item: &Value, order: &RefundOrder) -> Result<bool, Fault> {
     if loose::text(&item["merchant_note"]).contains(&refund_note(order)) {
         return Ok(true);
@@ -76,8 +77,8 @@ fn refund_note(order: &RefundOrder) -> String {
     format!("[{}]", order.refund_ref)
 }
 
-/// Whether a listed refund is of this transaction, which it names by an object, an id or a reference. One that names
-/// none came by the filter that was asked for.
+/// Returns whether a listed refund belongs to this transaction, named by an object, an id or a
+/// reference. A refund that names no transaction was selected by the query's filter.
 fn is_for_transaction(item: &Value, transaction: &str, service_ref: &str) -> bool {
     let named = &item["transaction"];
     let names = [loose::text(named), loose::text(&named["id"]), loose::text(&named["reference"])];
@@ -93,9 +94,9 @@ fn parse_refund(data: &Value) -> Result<Refund, Fault> {
         .ok_or_else(unreadable_refund)?;
     let (status, message) = match told {
         "processed" => (RefundStatus::Done, ""),
-        "failed" => (RefundStatus::Failed, "Paystack could not refund"),
+        "failed" => (RefundStatus::Failed, "Paystack could not make the refund"),
         "needs-attention" => {
-            (RefundStatus::Pending, "Paystack needs the customer's bank details to go on")
+            (RefundStatus::Pending, "Paystack needs the customer's bank details to continue")
         }
         _ => (RefundStatus::Pending, ""),
     };

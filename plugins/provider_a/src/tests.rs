@@ -1,4 +1,4 @@
-//! The traps of Paystack's protocol, one fixture each.
+//! Pitfalls of Paystack's protocol, one fixture each.
 
 mod charges;
 mod checkout;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::Money;
 
-/// The key of the documented signature.
+/// The key of the documented example signature.
 const KEY: &str = "sk_test_abc123";
 
 fn host() -> FakeHost {
@@ -30,7 +30,7 @@ fn parsed(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap()
 }
 
-/// The recorded answer to a verification.
+/// A recorded verification response.
 fn transaction() -> Value {
     json!({
         "id": 4099260516_u64, "domain": "test", "status": "success", "reference": "re4lyvq3s3",
@@ -55,7 +55,7 @@ fn transaction() -> Value {
     })
 }
 
-/// The same with some fields told otherwise.
+/// The recorded response with some fields replaced.
 fn transaction_with(changes: Value) -> Value {
     let mut data = transaction();
     for (name, value) in changes.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! How a payment stands, in the shape that verification and charges share.
+//! The state of a payment, in the response format that verification and charges share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,12 +16,12 @@ impl verification::Guest for Paystack {
     }
 }
 
-/// A transaction's `data`, by our reference.
+/// Returns the `data` of a transaction, by service reference.
 pub(crate) fn find(service_ref: &str) -> Result<Value, Fault> {
     api::get(&format!("/transaction/verify/{}", http::encode(service_ref)))
 }
 
-/// All fields may be absent: a charge that waits for the customer has little more than a reference.
+/// Any field may be absent: a charge that waits for the customer has little more than a reference.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Transaction {
@@ -45,7 +45,7 @@ pub(crate) struct Transaction {
     metadata: Value,
 }
 
-/// Reads a transaction. `asked` stands in for an amount that Paystack leaves out before anything was taken.
+/// Converts a transaction. Paystack omits the amount before money is taken; `asked` replaces it.
 pub(crate) fn parse_payment(
     data: &Value,
     service_ref: &str,
@@ -83,7 +83,7 @@ fn amount(transaction: &Transaction, asked: Option<&Money>) -> Result<Money, Fau
     }
 }
 
-/// `abandoned` is not the end: the customer may still pay. What is unknown here waits, too.
+/// `abandoned` is not final, because the customer may still pay. Unknown statuses are pending too.
 fn status(transaction: &Transaction) -> PaymentStatus {
     match transaction.status.as_str() {
         _ if is_paused(transaction) => PaymentStatus::Pending,
@@ -98,13 +98,14 @@ fn is_paused(transaction: &Transaction) -> bool {
     transaction.paused == Value::Bool(true)
 }
 
-/// Where the customer must go on. A transaction that was not paused may name the page it began on.
+/// Returns the page on which the customer must continue. A transaction that is not paused may still
+/// have the URL of its checkout page.
 fn challenge_url(transaction: &Transaction) -> Option<String> {
     let url = loose::text(&transaction.authorization_url);
     (is_paused(transaction) && !url.is_empty()).then_some(url)
 }
 
-/// Only what is a moment in UTC as RFC 3339 has it.
+/// Accepts only RFC 3339 timestamps in UTC.
 fn paid_at(transaction: &Transaction) -> Option<String> {
     let at = loose::either(&transaction.paid_at, &transaction.paid_at_camel);
     let moment = at.len() >= 20 && at.as_bytes()[10] == b'T';

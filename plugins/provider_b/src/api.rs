@@ -1,5 +1,5 @@
-//! One call to Flutterwave: authentication, the envelope around every answer, and what its errors mean. They have no codes:
-//! what went wrong stands in the message alone.
+//! Requests to Flutterwave: authentication, the response envelope, and the mapping of errors to
+//! faults. Errors have no codes, so they are recognized by their messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{loose, settings, vault};
 
-/// The code of the contract for a reference that was used before.
+/// The contract's code for a reference that is already in use.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
-/// The envelope of every answer.
+/// The envelope of every response.
 #[derive(Deserialize)]
 pub(crate) struct Envelope {
     status: String,
@@ -19,23 +19,23 @@ pub(crate) struct Envelope {
     message: Value,
     #[serde(default)]
     pub(crate) data: Told,
-    /// Beside `data` in lists, and where a charge waits for the customer.
+    /// Beside `data` in lists, and when a charge waits for the customer.
     #[serde(default)]
     pub(crate) meta: Value,
 }
 
-/// Asks.
+/// Sends a GET request.
 pub(crate) fn get(path: &str) -> Result<Envelope, Fault> {
     send(Request::get(url(path)?))
 }
 
-/// The same for somebody who does not wait long.
+/// Sends a GET request with a short timeout.
 pub(crate) fn get_with_short_timeout(path: &str) -> Result<Envelope, Fault> {
     const SHORT_TIMEOUT_MS: u32 = 3_000;
     send(Request::get(url(path)?).timeout_ms(SHORT_TIMEOUT_MS))
 }
 
-/// Orders.
+/// Sends a POST request.
 pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Envelope, Fault> {
     send(Request::post(url(path)?).json(body))
 }
@@ -54,13 +54,14 @@ fn send(request: Request) -> Result<Envelope, Fault> {
     Err(refusal(response.status, &loose::text(&answer.message)))
 }
 
-/// What can be told from the HTTP status alone. A 503 may come after the work was done: what became of it is to be asked.
+/// Maps HTTP statuses that need no look at the body. A 503 may follow a successful operation, so
+/// its outcome is unknown.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Flutterwave does not accept the secret key")),
-        403 => Err(Fault::misconfigured("Flutterwave does not let this account do that")),
+        403 => Err(Fault::misconfigured("Flutterwave does not permit this account to do that")),
         status @ (408 | 429 | 500..) => {
-            Err(Fault::unavailable(format!("Flutterwave says {status}"))
+            Err(Fault::unavailable(format!("Flutterwave returned {status}"))
                 .with_code(&format!("http-{status}")))
         }
         _ => Ok(()),
@@ -82,7 +83,7 @@ fn refusal(status: u16, message: &str) -> Fault {
     }
 }
 
-/// The field of the contract that a validation error speaks of.
+/// Returns the contract's field that a validation error refers to.
 fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),

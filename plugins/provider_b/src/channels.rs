@@ -1,9 +1,11 @@
-//! Ways to pay: ours, what the page is asked for, and what a payment is told to have been made by.
+//! Channels: the contract's names, the options of the hosted page, and the payment types of
+//! transactions.
 
 use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::types::Fault;
 
-/// The page's `payment_options` for the order's wishes; none when there are no wishes. Only cards can be charged again.
+/// Returns the page's `payment_options` for the order; `None` if the order restricts nothing. Only
+/// cards can be charged again.
 pub(crate) fn payment_options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
     let wanted: Vec<&str> = match (order.channels.is_empty(), order.save_instrument) {
         (true, false) => return Ok(None),
@@ -17,12 +19,12 @@ pub(crate) fn payment_options(order: &CheckoutOrder) -> Result<Option<String>, F
     let options: Vec<&str> =
         wanted.iter().filter_map(|name| payment_option(name, currency)).collect();
     match options.is_empty() {
-        true => Err(Fault::invalid("channels", "Flutterwave has none of these ways to pay")),
+        true => Err(Fault::invalid("channels", "Flutterwave offers none of these channels")),
         false => Ok(Some(options.join(","))),
     }
 }
 
-/// Mobile money is another option in each currency, and none in naira and dollars.
+/// Mobile money is a different option in each currency, and not available in naira and dollars.
 fn payment_option(channel: &str, currency: &str) -> Option<&'static str> {
     match (channel, currency) {
         ("card", _) => Some("card"),
@@ -41,7 +43,7 @@ fn payment_option(channel: &str, currency: &str) -> Option<&'static str> {
     }
 }
 
-/// Our name of a transaction's `payment_type`, or Flutterwave's own.
+/// Returns the contract's channel for a transaction's `payment_type`, or Flutterwave's own name.
 pub(crate) fn channel_name(payment_type: &str) -> String {
     let told = payment_type.to_lowercase();
     let ours = match told.as_str() {

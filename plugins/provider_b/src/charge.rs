@@ -1,4 +1,4 @@
-//! Charging again without the customer: one call of Flutterwave's for cards and for e-mandates.
+//! Charges without the payer present. Flutterwave has one call for cards and e-mandates.
 
 use serde::Serialize;
 use tollhouse_plugin::amount::Major;
@@ -10,11 +10,11 @@ use tollhouse_plugin::types::{Fault, Money};
 
 use crate::{Flutterwave, api, transaction};
 
-/// There is no room for metadata here, so a charge is told without.
+/// This call takes no metadata, so charges are returned without it.
 #[derive(Serialize)]
 struct Charge<'a> {
     token: &'a str,
-    /// That of the first charge: Flutterwave compares.
+    /// The e-mail of the first charge: Flutterwave compares them.
     email: &'a str,
     amount: Major,
     currency: &'a str,
@@ -29,7 +29,7 @@ impl saved_card::Guest for Flutterwave {
         charge(token, email, amount, service_ref, narration)
     }
 
-    /// Flutterwave forgets no token.
+    /// Flutterwave cannot revoke tokens.
     fn deauthorize(_token: String) -> Result<bool, Fault> {
         Ok(false)
     }

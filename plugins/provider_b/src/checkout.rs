@@ -1,4 +1,4 @@
-//! Starting a payment on Flutterwave's hosted page.
+//! Opens a checkout session on Flutterwave's hosted page.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What is reusable of how the customer paid: a card's token, which verification alone tells.
+//! Reusable payment instruments: the token of a card, which only verification returns.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use tollhouse_plugin::{card, loose};
 
 use crate::transaction::Transaction;
 
-/// Flutterwave names no physical card: signatures are derived, under this name.
+/// Flutterwave does not identify the physical card, so signatures are derived, under this name.
 const SIGNER: &str = "provider_b";
 
 #[derive(Deserialize, Default)]
@@ -23,7 +23,7 @@ struct Card {
     expiry: Value,
 }
 
-/// The card of a transaction; none when it was paid in another way, or cannot be charged again.
+/// Returns the card of a transaction; `None` if it was paid in another way, or has no token.
 pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = Card::deserialize(&transaction.card).ok()?;
     let token = loose::text(&found.token);
@@ -50,7 +50,7 @@ pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> 
     Some(Instrument { signature: card::signature(SIGNER, &card), ..card })
 }
 
-/// "NIGERIA NG" when asked for, "NG" elsewhere: the last two letters.
+/// Verification returns "NIGERIA NG", other calls "NG": the code is the last two letters.
 fn country(told: &str) -> String {
     let code = told.split_whitespace().last().unwrap_or_default();
     let is_code = code.len() == 2 && code.bytes().all(|letter| letter.is_ascii_alphabetic());

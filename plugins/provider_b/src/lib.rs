@@ -1,9 +1,11 @@
-//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds and notifications.
+//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds and
+//! webhooks.
 //!
-//! Amounts are decimals of the major unit on the wire. Flutterwave has no idempotency key: a `tx_ref` may be used once. A
-//! repeated one is refused as `duplicate-reference` at checkout, and answered by the first charge elsewhere. Cards carry no
-//! signature, so one is derived; a token cannot be given back; where a customer who gives up goes cannot be told: it is
-//! where the others go, with `status=cancelled`.
+//! Amounts on the wire are decimals in the major unit. Flutterwave has no idempotency keys;
+//! instead, a `tx_ref` can be used only once. At checkout, a repeated one is refused as
+//! `duplicate-reference`; a repeated charge returns the first charge. Cards have no signature, so
+//! one is derived. Tokens cannot be revoked. There is no cancel URL: a customer who cancels is sent
+//! to the success URL with `status=cancelled`.
 
 mod api;
 mod channels;

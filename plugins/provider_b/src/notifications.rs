@@ -1,4 +1,5 @@
-//! What Flutterwave sends of its own accord: little more than a hint, for the shared text that comes with it signs nothing.
+//! Flutterwave webhooks. They are only a hint: the shared text that authenticates them does not
+//! sign the body.
 
 use serde_json::Value;
 use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
@@ -7,13 +8,13 @@ use tollhouse_plugin::{http, log, loose, vault};
 
 use crate::{Flutterwave, transaction};
 
-/// The manifest's name for the text that the account's owner chose on the dashboard.
+/// Name of the secret in the manifest: the text that the account's owner chose on the dashboard.
 const WEBHOOK_HASH: &str = "webhook_hash";
 
 impl notifications::Guest for Flutterwave {
     fn parse(headers: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
         let authentic = is_authentic(&headers, &body).unwrap_or_else(|fault| {
-            log::error(&format!("a notification cannot be checked: {}", fault.message));
+            log::error(&format!("the signature of a webhook cannot be checked: {}", fault.message));
             false
         });
         if !authentic {
@@ -28,8 +29,8 @@ impl notifications::Guest for Flutterwave {
     }
 }
 
-/// Older accounts send the text itself, newer ones a hash of the body that is keyed with it. One of the two must be there,
-/// and what is there must be right.
+/// Older accounts send the shared text itself, newer ones an HMAC of the body under it. At least
+/// one must be present, and each that is present must match.
 fn is_authentic(headers: &[(String, String)], body: &[u8]) -> Result<bool, Fault> {
     let hash = http::header(headers, "verif-hash")
         .map(|told| Ok(!told.is_empty() && vault::matches(WEBHOOK_HASH, told.as_bytes())?));
@@ -46,12 +47,12 @@ fn charge_notification(event: String, data: &Value) -> Result<Notification, Refu
     }
     let (service_ref, transaction_id) = (loose::text(&data["tx_ref"]), loose::text(&data["id"]));
     if service_ref.is_empty() {
-        return Err(Refusal::Malformed("the event names no payment".into()));
+        return Err(Refusal::Malformed("the event does not identify a payment".into()));
     }
     Ok(Notification { subject: Subject::Payment, event, service_ref, transaction_id })
 }
 
-/// A refund comes without the name of an event, and names the payment by Flutterwave's id alone.
+/// A refund has no event name, and names the payment only by Flutterwave's id.
 fn refund_notification(told: &Value) -> Result<Notification, Refusal> {
     let transaction_id = loose::either(&told["TransactionId"], &told["transaction_id"]);
     if transaction_id.is_empty() {
@@ -61,14 +62,15 @@ fn refund_notification(told: &Value) -> Result<Notification, Refusal> {
     Ok(Notification { subject: Subject::Refund, event, service_ref, transaction_id })
 }
 
-/// "" when Flutterwave does not tell our reference just now: the host asks about its refunds by itself as well.
+/// Returns the service reference of a transaction, or "" if Flutterwave does not return it now: the
+/// host also polls its refunds.
 fn service_ref_of(transaction: &str) -> String {
     transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
-        log::warn(&format!("whose refund it is cannot be asked: {}", fault.message));
+        log::warn(&format!("the payment of a refund could not be looked up: {}", fault.message));
         String::new()
     })
 }
 
 fn unknown_event() -> Refusal {
-    Refusal::Malformed("no event of Flutterwave's".into())
+    Refusal::Malformed("not a Flutterwave event".into())
 }

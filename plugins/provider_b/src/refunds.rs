@@ -1,5 +1,5 @@
-//! Giving money back. Flutterwave takes no reference for a refund, so `start` looks for one before it asks for one: a
-//! repeat after a lost answer finds what the first attempt made.
+//! Refunds. Flutterwave accepts no reference for a refund, so `start` looks for an existing refund
+//! before it requests one: a retry after a lost response finds the first attempt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use tollhouse_plugin::{http, log, loose, text};
 
 use crate::{Flutterwave, api, transaction};
 
-/// Of the list of refunds, should it be longer than those of one transaction.
+/// Limit on the pages of refunds to search, in case Flutterwave ignores the filter by transaction.
 const MAX_PAGES: u64 = 10;
 
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ struct RefundRequest {
     comments: String,
 }
 
-/// A refund as it is told when it is made, and in lists, where some names differ; in some they are spelled as in notifications.
+/// A refund as returned when it is created, in lists (where some names differ) and in webhooks.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RefundRecord {
@@ -70,7 +70,7 @@ impl refunds::Guest for Flutterwave {
     }
 }
 
-/// Refunds are asked for by Flutterwave's own id.
+/// Flutterwave lists refunds by its own transaction id.
 fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
@@ -82,8 +82,8 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     }
 }
 
-/// What there is of a refund that was refused: an attempt whose answer was lost may only now have come into the list. Nobody may
-/// take it for refused while the words say that there is one.
+/// Looks again for the refund after it was refused: an attempt whose response was lost may be
+/// listed only now. If none is found but the message says that one exists, the outcome is unknown.
 fn find_after_refusal(
     transaction: &str,
     order: &RefundOrder,
@@ -105,8 +105,8 @@ fn indicates_existing_refund(refusal: &Fault) -> bool {
     of_refunds && done.iter().any(|phrase| words.contains(phrase))
 }
 
-/// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
-/// than was ordered.
+/// Returns this order's refund of the transaction, unless it does not exist or failed. A refund of
+/// a part of the amount that was made elsewhere leaves too little: `partly-refunded`.
 fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let mut of_others = false;
     for told in list(transaction)? {
@@ -122,12 +122,15 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
         }
     }
     match of_others {
-        true => Err(Fault::refused("partly-refunded", "a part was refunded at Flutterwave before")),
+        true => {
+            Err(Fault::refused("partly-refunded", "a part was already refunded at Flutterwave"))
+        }
         false => Ok(None),
     }
 }
 
-/// All refunds of the transaction, and maybe others. If not all of them can be seen, nobody knows whether ours is there.
+/// Lists all refunds of the transaction, and possibly others. An incomplete list is a fault,
+/// because it may miss this order's refund.
 fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
     let mut all = Vec::new();
     for page in 1..=MAX_PAGES {
@@ -143,10 +146,11 @@ fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
             return Ok(all);
         }
     }
-    Err(Fault::unavailable("Flutterwave's list of refunds is too long to be searched"))
+    Err(Fault::unavailable("Flutterwave's list of refunds is too long to search"))
 }
 
-/// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
+/// Recognizes the refund by the note that `start` wrote. A refund of the same amount also counts,
+/// whatever its origin.
 fn matches_order(item: &RefundRecord, order: &RefundOrder) -> Result<bool, Fault> {
     if loose::either(&item.comments, &item.comment).contains(&refund_note(order)) {
         return Ok(true);
@@ -170,15 +174,16 @@ fn parse_refund(told: &Told) -> Result<Refund, Fault> {
     if provider_id.is_empty() {
         return Err(unreadable_refund());
     }
-    // "completed" alone says that it was begun; by which way it was disbursed comes behind it: "completed-mpgs".
+    // "completed" only means initiated. A disbursed refund has its method appended:
+    // "completed-mpgs".
     let word = made.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase();
     let (status, message) = match word.as_str() {
         done if done.starts_with("completed-") => (RefundStatus::Done, ""),
-        "failed" => (RefundStatus::Failed, "Flutterwave could not refund"),
+        "failed" => (RefundStatus::Failed, "Flutterwave could not make the refund"),
         "completed" | "pending" | "processing" => (RefundStatus::Pending, ""),
         unknown => {
             let unknown = text::code(unknown);
-            log::warn(&format!("Flutterwave tells of a refund that is \"{unknown}\""));
+            log::warn(&format!("unknown refund status at Flutterwave: \"{unknown}\""));
             (RefundStatus::Pending, "")
         }
     };

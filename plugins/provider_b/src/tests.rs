@@ -1,4 +1,4 @@
-//! The traps of Flutterwave's protocol, one fixture each.
+//! Pitfalls of Flutterwave's protocol, one fixture each.
 
 mod channels;
 mod charges;
@@ -16,10 +16,10 @@ use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::Money;
 
 const KEY: &str = "FLWSECK_TEST-abc123-X";
-/// The shared text of the documented signature.
+/// The shared text of the documented example signature.
 const HASH: &str = "my-secret-hash";
 
-/// Where a payment is verified.
+/// The URL that verifies the payment.
 const VERIFY: &str = "/transactions/verify_by_reference?tx_ref=3456787654";
 
 fn host() -> FakeHost {
@@ -43,7 +43,7 @@ fn parsed(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap()
 }
 
-/// The recorded answer to a verification.
+/// A recorded verification response.
 fn transaction() -> Value {
     json!({
         "id": 782728102, "tx_ref": "3456787654", "flw_ref": "FLW-MOCK-0a6b",
@@ -67,7 +67,7 @@ fn transaction() -> Value {
     })
 }
 
-/// The same with some fields told otherwise.
+/// The recorded response with some fields replaced.
 fn transaction_with(changes: Value) -> Value {
     let mut data = transaction();
     for (name, value) in changes.as_object().into_iter().flatten() {

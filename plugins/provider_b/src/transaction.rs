@@ -1,4 +1,4 @@
-//! How a payment stands, in the shape that verification and charges share.
+//! The state of a payment, in the response format that verification and charges share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,13 +17,14 @@ impl verification::Guest for Flutterwave {
     }
 }
 
-/// A transaction by our reference. There is none before the customer has chosen how to pay on the page.
+/// Returns a transaction by service reference. It exists only once the customer has chosen a
+/// payment method on the page.
 pub(crate) fn find(service_ref: &str) -> Result<Envelope, Fault> {
     let reference = http::encode(service_ref);
     api::get(&format!("/transactions/verify_by_reference?tx_ref={reference}"))
 }
 
-/// Our reference of the transaction that Flutterwave knows by its own id.
+/// Returns the service reference of a transaction, by Flutterwave's id.
 pub(crate) fn fetch_service_ref(id: &str) -> Result<String, Fault> {
     let answer =
         api::get_with_short_timeout(&format!("/transactions/{}/verify", http::encode(id)))?;
@@ -36,7 +37,7 @@ pub(crate) struct Transaction {
     id: Value,
     tx_ref: Value,
     status: Value,
-    /// What was asked for; `charged_amount` is more when the customer bears the fees.
+    /// The requested amount. `charged_amount` is larger if the customer bears the fees.
     amount: Option<Major>,
     charged_amount: Told,
     app_fee: Told,
@@ -59,7 +60,7 @@ impl Transaction {
     }
 }
 
-/// Reads a transaction. `asked` stands in for an amount that Flutterwave leaves out before anything was taken.
+/// Converts a transaction. Flutterwave omits the amount before money is taken; `asked` replaces it.
 pub(crate) fn parse_payment(
     answer: &Envelope,
     service_ref: &str,
@@ -71,7 +72,7 @@ pub(crate) fn parse_payment(
     let requested = requested(&transaction, status, asked)?;
     let charged = match (transaction.charged(), status) {
         (Some(amount), _) => amount.money(&requested.currency),
-        // What was asked for says nothing of what was taken.
+        // The requested amount does not prove what was charged.
         (None, PaymentStatus::Success) => return Err(missing_amount()),
         (None, _) => requested.clone(),
     };
@@ -95,7 +96,7 @@ pub(crate) fn parse_payment(
     })
 }
 
-/// Nothing was taken for certain unless it says how much.
+/// Returns the requested amount. A success without an amount does not prove that money was taken.
 fn requested(
     transaction: &Transaction,
     status: PaymentStatus,
@@ -111,24 +112,25 @@ fn requested(
 }
 
 fn missing_amount() -> Fault {
-    Fault::unavailable("Flutterwave's transaction names no amount").with_code("unexpected-answer")
+    Fault::unavailable("Flutterwave's transaction has no amount").with_code("unexpected-answer")
 }
 
 fn parse_status(told: &str) -> PaymentStatus {
     match told {
         "successful" => PaymentStatus::Success,
-        // The customer said no; should they pay on the same page after all, that is told as a success.
+        // If the customer cancels and then pays on the same page, the transaction becomes
+        // `successful`.
         "failed" | "cancelled" => PaymentStatus::Failed,
         "pending" | "pending auth" => PaymentStatus::Pending,
         unknown => {
             let unknown = text::code(unknown);
-            log::warn(&format!("Flutterwave tells of a payment that is \"{unknown}\""));
+            log::warn(&format!("unknown payment status at Flutterwave: \"{unknown}\""));
             PaymentStatus::Pending
         }
     }
 }
 
-/// Where the customer must go on: told with the transaction or beside it.
+/// Returns the page on which the customer must continue, from the transaction or from the envelope.
 fn challenge_url(
     answer: &Envelope,
     transaction: &Transaction,
@@ -139,10 +141,10 @@ fn challenge_url(
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 
-/// What Flutterwave puts into `meta` of its own.
+/// Fields that Flutterwave adds to `meta`.
 const PROVIDER_META_KEYS: [&str; 2] = ["__CheckoutInitAddress", "authorization"];
 
-/// The order's metadata, if it is told.
+/// Returns the order's metadata, if present.
 fn metadata(meta: &Value) -> Option<String> {
     let mut meta = meta.as_object()?.clone();
     meta.retain(|name, _| !PROVIDER_META_KEYS.contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! One call to Monnify: authentication, the envelope around every answer, and what its errors mean.
+//! Requests to Monnify: authentication, the response envelope, and the mapping of errors to faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,20 +9,20 @@ use tollhouse_plugin::{loose, settings};
 
 use crate::token;
 
-/// The manifest's names for the two halves of the account's credentials. The second signs notifications as well.
+/// Names of the account's credentials in the manifest. The secret key also signs webhooks.
 pub(crate) const API_KEY: &str = "api_key";
 pub(crate) const SECRET_KEY: &str = "secret_key";
 
-/// The code of the contract for a reference that was used before.
+/// The contract's code for a reference that is already in use.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
-/// The detail of a refusal that holds its HTTP status.
+/// Detail of a refusal: its HTTP status.
 const HTTP_STATUS: &str = "http_status";
 
-/// How long an answer may take; a login that it needs, too.
+/// Timeout of a request, and of the login that it may need.
 #[derive(Clone, Copy)]
 pub(crate) enum ResponseTimeout {
-    /// As long as the call itself may.
+    /// The remaining time of the call.
     Long,
     Short,
 }
@@ -38,17 +38,17 @@ impl ResponseTimeout {
     }
 }
 
-/// Asks; gives the envelope's body.
+/// Sends a GET request and returns the envelope's body.
 pub(crate) fn get(path: &str) -> Result<Told, Fault> {
     send(Request::get(url(path)?), ResponseTimeout::Long)
 }
 
-/// The same for somebody who does not wait long.
+/// Sends a GET request with a short timeout and returns the envelope's body.
 pub(crate) fn get_with_short_timeout(path: &str) -> Result<Told, Fault> {
     send(Request::get(url(path)?), ResponseTimeout::Short)
 }
 
-/// Orders; gives the envelope's body.
+/// Sends a POST request and returns the envelope's body.
 pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Told, Fault> {
     send(Request::post(url(path)?).json(body), ResponseTimeout::Long)
 }
@@ -57,7 +57,8 @@ pub(crate) fn url(path: &str) -> Result<String, Fault> {
     settings::url("base_url", path)
 }
 
-/// A token may end before its time: nothing was done under it then, and a new one is asked for once.
+/// Sends a request. A token may expire early; nothing was executed then, so the request is retried
+/// once with a new token.
 fn send(request: Request, wait: ResponseTimeout) -> Result<Told, Fault> {
     let mut response = wait.send(request.clone().bearer(&token::get_or_log_in(wait)?))?;
     if response.status == 401 {
@@ -78,7 +79,7 @@ struct Envelope {
     response_body: Told,
 }
 
-/// What an answer gives, or means.
+/// Returns the envelope's body, or the fault that the response means.
 pub(crate) fn parse_envelope(response: &Response) -> Result<Told, Fault> {
     check_service(response)?;
     let envelope: Envelope = response.json()?;
@@ -89,12 +90,14 @@ pub(crate) fn parse_envelope(response: &Response) -> Result<Told, Fault> {
     Err(refusal(response.status, &code, &loose::text(&envelope.response_message)))
 }
 
-/// What can be told from the HTTP status alone.
+/// Maps HTTP statuses that need no look at the body.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Monnify does not accept the API key and secret key")),
-        status @ (408 | 429 | 500..) => Err(Fault::unavailable(format!("Monnify says {status}"))
-            .with_code(&format!("http-{status}"))),
+        status @ (408 | 429 | 500..) => {
+            Err(Fault::unavailable(format!("Monnify returned {status}"))
+                .with_code(&format!("http-{status}")))
+        }
         _ => Ok(()),
     }
 }
@@ -117,12 +120,12 @@ fn refusal(status: u16, code: &str, message: &str) -> Fault {
     }
 }
 
-/// Whether what was asked for is not switched on for the merchant.
+/// Returns whether the operation is not enabled for the merchant.
 pub(crate) fn is_forbidden(fault: &Fault) -> bool {
     fault.details.iter().any(|(name, value)| name == HTTP_STATUS && value == "403")
 }
 
-/// The field of the contract that a validation error speaks of.
+/// Returns the contract's field that a validation error refers to.
 fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),

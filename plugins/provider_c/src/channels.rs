@@ -1,9 +1,9 @@
-//! Ways to pay: ours, and Monnify's payment methods.
+//! Channels: the contract's names, and Monnify's payment methods.
 
 use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::types::Fault;
 
-/// A bank is paid from by direct debit, which is the closest that there is.
+/// The closest method to paying from a bank is direct debit.
 const METHODS: [(&str, &str); 4] = [
     ("card", "CARD"),
     ("bank", "DIRECT_DEBIT"),
@@ -11,7 +11,8 @@ const METHODS: [(&str, &str); 4] = [
     ("bank_transfer", "ACCOUNT_TRANSFER"),
 ];
 
-/// The page's `paymentMethods` for the order's wishes; none when there are no wishes. Only cards can be charged again.
+/// Returns the page's `paymentMethods` for the order; `None` if the order restricts nothing. Only
+/// cards can be charged again.
 pub(crate) fn payment_methods(order: &CheckoutOrder) -> Result<Option<Vec<&'static str>>, Fault> {
     if order.channels.is_empty() && !order.save_instrument {
         return Ok(None);
@@ -23,12 +24,12 @@ pub(crate) fn payment_methods(order: &CheckoutOrder) -> Result<Option<Vec<&'stat
     let methods = METHODS.iter().filter(|(ours, _)| wanted(ours)).map(|(_, theirs)| *theirs);
     let methods: Vec<&str> = methods.collect();
     match methods.is_empty() {
-        true => Err(Fault::invalid("channels", "Monnify has none of these ways to pay")),
+        true => Err(Fault::invalid("channels", "Monnify offers none of these channels")),
         false => Ok(Some(methods)),
     }
 }
 
-/// Our name of a transaction's `paymentMethod`, or Monnify's own.
+/// Returns the contract's channel for a transaction's `paymentMethod`, or Monnify's own name.
 pub(crate) fn channel_name(method: &str) -> String {
     let known = METHODS.iter().find(|(_, theirs)| *theirs == method);
     known.map_or_else(|| method.to_lowercase(), |(ours, _)| (*ours).to_owned())

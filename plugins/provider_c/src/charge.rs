@@ -1,4 +1,4 @@
-//! Charging again without the customer: saved cards by their token, bank accounts by their mandate.
+//! Charges without the payer present: saved cards by token, bank accounts by mandate.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,9 +17,9 @@ use crate::{Monnify, api, naira, transaction};
 struct Charge<'a> {
     card_token: &'a str,
     amount: Major,
-    /// Demanded, and not known: the address stands in.
+    /// Required but not known, so the e-mail address is used.
     customer_name: &'a str,
-    /// That of the first charge: Monnify compares.
+    /// The e-mail of the first charge: Monnify compares them.
     customer_email: &'a str,
     payment_reference: &'a str,
     payment_description: &'a str,
@@ -57,7 +57,7 @@ impl saved_card::Guest for Monnify {
         parse_or_find_payment(answer, &order.service_ref, &order.amount)
     }
 
-    /// Monnify forgets no token.
+    /// Monnify cannot revoke tokens.
     fn deauthorize(_token: String) -> Result<bool, Fault> {
         Ok(false)
     }

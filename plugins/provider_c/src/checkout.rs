@@ -1,4 +1,4 @@
-//! Starting a payment on Monnify's hosted page.
+//! Opens a checkout session on Monnify's hosted page.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What is reusable of how the customer paid: a card's token, or the mandate that was debited.
+//! Reusable payment instruments: the token of a card, or the debited mandate.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use tollhouse_plugin::{card, loose};
 
 use crate::transaction::Transaction;
 
-/// Monnify names no physical card: signatures are derived, under this name.
+/// Monnify does not identify the physical card, so signatures are derived, under this name.
 const SIGNER: &str = "provider_c";
 
 #[derive(Deserialize, Default)]
@@ -24,7 +24,8 @@ struct CardDetails {
     country_code: Value,
 }
 
-/// None when it was paid in another way, or tokens are not switched on for the account.
+/// Returns the card or mandate of a transaction; `None` if it was paid in another way, or tokens
+/// are not enabled for the account.
 pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = CardDetails::deserialize(&transaction.card_details).unwrap_or_default();
     let token = loose::text(&found.card_token);

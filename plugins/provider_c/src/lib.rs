@@ -1,9 +1,11 @@
-//! Monnify: hosted checkout, verification, saved cards, direct debit, refunds and notifications.
+//! Monnify: hosted checkout, verification, saved cards, direct debit, refunds and webhooks.
 //!
-//! Amounts are decimals of the naira on the wire, numbers or texts; there is no other currency. Monnify has no idempotency
-//! key: a `paymentReference` may be used once, and so may a `refundReference`. A repeated payment is refused as
-//! `duplicate-reference` at checkout, and answered by the first one elsewhere. Cards carry no signature, so one is derived; a
-//! token cannot be given back; where a customer who gives up goes cannot be told: it is where the others go.
+//! Amounts on the wire are decimals of the naira, as numbers or strings; there is no other
+//! currency. Monnify has no idempotency keys; instead, a `paymentReference` can be used only once,
+//! and so can a `refundReference`. At checkout, a repeated payment is refused as
+//! `duplicate-reference`; a repeated charge returns the first charge. Cards have no signature, so
+//! one is derived. Tokens cannot be revoked. There is no cancel URL: a customer who cancels is sent
+//! to the success URL.
 
 mod api;
 mod channels;

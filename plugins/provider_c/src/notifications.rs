@@ -1,4 +1,4 @@
-//! What Monnify sends of its own accord.
+//! Monnify webhooks.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,14 +22,14 @@ impl notifications::Guest for Monnify {
             return Err(Refusal::Unauthentic);
         }
         let event: Event = serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Malformed("no event of Monnify's".into()))?;
+            .map_err(|_| Refusal::Malformed("not a Monnify event".into()))?;
         Ok(vec![notification(event)?])
     }
 }
 
 fn is_authentic(body: &[u8], signature: &str) -> bool {
     vault::signed_hex("sha512", api::SECRET_KEY, body, signature).unwrap_or_else(|fault| {
-        log::error(&format!("a notification cannot be checked: {}", fault.message));
+        log::error(&format!("the signature of a webhook cannot be checked: {}", fault.message));
         false
     })
 }
@@ -38,7 +38,8 @@ fn notification(Event { event_type: event, event_data }: Event) -> Result<Notifi
     let payment = loose::text(&event_data["paymentReference"]);
     let transaction = loose::text(&event_data["transactionReference"]);
     let (subject, service_ref, transaction_id) = match event.as_str() {
-        // A transfer of too little is rejected; what that makes of the payment is to be asked.
+        // A transfer of less than the amount is rejected; verification finds the effect on the
+        // payment.
         "SUCCESSFUL_TRANSACTION" | "REJECTED_PAYMENT" => (Subject::Payment, payment, transaction),
         "SUCCESSFUL_REFUND" | "FAILED_REFUND" if payment.is_empty() && !transaction.is_empty() => {
             (Subject::Refund, service_ref_of(&transaction), transaction)
@@ -57,16 +58,16 @@ fn notification(Event { event_type: event, event_data }: Event) -> Result<Notifi
         Subject::Mandate | Subject::Other => false,
     };
     match must_name {
-        true => Err(Refusal::Malformed("the event names no payment".into())),
+        true => Err(Refusal::Malformed("the event does not identify a payment".into())),
         false => Ok(Notification { subject, event, service_ref, transaction_id }),
     }
 }
 
-/// A refund's event names the payment by Monnify's reference alone. "" when Monnify does not tell ours just now: the host asks
-/// about its refunds by itself as well.
+/// Returns the service reference for a refund event that has only Monnify's reference, or "" if
+/// Monnify does not return it now: the host also polls its refunds.
 fn service_ref_of(transaction: &str) -> String {
     transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
-        log::warn(&format!("whose refund it is cannot be asked: {}", fault.message));
+        log::warn(&format!("the payment of a refund could not be looked up: {}", fault.message));
         String::new()
     })
 }

@@ -1,5 +1,5 @@
-//! Giving money back. A refund is known by the reference that we give it, so `start` asks for that before it asks for money:
-//! a repeat after a lost answer finds what the first attempt made.
+//! Refunds. A refund is identified by the host's refund reference, so `start` looks it up before it
+//! requests it: a retry after a lost response finds the first attempt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct RefundRequest<'a> {
     refund_reference: &'a str,
     refund_amount: Major,
     refund_reason: String,
-    /// What the customer reads on their statement: at most 16 characters.
+    /// Text on the customer's statement, at most 16 characters.
     customer_note: &'a str,
 }
 
@@ -38,7 +38,7 @@ impl refunds::Guest for Monnify {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
         let refund_amount = naira::from_money(&order.amount)?;
         if order.amount.minor < MIN_AMOUNT_MINOR {
-            return Err(Fault::invalid("amount", "Monnify refunds no less than 100 naira"));
+            return Err(Fault::invalid("amount", "Monnify does not refund less than 100 naira"));
         }
         if let Some(made) = find_existing(&order.refund_ref)? {
             return Ok(made);
@@ -52,7 +52,7 @@ impl refunds::Guest for Monnify {
         };
         match api::post("/api/v1/refunds/initiate-refund", &body) {
             Ok(told) => parse_refund(&told),
-            // Somebody was quicker; the same reference is the same refund.
+            // A concurrent attempt used the reference: it is the same refund.
             Err(fault) if matches!(&*fault.code, "R9" | api::DUPLICATE_REFERENCE) => {
                 find_existing(&order.refund_ref)?.ok_or_else(unreadable_refund)
             }
@@ -66,7 +66,8 @@ impl refunds::Guest for Monnify {
     }
 }
 
-/// Nobody knows whether it was made when Monnify refuses to say.
+/// Returns the refund if it exists. If Monnify refuses the query, its existence is unknown:
+/// `unavailable`.
 fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
         Ok(told) => parse_refund(&told).map(Some),
@@ -76,7 +77,7 @@ fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     }
 }
 
-/// Refunds are asked for by Monnify's own reference.
+/// Monnify refunds a transaction by its own reference.
 fn transaction_reference(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
@@ -90,14 +91,14 @@ fn reason(order: &RefundOrder) -> String {
     reason.chars().take(MAX_REASON_CHARS).collect()
 }
 
-/// What Monnify's own codes for refunds say beyond a plain no.
+/// Refines a refusal by Monnify's codes for refunds.
 fn map_refund_fault(fault: Fault) -> Fault {
     let message = fault.message.clone();
     match fault.code.as_str() {
         "R3" | "R4" => Fault::invalid("amount", message).with_code(&fault.code),
-        // The account's balance cannot be seen, or the bank does not answer: another time it may.
+        // The account's balance is unavailable, or the bank does not respond: a retry may succeed.
         "R10" | "R11" => Fault::unavailable(message).with_code(&fault.code),
-        // With what was refunded before it would be more than was paid.
+        // Together with earlier refunds, it would exceed the payment.
         "R12" => Fault::refused("partly-refunded", message),
         _ => fault,
     }
@@ -112,11 +113,11 @@ fn parse_refund(told: &Told) -> Result<Refund, Fault> {
     let word = made.refund_status.as_str().ok_or_else(unreadable_refund)?.to_uppercase();
     let (status, message) = match word.as_str() {
         "COMPLETED" => (RefundStatus::Done, ""),
-        "FAILED" => (RefundStatus::Failed, "Monnify could not refund"),
+        "FAILED" => (RefundStatus::Failed, "Monnify could not make the refund"),
         "PENDING" | "IN_PROGRESS" => (RefundStatus::Pending, ""),
         unknown => {
             let unknown = text::code(unknown);
-            log::warn(&format!("Monnify tells of a refund that is \"{unknown}\""));
+            log::warn(&format!("unknown refund status at Monnify: \"{unknown}\""));
             (RefundStatus::Pending, "")
         }
     };

@@ -1,10 +1,10 @@
-//! What Monnify's words for the state of a payment mean, those of checkout, of cards and of mandates.
+//! Monnify's payment statuses at checkout, of cards and of mandates.
 
 use tollhouse_plugin::payments::PaymentStatus;
 use tollhouse_plugin::{log, text};
 
-/// A part of the money is no success: what was paid stays with Monnify until the rest arrives. What is unknown here waits,
-/// too.
+/// A partial payment is not a success: Monnify holds the money until the rest arrives. Unknown
+/// statuses are pending too.
 pub(crate) fn parse(told: &str) -> PaymentStatus {
     match told {
         "PAID" | "OVERPAID" | "SUCCESS" => PaymentStatus::Success,
@@ -16,7 +16,7 @@ pub(crate) fn parse(told: &str) -> PaymentStatus {
         | "BANK_AUTHORIZATION_REQUIRED" => PaymentStatus::Pending,
         unknown => {
             let unknown = text::code(unknown);
-            log::warn(&format!("Monnify tells of a payment that is \"{unknown}\""));
+            log::warn(&format!("unknown payment status at Monnify: \"{unknown}\""));
             PaymentStatus::Pending
         }
     }

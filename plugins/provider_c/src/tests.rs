@@ -1,4 +1,4 @@
-//! The traps of Monnify's protocol, one fixture each.
+//! Pitfalls of Monnify's protocol, one fixture each.
 
 mod charges;
 mod checkout;
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::Money;
 
-/// The key of the documented signature.
+/// The key of the documented example signature.
 const SECRET: &str = "91MUDL9N6U3BQRXBQ2PJ9M0PW4J22M1Y";
 
-/// Where a payment is asked for, and then as a debit.
+/// Queries for a payment: as a transaction, and then as a debit.
 const QUERY: &str = "/api/v2/merchant/transactions/query?paymentReference=pay-1";
 const DEBIT: &str = "/api/v1/direct-debit/mandate/debit-status?paymentReference=pay-1";
 
-/// Where the transactions `MNFY|20220121154928|000001` and `MNFY|1` are told.
+/// URLs of the transactions `MNFY|20220121154928|000001` and `MNFY|1`.
 const PAGE: &str = "/api/v2/transactions/MNFY%7C20220121154928%7C000001";
 const PAGE_1: &str = "/api/v2/transactions/MNFY%7C1";
 
-/// An account that is logged in.
+/// A host with a cached access token.
 fn host() -> FakeHost {
     stranger().cached("access_token", "t0k3n")
 }
@@ -75,7 +75,7 @@ fn transaction() -> Value {
     })
 }
 
-/// The same with some fields told otherwise.
+/// The recorded response with some fields replaced.
 fn transaction_with(changes: Value) -> Value {
     let mut data = transaction();
     for (name, value) in changes.as_object().into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! The access token that all other calls need: asked for with the account's keys, and kept until a minute before its end.
+//! The access token of all other requests: obtained with the account's keys, and cached until a
+//! minute before it expires.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,12 +20,12 @@ struct Login {
     expires_in: Value,
 }
 
-/// The token of an earlier call, or a new one.
+/// Returns the cached token, or a new one.
 pub(crate) fn get_or_log_in(wait: ResponseTimeout) -> Result<String, Fault> {
     cache::get(CACHE_KEY).map_or_else(|| log_in(wait), Ok)
 }
 
-/// A new one, whatever was kept.
+/// Obtains a new token and replaces the cached one.
 pub(crate) fn log_in(wait: ResponseTimeout) -> Result<String, Fault> {
     let credentials = vault::basic(api::API_KEY, api::SECRET_KEY)?;
     let login = Request::post(api::url("/api/v1/auth/login")?).basic(&credentials);

@@ -1,4 +1,4 @@
-//! How a payment stands, in the shape that verification, charges and debits share.
+//! The state of a payment, in the response format that verification, charges and debits share.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,10 +10,11 @@ use tollhouse_plugin::{http, loose, normal, verification};
 
 use crate::{Monnify, api, channels, instrument, naira, status};
 
-/// Monnify's clocks are those of Lagos.
+/// Monnify's timestamps are in Lagos time.
 const LAGOS_OFFSET_MINUTES: i64 = 60;
 
-/// What could charge again, or speak for the account or the customer. A mandate is charged by its code alone.
+/// Fields that could charge the payer again, or act for the account or the customer. A mandate is
+/// charged by its code alone.
 const CREDENTIAL_FIELDS: [&str; 5] =
     ["cardToken", "mandateCode", "authData", "apiKey", "accessToken"];
 
@@ -23,8 +24,9 @@ impl verification::Guest for Monnify {
     }
 }
 
-/// A transaction by our reference. What there is not may be the debit of a mandate, which is asked for elsewhere. A merchant
-/// who may not debit has none; any other refusal leaves open whether there is one.
+/// Returns a transaction by service reference. If there is none, it may be the debit of a mandate,
+/// which has an endpoint of its own. A merchant who is not permitted to debit has no debits; after
+/// any other refusal the outcome is unknown.
 pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
     let reference = http::encode(service_ref);
     let known =
@@ -42,13 +44,13 @@ pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
     })
 }
 
-/// Our reference of the transaction that Monnify knows by its own.
+/// Returns the service reference of a transaction, by Monnify's reference.
 pub(crate) fn fetch_service_ref(transaction: &str) -> Result<String, Fault> {
     let found: Transaction = api::get_with_short_timeout(&transaction_path(transaction))?.read()?;
     Ok(loose::text(&found.payment_reference))
 }
 
-/// Where a transaction is told by Monnify's reference: a text with a `|`.
+/// Returns the path of a transaction by Monnify's reference, which contains `|`.
 fn transaction_path(transaction: &str) -> String {
     format!("/api/v2/transactions/{}", http::encode(transaction))
 }
@@ -81,7 +83,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Monnify's reference.
+    /// Returns Monnify's reference.
     pub(crate) fn id(&self) -> String {
         loose::text(&self.transaction_reference)
     }
@@ -100,7 +102,8 @@ impl Transaction {
         self.amount_paid.or(self.authorized_amount).or(self.debit_amount)
     }
 
-    /// Only if that much was paid, whatever the status says: less must not pass for all.
+    /// Returns the requested amount only if at least that much was paid: a smaller payment must not
+    /// count as complete, whatever its status.
     fn requested(&self) -> Option<Major> {
         let paid = self.paid()?;
         self.total_payable.filter(|asked| *asked <= paid)
@@ -111,7 +114,7 @@ impl Transaction {
     }
 }
 
-/// Reads a transaction. `asked` stands in for an amount that Monnify leaves out before anything was taken.
+/// Converts a transaction. Monnify omits the amount before money is taken; `asked` replaces it.
 pub(crate) fn parse_payment(
     told: &Told,
     service_ref: &str,
@@ -140,7 +143,7 @@ pub(crate) fn parse_payment(
     })
 }
 
-/// Nothing was taken for certain unless it says how much.
+/// Returns the amount. A success without an amount does not prove that money was taken.
 fn amount(
     transaction: &Transaction,
     status: PaymentStatus,
@@ -158,7 +161,8 @@ fn amount(
     }
 }
 
-/// What Monnify keeps of what was taken. If that is not told it is asked for: the company's wallet gets the rest.
+/// Returns the provider fee, which Monnify deducts. A missing settlement amount is looked up,
+/// because the company's wallet is credited with the net amount.
 fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
     let settled = match transaction.settled() {
         None => fetch_settled_amount(&transaction.id())?,
@@ -168,7 +172,7 @@ fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
     Ok(kept.and_then(|(paid, settled)| paid.minor().checked_sub(settled.minor())))
 }
 
-/// What a transaction's own page says of it. A debit may have none.
+/// Returns the settlement amount by Monnify's reference. A debit may have none.
 fn fetch_settled_amount(id: &str) -> Result<Option<Major>, Fault> {
     if id.is_empty() {
         return Ok(None);
@@ -180,7 +184,8 @@ fn fetch_settled_amount(id: &str) -> Result<Option<Major>, Fault> {
     }
 }
 
-/// For the company: why, or how much, or else the state itself.
+/// Returns a message for the company: the reason, the amounts paid and requested, or else the
+/// status.
 fn message(transaction: &Transaction, word: String) -> String {
     let Transaction { message, response_message, otp_data, .. } = transaction;
     let said = [message, response_message, &otp_data["message"]].map(loose::text);
@@ -192,13 +197,13 @@ fn message(transaction: &Transaction, word: String) -> String {
     }
 }
 
-/// Where the customer must go on: to the bank's page. A code that was sent to them has no page.
+/// Returns the bank's page on which the customer must continue. An OTP has no page.
 fn challenge_url(transaction: &Transaction, status: PaymentStatus) -> Option<String> {
     let url = loose::text(&transaction.secure3d_data["redirectUrl"]);
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 
-/// An answer to be shown. Of a debit the product is the mandate, which is named by its code.
+/// Returns a response for display. The product of a debit is the mandate, whose code is removed.
 pub(crate) fn redacted_json(told: &Told) -> String {
     let mut shown = told.value();
     if let Some(product) = shown.get_mut("product").and_then(Value::as_object_mut) {

@@ -1,4 +1,5 @@
-// contract.d.ts is made of the contract's WIT: `node bin/declarations.js ../../wit/v1 > contract.d.ts`.
+// Generates contract.d.ts from the contract's WIT: `node bin/declarations.js ../../wit/v1 >
+// contract.d.ts`.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +10,7 @@ const PLAIN = { string: 'string', bool: 'boolean', u8: 'number', u16: 'number', 
 const pascal = (name) => name.replace(/(^|-)([a-z0-9])/g, (_, _dash, char) => char.toUpperCase());
 const camel = (name) => name.replace(/-([a-z0-9])/g, (_, char) => char.toUpperCase());
 
-/** Reads what the contract uses of WIT; anything else is an error. */
+/** Parses the subset of WIT that the contract uses; anything else is an error. */
 class Reader {
   constructor(text) {
     this.tokens = text.match(TOKENS).filter((token) => !/^\/\/(?!\/)/.test(token));
@@ -18,11 +19,11 @@ class Reader {
 
   next(...expected) {
     const token = this.tokens[this.at++];
-    if (expected.length && !expected.includes(token)) throw new Error(`${token} is where ${expected} should be`);
+    if (expected.length && !expected.includes(token)) throw new Error(`expected ${expected}, found ${token}`);
     return token;
   }
 
-  /** Skips to behind the next of these. */
+  /** Skips to the token after the next one of this kind. */
   past(token) {
     while (this.next() !== token);
   }
@@ -33,7 +34,7 @@ class Reader {
     return lines;
   }
 
-  /** What stands between braces, each with its comment. */
+  /** Parses a list of items with their doc comments, up to `end`. */
   list(end, item) {
     const found = [];
     for (;;) {
@@ -55,7 +56,7 @@ class Reader {
     if (name === 'tuple') return `[${inner.join(', ')}]`;
     if (name === 'list') return inner[0] === 'number' ? 'Uint8Array' : `${inner[0]}[]`;
     if (name === 'result') return inner;
-    throw new Error(`${name} is not known here`);
+    throw new Error(`unknown type ${name}`);
   }
 
   field() {
@@ -112,7 +113,10 @@ function method(reader, name, docs) {
   return `${comment(told, '  ')}  ${camel(name)}(${parameters.join(', ')}): ${answer};\n`;
 }
 
-/** One interface of the contract: its types, and its functions as an interface of TypeScript's. */
+/**
+ * Parses an interface of the contract; returns its types, and its functions as a TypeScript
+ * interface.
+ */
 function contract(reader, docs) {
   const name = pascal(reader.next());
   const [types, methods] = [[], []];
@@ -129,9 +133,9 @@ function contract(reader, docs) {
   return types;
 }
 
-/** The declarations of all interfaces in a folder of WIT. */
+/** Returns the declarations of all interfaces in a folder of WIT. */
 export function declarations(folder) {
-  const found = ['// Made of the contract\'s WIT by bin/declarations.js.\n'];
+  const found = ['// Generated from the contract\'s WIT by bin/declarations.js.\n'];
   for (const file of readdirSync(folder).sort()) {
     const reader = new Reader(readFileSync(`${folder}/${file}`, 'utf8'));
     while (reader.at < reader.tokens.length) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Makes the component of the package in this folder, manifest.json included. package.json says from what: `main`, and in `tollhouse`
-// the folder of the contract's WIT and the world to export.
+// Builds the component of the package in this folder, including manifest.json. package.json
+// configures it: `main`, and in `tollhouse` the folder of the contract's WIT and the world to
+// export.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 

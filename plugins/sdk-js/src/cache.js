@@ -1,9 +1,10 @@
-// Short-lived values, kept by the host per plugin and set of credentials: an access token, say.
+// A cache of short-lived values, such as access tokens. The host keeps it per plugin and set of
+// credentials.
 
 import * as wire from 'tollhouse:plugin/cache@1.0.0';
 
-/** A value put earlier, unless its time is over. */
+/** Returns a cached value unless it has expired. */
 export const get = (key) => wire.get(key) ?? undefined;
 
-/** Keeps a value for `ttlSeconds` at most. */
+/** Caches a value for at most `ttlSeconds`. */
 export const put = (key, value, ttlSeconds) => wire.put(key, value, ttlSeconds);

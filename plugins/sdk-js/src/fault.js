@@ -1,10 +1,11 @@
-// Short ways to say why a call could not be answered.
+// Faults, and calls of host functions that may throw them.
 
 import * as text from './text.js';
 
 /**
- * Why a call could not be answered: throw it. It is no `Error`, since the component ends with a trap when one of those leaves it.
- * Messages go through `text.short`, so that an upstream's own words may be handed on.
+ * The fault of a call: throw it. It is not an `Error`, which would trap the component.
+ *
+ * Messages pass through `text.short`, so a plugin may forward an upstream's message.
  */
 export class Fault {
   constructor(category, message) {
@@ -15,22 +16,22 @@ export class Fault {
     this.details = [];
   }
 
-  /** The request as given cannot be served; `field` is to blame. */
+  /** The request cannot be served as given, because of `field`. */
   static invalid(field, message) {
     return new Fault('invalid', message).withDetail('field', field);
   }
 
-  /** The upstream understood and said no. */
+  /** The upstream rejected the request. */
   static refused(code, message) {
     return new Fault('refused', message).withCode(code);
   }
 
-  /** The upstream knows of no such thing. */
+  /** The upstream does not have the requested object. */
   static notFound(message) {
     return new Fault('not-found', message);
   }
 
-  /** The upstream is out of order; the same call may succeed later. */
+  /** The upstream is unavailable; the same call may succeed later. */
   static unavailable(message) {
     return new Fault('unavailable', message);
   }
@@ -40,34 +41,39 @@ export class Fault {
     return new Fault('misconfigured', message);
   }
 
-  /** None of the above. */
+  /** Any other fault. */
   static other(message) {
     return new Fault('other', message);
   }
 
-  /** The same with a code: the upstream's or one of the contract's. */
+  /** Sets the code: the upstream's own, or one of the contract's. */
   withCode(code) {
     return Object.assign(this, { code: text.code(code) });
   }
 
-  /** The same with one more detail. Never a secret or personal data. */
+  /** Adds a detail, which must never be a secret or personal data. */
   withDetail(name, value) {
     this.details.push([name, value]);
     return this;
   }
 
-  /** Whether it says no. The host takes what was asked for as not done then. */
+  /**
+   * Whether the category is `invalid`, `refused` or `not-found`: the host then treats the operation
+   * as not executed.
+   */
   get isRefusal() {
     return ['invalid', 'refused', 'not-found'].includes(this.category);
   }
 
-  /** The field of the request that is to blame, if one was named. */
+  /** The request field at fault, if the fault names one. */
   get field() {
     return this.details.find(([name]) => name === 'field')?.[1];
   }
 }
 
-/** Calls the host, whose faults arrive as an error's payload. */
+/**
+ * Calls a host function. Its faults arrive as the payload of an error, and are thrown as a `Fault`.
+ */
 export function ask(call) {
   try {
     return call();

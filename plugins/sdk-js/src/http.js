@@ -1,4 +1,4 @@
-// The only way out of the sandbox: https, towards the hosts that the operator granted, without redirects.
+// HTTP requests through the host: over HTTPS, to granted hosts only, without following redirects.
 
 import * as wire from 'tollhouse:plugin/http@1.0.0';
 
@@ -10,7 +10,10 @@ export const post = (url) => new Request('POST', url);
 export const put = (url) => new Request('PUT', url);
 export const del = (url) => new Request('DELETE', url);
 
-/** A request on its way to be sent. Header values and the body may hold placeholders from `vault`; the URL may not. */
+/**
+ * An HTTP request. Header values and the body may contain placeholders from `vault`; the URL must
+ * not.
+ */
 export class Request {
   #wire;
 
@@ -18,48 +21,53 @@ export class Request {
     this.#wire = { method, url, headers: [], body: null, timeoutMs: null };
   }
 
-  /** One more header. */
+  /** Adds a header. */
   header(name, value) {
     this.#wire.headers.push([name, value]);
     return this;
   }
 
-  /** The header `authorization: Bearer ...`, usually with a placeholder. */
+  /** Adds the header `authorization: Bearer ...`, usually with a placeholder. */
   bearer(token) {
     return this.header('authorization', `Bearer ${token}`);
   }
 
-  /** The header `authorization: Basic ...`, with what `vault.basic` gave. */
+  /** Adds the header `authorization: Basic ...` with the result of `vault.basic`. */
   basic(credentials) {
     return this.header('authorization', `Basic ${credentials}`);
   }
 
-  /** A body as it is: bytes or a text. */
+  /** Sets the body: bytes or a string. */
   body(body) {
     this.#wire.body = typeof body === 'string' ? utf8(body) : body;
     return this;
   }
 
-  /** A JSON body and its content type. */
+  /** Sets a JSON body and its content type. */
   json(value) {
     return this.header('content-type', 'application/json').body(JSON.stringify(value));
   }
 
-  /** The body of an HTML form and its content type. A secret's placeholder does not belong here: its value would not be encoded. */
+  /**
+   * Sets the body of an HTML form and its content type. Do not put a secret's placeholder in it:
+   * the secret's value would not be percent-encoded.
+   */
   form(fields) {
     const pairs = Object.entries(fields).map(([name, value]) => `${encode(name)}=${encode(value)}`);
     return this.header('content-type', 'application/x-www-form-urlencoded').body(pairs.join('&'));
   }
 
-  /** How long to wait; at most what remains of the call's own time. */
+  /** Sets the timeout. The host caps it at the remaining time of the call. */
   timeoutMs(timeoutMs) {
     this.#wire.timeoutMs = timeoutMs;
     return this;
   }
 
   /**
-   * Sends it. Every HTTP answer is a response, whatever its status; what is thrown is `unavailable` with the code `timeout`, `connect`
-   * or `cut`, or `misconfigured` when the request may not leave.
+   * Sends the request and returns the response, whatever its status.
+   *
+   * Throws a fault: `unavailable` with the code `timeout`, `connect` or `cut`, or `misconfigured`
+   * if the request is not permitted.
    */
   send() {
     const { status, headers, body } = ask(() => wire.send(this.#wire));
@@ -67,25 +75,25 @@ export class Request {
   }
 }
 
-/** What came back. */
+/** An HTTP response. */
 export class Response {
   constructor(status, headers, body) {
     Object.assign(this, { status, headers, body });
   }
 
-  /** The first header of that name, in whatever case. */
+  /** Returns the first header of this name, ignoring case. */
   header(name) {
     return header(this.headers, name);
   }
 
-  /** The body as text; what is no UTF-8 is replaced. */
+  /** Returns the body as text, with invalid UTF-8 replaced by U+FFFD. */
   text() {
     return decode(this.body);
   }
 
   /**
-   * The body read as a JSON object. `shape` names fields that must be there, each with its `typeof`. When it is something else the
-   * upstream is out of order: see `unexpected`.
+   * Returns the body as a JSON object. `shape` lists required fields and their `typeof`. Any other
+   * body is a fault of the upstream: see `unexpected`.
    */
   json(shape = {}) {
     let value;
@@ -100,22 +108,28 @@ export class Response {
     return value;
   }
 
-  /** The fault for a body that is not as expected. Nothing of the body is quoted, since it may name people. */
+  /**
+   * Returns the fault for an unexpected body. It never quotes the body, which may contain personal
+   * data.
+   */
   unexpected(field) {
     const where = field === undefined ? '' : ` (field ${field})`;
     return Fault.unavailable(`HTTP ${this.status} with an unexpected body${where}`).withCode('unexpected-answer');
   }
 }
 
-/** The first header of that name, in whatever case. */
+/** Returns the first header of this name, ignoring case. */
 export function header(headers, name) {
   return headers.find(([other]) => other.toLowerCase() === name.toLowerCase())?.[1];
 }
 
-/** `base` with `path` behind it and exactly one slash between the two. */
+/** Joins `base` and `path` with exactly one slash. */
 export const join = (base, path) => `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
 
-/** A text as one segment of a path or one value of a query: all but letters, digits and `-._~` as `%XX`. */
+/**
+ * Percent-encodes a text as one path segment or query value: all bytes except ASCII letters, digits
+ * and `-._~`.
+ */
 export function encode(text) {
   const percent = (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(String(text).toWellFormed()).replace(/[!'()*]/g, percent);

@@ -1,4 +1,5 @@
-// What the author of a plugin depends on: docs/PLUGINS.md of Tollhouse tells the contract, contract.d.ts its types.
+// The SDK for Tollhouse plugins in JavaScript. docs/PLUGINS.md of Tollhouse describes the contract,
+// and contract.d.ts has its types.
 
 export * as cache from './cache.js';
 export { Fault } from './fault.js';

@@ -1,11 +1,11 @@
-// Words for operators: what an upstream said, made fit for a log.
+// Sanitizes upstream messages and codes for logs.
 
 const MESSAGE_CHARS = 160;
 const CODE_CHARS = 64;
 
 /**
- * An upstream's text, cut to 160 characters, with everything taken out that looks like an e-mail address, a number of a person or
- * an account, or a code that could be a token.
+ * Truncates an upstream's message to 160 characters, and replaces each word that looks like an
+ * e-mail address, a personal or account number, or a token with `[...]`.
  */
 export function short(told) {
   const words = String(told).split(/\s+/).filter(Boolean);
@@ -13,7 +13,7 @@ export function short(told) {
   return kept.length > MESSAGE_CHARS ? `${kept.slice(0, MESSAGE_CHARS).join('')}...` : kept.join('');
 }
 
-/** An upstream's error code: letters, digits and `-_.:` only, at most 64 of them. */
+/** Reduces an upstream's error code to ASCII letters, digits and `-_.:`, at most 64 characters. */
 export const code = (told) => String(told).replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, CODE_CHARS);
 
 function isPrivate(word) {

@@ -1,17 +1,20 @@
-// QuickJS has neither TextEncoder nor TextDecoder.
+// UTF-8 conversion, because QuickJS has neither TextEncoder nor TextDecoder.
 
 const REPLACEMENT = 0xfffd;
-/** Of a sequence by its length: the first byte's mark, and the smallest character that needs as many bytes. */
+/**
+ * By length of a sequence: the marker bits of its first byte, and the smallest code point that
+ * needs this length.
+ */
 const MARKS = [0, 0, 0xc0, 0xe0, 0xf0];
 const SMALLEST = [0, 0, 0x80, 0x800, 0x10000];
 
-/** A text's bytes; a lone surrogate becomes U+FFFD. */
+/** Encodes a text; lone surrogates become U+FFFD. */
 export function encode(text) {
   const binary = unescape(encodeURIComponent(text.toWellFormed()));
   return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
 
-/** The text of bytes; what is no UTF-8 becomes U+FFFD. */
+/** Decodes bytes; invalid UTF-8 becomes U+FFFD. */
 export function decode(bytes) {
   const parts = [];
   for (let at = 0; at < bytes.length; ) {
@@ -26,7 +29,7 @@ export function decode(bytes) {
   return parts.join('');
 }
 
-/** The character that begins there, and how many bytes it takes. */
+/** Returns the code point at an offset, and its length in bytes. */
 function charAt(bytes, at) {
   const first = bytes[at];
   if (first < 0x80) return [first, 1];

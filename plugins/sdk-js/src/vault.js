@@ -1,4 +1,5 @@
-// Work with secrets that never enter the sandbox. Names are those of the manifest's `secrets`.
+// Operations on secrets, which never enter the sandbox. Names are those of the manifest's
+// `secrets`.
 
 import * as wire from 'tollhouse:plugin/vault@1.0.0';
 
@@ -8,26 +9,32 @@ import { encode } from './utf8.js';
 const bytes = (data) => (typeof data === 'string' ? encode(data) : data);
 const hex = (data) => Array.from(data, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** A placeholder for a secret's value, good for this call alone, to be put in a header's value or the body. */
+/**
+ * Returns a placeholder for a secret, valid for this call only. Put it where the manifest binds the
+ * secret: in a header value or the body.
+ */
 export const secret = (name) => ask(() => wire.secret(name));
 
 /**
- * A placeholder for the credentials of HTTP basic authentication, without the word "Basic". Both arguments are names: `password` of
- * a secret, `user` of a secret or a setting.
+ * Returns a placeholder for the credentials of HTTP basic authentication, without the word "Basic".
+ * `password` names a secret; `user` names a secret or a setting.
  */
 export const basic = (user, password) => ask(() => wire.basic(user, password));
 
-/** The keyed hash of bytes or a text; algorithms are "sha256" and "sha512". */
+/** Computes the HMAC of bytes or a string under a secret. The algorithm is "sha256" or "sha512". */
 export const hmac = (algorithm, secret, data) => ask(() => wire.hmac(algorithm, secret, bytes(data)));
 
-/** Whether bytes or a text are the secret; compared in constant time. */
+/** Returns whether bytes or a string equal the secret, in constant time. */
 export const matches = (secret, candidate) => ask(() => wire.matches(secret, bytes(candidate)));
 
-/** Whether `signature` is the keyed hash of `data` in hexadecimal digits of either case; compared in constant time. */
+/**
+ * Returns whether `signature` is the HMAC of `data` in hexadecimal digits of either case, in
+ * constant time.
+ */
 export const signedHex = (algorithm, secret, data, signature) =>
   same(hex(hmac(algorithm, secret, data)), signature.trim().toLowerCase());
 
-/** Whether `signature` is the keyed hash of `data` in base64; compared in constant time. */
+/** Returns whether `signature` is the HMAC of `data` in base64, in constant time. */
 export const signedBase64 = (algorithm, secret, data, signature) =>
   same(btoa(String.fromCharCode(...hmac(algorithm, secret, data))), signature.trim());
 

@@ -7,6 +7,6 @@ import { declarations } from '../bin/declarations.js';
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-test('contract.d.ts is what the WIT says', () => {
+test('contract.d.ts matches the WIT', () => {
   assert.equal(readFileSync(at('../contract.d.ts'), 'utf8'), declarations(at('../../../wit/v1')));
 });

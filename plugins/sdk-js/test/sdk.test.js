@@ -7,7 +7,7 @@ import { decode, encode } from '../src/utf8.js';
 import { FakeHost } from '../testing/host.js';
 import { packed } from '../bin/pack.js';
 
-/** What a call throws. */
+/** Returns the fault that a call throws. */
 function fault(call) {
   try {
     call();
@@ -19,14 +19,14 @@ function fault(call) {
 }
 
 describe('texts', () => {
-  test('what could name a person or charge a card is taken out', () => {
+  test('personal data and tokens are removed', () => {
     const told = 'Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min';
     assert.equal(short(told), 'Customer [...] [...] has no [...] try again in 5 min');
     assert.equal(short('no '.repeat(500)).length, 163);
     assert.equal(code('missing params\n<b>'), 'missingparamsb');
   });
 
-  test('UTF-8 is what Node takes it for', () => {
+  test('UTF-8 is converted as by Node', () => {
     for (const text of ['', 'plain', 'é € 😀', 'x'.repeat(10_000), '\ud800']) {
       assert.deepEqual(encode(text), new TextEncoder().encode(text));
       assert.equal(decode(encode(text)), text.toWellFormed());
@@ -37,12 +37,12 @@ describe('texts', () => {
   });
 });
 
-test('URLs have one slash and no smuggled path', () => {
+test('URLs are joined by one slash and values are encoded', () => {
   assert.equal(http.join('https://a.test/', '/x'), 'https://a.test/x');
   assert.equal(http.encode("a/../b?c=1&é'"), 'a%2F..%2Fb%3Fc%3D1%26%C3%A9%27');
 });
 
-test('placeholders are filled in, and what was sent is remembered', () => {
+test('placeholders are replaced and requests are recorded', () => {
   const host = new FakeHost().secret('token', 't0p').setting('user', 'ada').answer('POST', '/x', 201, { n: 1 }).answer('POST', '/x', 409).install();
   const token = vault.secret('token');
   assert.ok(!token.includes('t0p'));
@@ -50,10 +50,10 @@ test('placeholders are filled in, and what was sent is remembered', () => {
   assert.deepEqual([ask(), ask(), ask()].map(({ status }) => status), [201, 409, 409]);
   assert.equal(host.requests[0].body, '{"key":"t0p"}');
   assert.equal(host.requests[0].header('Authorization'), 'Basic YWRhOnQwcA==');
-  assert.throws(() => http.get('https://a.test/y').send(), /no answer for GET/);
+  assert.throws(() => http.get('https://a.test/y').send(), /no response for GET/);
 });
 
-test('a secret is sent where the manifest binds it to, and nowhere else', () => {
+test('a secret is sent only where the manifest binds it', () => {
   const manifest = {
     secrets: { key: { to: ['base_url', 'b.test'], in: ['header:x-key', 'body'] }, other: {} },
     settings: { base_url: { kind: 'url', default: 'https://a.test/v1' } },
@@ -73,12 +73,12 @@ test('a secret is sent where the manifest binds it to, and nowhere else', () => 
     const host = new FakeHost().examples(manifest).install();
     const send = () => request(vault.secret(name)).send();
     if (sent) send();
-    else assert.throws(send, /the host refuses a request/);
+    else assert.throws(send, /the host rejects a request/);
     assert.equal(host.requests.length, sent ? 1 : 0, `${name} in ${request}`);
   }
 });
 
-test('an answer is an object of the shape that was asked for', () => {
+test('a body without the required fields is unavailable', () => {
   new FakeHost().answer('GET', '/good', 200, { id: 'a', n: 1 }).answer('GET', '/list', 200, []).answer('GET', '/page', 200, '<p>Ada').install();
   const get = (path) => http.get(`https://a.test${path}`).send();
   assert.equal(get('/good').json({ id: 'string' }).n, 1);
@@ -89,7 +89,7 @@ test('an answer is an object of the shape that was asked for', () => {
   }
 });
 
-test('faults of the host, settings, cache and logs', () => {
+test('faults, settings, cache and logs work as on the host', () => {
   const host = new FakeHost().setting('base_url', 'https://a.test/').timeout('GET', '/slow').noConnection('GET', '/down').cut('GET', '/cut').install();
   const code = (path) => fault(() => http.get(settings.url('base_url', path)).send()).code;
   assert.deepEqual(['/slow', 'down', 'cut'].map(code), ['timeout', 'connect', 'cut']);
@@ -103,7 +103,7 @@ test('faults of the host, settings, cache and logs', () => {
   assert.deepEqual(host.logs, [['warn', 'hm']]);
 });
 
-test('signatures', () => {
+test('signatures and secrets are verified', () => {
   // RFC 4231, test case 2.
   new FakeHost().secret('key', 'Jefe').install();
   const data = 'what do ya want for nothing?';
@@ -121,9 +121,9 @@ test('signatures', () => {
   assert.equal(fault(() => vault.hmac('md5', 'key', data)).category, 'invalid');
 });
 
-test('the manifest is a custom section behind the component', () => {
+test('the manifest is the last custom section of the component', () => {
   const wasm = packed(Buffer.from('\0asm'), Buffer.from('x'.repeat(200)));
-  // Name and its length are 19 bytes: 219 in two bytes of seven bits.
+  // The name with its length takes 19 bytes: 219 in total, which takes two bytes of LEB128.
   assert.deepEqual([...wasm.subarray(4, 8)], [0, 0xdb, 0x01, 18]);
   assert.equal(wasm.subarray(8, 26).toString(), 'tollhouse:manifest');
   assert.equal(wasm.length, 7 + 219);

@@ -1,4 +1,4 @@
-// Modules of the names that a component imports its host under, answered by the installed fake.
+// Provides the modules that a component imports from its host, served by the installed fake host.
 
 const HOST = new URL('./host.js', import.meta.url).href;
 const FUNCTIONS = {

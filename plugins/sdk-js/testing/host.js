@@ -1,29 +1,30 @@
-// A host for native tests: it answers as the test says, keeps secrets as the real one does, and remembers what was sent.
+// A fake host for native tests: it returns scripted responses, handles secrets as the real host
+// does, and records requests.
 
 import { createHmac } from 'node:crypto';
 
 import { Fault } from '../src/fault.js';
 import { encode, header } from '../src/http.js';
 
-/** The account of a manifest's examples, in which `tollhouse plugin bench` measures the plugin, too. */
+/** The values of the example account, the same as in `tollhouse plugin bench`. */
 const SECRET = 'example-secret';
 const SETTING = { text: 'example', url: 'https://provider.example' };
 
 let current;
 
-/** A host's function, called by the plugin under test. */
+/** Runs a host function that the plugin under test calls. */
 export function called(name, args) {
   if (current === undefined) throw new Error('no FakeHost is installed');
   return CALLS[name](current, ...args);
 }
 
-/** What the plugin under test sees of the world. Make it, tell it, install it. */
+/** The fake host of a plugin under test. Configure it, then install it. */
 export class FakeHost {
-  /** All requests so far, in order, placeholders filled in. */
+  /** All requests so far, in order, with placeholders replaced. */
   requests = [];
   /** All lines logged so far: level and message. */
   logs = [];
-  /** What is in the cache: value and seconds by key. */
+  /** The cache: value and TTL in seconds, by key. */
   cache = new Map();
   secrets = new Map();
   settings = new Map();
@@ -31,21 +32,21 @@ export class FakeHost {
   #bindings = new Map();
   #routes = [];
 
-  /** A secret's value. Secrets that were not given are `misconfigured`. */
+  /** Sets a secret. Reading a secret that is not set is `misconfigured`. */
   secret(name, value) {
     this.secrets.set(name, value);
     return this;
   }
 
-  /** What the operator set. */
+  /** Sets a setting. */
   setting(name, value) {
     this.settings.set(name, value);
     return this;
   }
 
   /**
-   * Takes a manifest whole: the defaults of its settings, the bindings of its secrets, an account of example values, and its examples'
-   * answers.
+   * Loads a complete manifest: the defaults of its settings, the bindings of its secrets, an
+   * account of example values, and the responses in its examples.
    */
   examples(manifest) {
     const secrets = manifest.secrets ?? [];
@@ -62,32 +63,33 @@ export class FakeHost {
   }
 
   /**
-   * Answers a request. `url` is the whole URL or its end, with or without the query; a body that is a text is sent as it is, anything
-   * else as JSON. Several answers for the same request are given one after the other, the last one for good.
+   * Adds a response to a request. `url` is the complete URL or its end, with or without the query.
+   * A string is sent as it is, any other body as JSON. Several responses to the same request are
+   * returned in order; the last one repeats.
    */
   answer(method, url, status, body = '') {
     const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return this.#route(method, url, () => ({ status, headers: [], body: new Uint8Array(bytes) }));
   }
 
-  /** Answers with a fault of the host's. */
+  /** Fails a request with a fault of the host. */
   fault(method, url, fault) {
     return this.#route(method, url, () => refuse(fault));
   }
 
-  /** The request leaves, and no answer comes in time. */
+  /** Simulates a timeout: the request is sent, and no response arrives in time. */
   timeout(method, url) {
-    return this.fault(method, url, Fault.unavailable('no answer in time').withCode('timeout'));
+    return this.fault(method, url, Fault.unavailable('no response in time').withCode('timeout'));
   }
 
-  /** No connection comes about. */
+  /** Simulates a connection failure. */
   noConnection(method, url) {
     return this.fault(method, url, Fault.unavailable('no connection').withCode('connect'));
   }
 
-  /** The connection ends amid the answer. */
+  /** Simulates a connection that ends during the response. */
   cut(method, url) {
-    return this.fault(method, url, Fault.unavailable('the answer was cut off').withCode('cut'));
+    return this.fault(method, url, Fault.unavailable('the response was cut off').withCode('cut'));
   }
 
   #route(method, url, answer) {
@@ -97,18 +99,18 @@ export class FakeHost {
     return this;
   }
 
-  /** Makes this the host until another one is installed. */
+  /** Makes this the current host, until another one is installed. */
   install() {
     current = this;
     return this;
   }
 
-  /** The next answer to a request; one that no answer was given for fails the test. */
+  /** Returns the next response to a request. A request without a response fails the test. */
   next(method, url) {
     const path = url.split('?')[0];
     const fits = (end) => url.endsWith(end) || path.endsWith(end);
     const route = this.#routes.find((other) => other.method === method && fits(other.url));
-    if (route === undefined) throw new Error(`FakeHost has no answer for ${method} ${url}`);
+    if (route === undefined) throw new Error(`FakeHost has no response for ${method} ${url}`);
     return (route.answers.length > 1 ? route.answers.shift() : route.answers[0])();
   }
 
@@ -122,7 +124,7 @@ export class FakeHost {
     return [...this.placeholders].reduce((filled, [placeholder, { value }]) => filled.replaceAll(placeholder, value), text);
   }
 
-  /** Fails the test if a placeholder is where its secret may not be sent. */
+  /** Fails the test if a placeholder is in a place where its secret must not be sent. */
   checkBindings({ method, url, headers, body }) {
     for (const [placeholder, { names }] of this.placeholders) {
       const holds = (text) => text.includes(placeholder) || text.includes(encode(placeholder));
@@ -130,7 +132,7 @@ export class FakeHost {
         const { origin } = new URL(url);
         const refused = names.find((name) => !mayHold || !this.#permits(name, place, origin));
         if (refused === undefined) return;
-        throw new Error(`the host refuses a request to ${origin}: the secret ${refused} is in ${place}, where the manifest does not bind it to`);
+        throw new Error(`the host rejects a request to ${origin}: the secret ${refused} is in ${place}, where the manifest does not bind it`);
       };
       if (holds(method) || holds(url)) refuseIn('the method or the URL', false);
       for (const [name, value] of headers) {
@@ -153,12 +155,12 @@ export class FakeHost {
   }
 }
 
-/** Headers and body of the manifest's example of a notification. */
+/** Returns headers and body of the manifest's example webhook. */
 export function exampleNotification({ examples: { notification } }) {
   return [Object.entries(notification.headers), new Uint8Array(Buffer.from(notification.body))];
 }
 
-/** As a component hears of a fault of its host. */
+/** Throws a fault as a component receives it from its host. */
 function refuse({ category, code, message, retryable, details }) {
   throw Object.assign(new Error(message), { payload: { category, code, message, retryable, details } });
 }

@@ -1,4 +1,5 @@
-// `node --import tollhouse-plugin/testing/register --test`: what a component would import from its host comes from the fake one.
+// `node --import tollhouse-plugin/testing/register --test`: imports of host functions resolve to
+// the fake host.
 
 import { register } from 'node:module';
 

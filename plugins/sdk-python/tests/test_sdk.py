@@ -16,22 +16,22 @@ class Sdk(unittest.TestCase):
             call()
         return raised.exception.value
 
-    def test_what_could_name_a_person_or_charge_a_card_is_taken_out(self) -> None:
+    def test_personal_data_and_tokens_are_removed(self) -> None:
         told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min"
         self.assertEqual(short(told), "Customer [...] [...] has no [...] try again in 5 min")
         self.assertEqual(len(short("no " * 500)), 163)
         self.assertEqual(code("missing params\n<b>"), "missingparamsb")
 
-    def test_urls_have_one_slash_and_no_smuggled_path(self) -> None:
+    def test_urls_are_joined_by_one_slash_and_values_are_encoded(self) -> None:
         self.assertEqual(http.join("https://a.test/", "/x"), "https://a.test/x")
         self.assertEqual(http.encode("a/../b?c=1&é'"), "a%2F..%2Fb%3Fc%3D1%26%C3%A9%27")
 
-    def test_a_form_says_what_it_was_given_and_no_more(self) -> None:
+    def test_form_fields_are_percent_encoded(self) -> None:
         host = FakeHost().answer("POST", "/x", 200).install()
         http.post("https://a.test/x").form({"To": "+234", "Body": "a&To=b c"}).send()
         self.assertEqual(host.requests[0].body, "To=%2B234&Body=a%26To%3Db%20c")
 
-    def test_placeholders_are_filled_in_and_what_was_sent_is_remembered(self) -> None:
+    def test_placeholders_are_replaced_and_requests_are_recorded(self) -> None:
         host = FakeHost().secret("token", "t0p").setting("user", "ada").answer("POST", "/x", 201).answer("POST", "/x", 409).install()
         token = vault.secret("token")
         self.assertNotIn("t0p", token)
@@ -40,10 +40,10 @@ class Sdk(unittest.TestCase):
         self.assertEqual([ask(), ask(), ask()], [201, 409, 409])
         self.assertEqual(json.loads(host.requests[0].body), {"key": "t0p"})
         self.assertEqual(host.requests[0].header("Authorization"), "Basic YWRhOnQwcA==")
-        with self.assertRaisesRegex(AssertionError, "no answer for GET"):
+        with self.assertRaisesRegex(AssertionError, "no response for GET"):
             http.get("https://a.test/y").send()
 
-    def test_a_secret_is_sent_where_the_manifest_binds_it_to_and_nowhere_else(self) -> None:
+    def test_a_secret_is_sent_only_where_the_manifest_binds_it(self) -> None:
         manifest = {
             "secrets": {"key": {"to": ["base_url", "b.test"], "in": ["header:x-key", "body"]}, "other": {}},
             "settings": {"base_url": {"kind": "url", "default": "https://a.test/v1"}},
@@ -65,11 +65,11 @@ class Sdk(unittest.TestCase):
             if sent:
                 send()
             else:
-                with self.assertRaisesRegex(AssertionError, "the host refuses a request"):
+                with self.assertRaisesRegex(AssertionError, "the host rejects a request"):
                     send()
             self.assertEqual(len(host.requests), int(sent))
 
-    def test_an_answer_is_an_object_of_the_shape_that_was_asked_for(self) -> None:
+    def test_a_body_without_the_required_fields_is_unavailable(self) -> None:
         host = FakeHost().answer("GET", "/good", 200, {"id": "a", "n": 1, "b": True})
         host.answer("GET", "/list", 200, []).answer("GET", "/page", 200, "<p>Ada").install()
         get = lambda path: http.get(f"https://a.test{path}").send()
@@ -79,7 +79,7 @@ class Sdk(unittest.TestCase):
             self.assertEqual((fault.category, fault.code), (FaultCategory.UNAVAILABLE, "unexpected-answer"))
             self.assertNotIn("Ada", fault.message)
 
-    def test_faults_of_the_host_settings_cache_and_logs(self) -> None:
+    def test_faults_settings_cache_and_logs_work_as_on_the_host(self) -> None:
         host = FakeHost().setting("base_url", "https://a.test/").timeout("GET", "/slow").cut("GET", "/cut")
         host.no_connection("GET", "/down").install()
         told = lambda path: self.fault(lambda: http.get(settings.url("base_url", path)).send()).code
@@ -93,13 +93,13 @@ class Sdk(unittest.TestCase):
         log.warn("hm")
         self.assertEqual(host.logs, [(Level.WARN, "hm")])
 
-    def test_only_what_may_succeed_later_is_retryable(self) -> None:
+    def test_only_unavailable_is_retryable(self) -> None:
         self.assertTrue(faults.unavailable("").value.retryable)
         for fault in [faults.invalid("a", ""), faults.refused("", ""), faults.not_found(""), faults.misconfigured(""), faults.other("")]:
             self.assertFalse(fault.value.retryable)
         self.assertEqual(faults.invalid("amount", "").value.details, [("field", "amount")])
 
-    def test_signatures(self) -> None:
+    def test_signatures_and_secrets_are_verified(self) -> None:
         # RFC 4231, test case 2.
         FakeHost().secret("key", "Jefe").install()
         data = b"what do ya want for nothing?"
@@ -111,8 +111,8 @@ class Sdk(unittest.TestCase):
         self.assertTrue(vault.matches("key", b"Jefe") and not vault.matches("key", b"Jeff"))
         self.assertEqual(self.fault(lambda: vault.hmac("md5", "key", data)).category, FaultCategory.INVALID)
 
-    def test_the_manifest_is_a_custom_section_behind_the_component(self) -> None:
+    def test_the_manifest_is_the_last_custom_section_of_the_component(self) -> None:
         wasm = packed(b"\0asm", b"x" * 200)
-        # Name and its length are 19 bytes: 219 in two bytes of seven bits.
+        # The name with its length takes 19 bytes: 219 in total, which takes two bytes of LEB128.
         self.assertEqual(wasm[4:8], bytes([0, 0xDB, 0x01, 18]))
         self.assertEqual((wasm[8:26], len(wasm)), (b"tollhouse:manifest", 7 + 219))

@@ -1,4 +1,5 @@
-"""What the author of a plugin depends on: docs/PLUGINS.md of Tollhouse tells the contract, `wit_world` has its types.
+"""The SDK for Tollhouse plugins in Python.
 
-`wit_world` is generated from the contract's WIT, for a test as for the component.
+docs/PLUGINS.md of Tollhouse describes the contract, and `wit_world` has its types. Both tests and
+builds generate `wit_world` from the contract's WIT.
 """

@@ -1,6 +1,6 @@
-"""Short ways to say why a call could not be answered: `raise faults.not_found(...)`.
+"""Faults of a call, as exceptions: `raise faults.not_found(...)`.
 
-Messages go through `text.short`, so that an upstream's own words may be handed on.
+Messages pass through `text.short`, so a plugin may forward an upstream's message.
 """
 
 from componentize_py_types import Err
@@ -10,24 +10,24 @@ from . import text
 
 
 def invalid(field: str, message: str) -> Err[Fault]:
-    """The request as given cannot be served; `field` is to blame."""
+    """The request cannot be served as given, because of `field`."""
     fault = _fault(FaultCategory.INVALID, message)
     fault.value.details.append(("field", field))
     return fault
 
 
 def refused(code: str, message: str) -> Err[Fault]:
-    """The upstream understood and said no."""
+    """The upstream rejected the request."""
     return _fault(FaultCategory.REFUSED, message, code)
 
 
 def not_found(message: str) -> Err[Fault]:
-    """The upstream knows of no such thing."""
+    """The upstream does not have the requested object."""
     return _fault(FaultCategory.NOT_FOUND, message)
 
 
 def unavailable(message: str, code: str = "") -> Err[Fault]:
-    """The upstream is out of order; the same call may succeed later."""
+    """The upstream is unavailable; the same call may succeed later."""
     return _fault(FaultCategory.UNAVAILABLE, message, code)
 
 
@@ -37,7 +37,7 @@ def misconfigured(message: str, code: str = "") -> Err[Fault]:
 
 
 def other(message: str, code: str = "") -> Err[Fault]:
-    """None of the above."""
+    """Any other fault."""
     return _fault(FaultCategory.OTHER, message, code)
 
 

@@ -1,4 +1,4 @@
-"""The only way out of the sandbox: https, towards the hosts that the operator granted, without redirects."""
+"""HTTP requests through the host: over HTTPS, to granted hosts only, without redirects."""
 
 import json
 from typing import Any, Self
@@ -28,53 +28,60 @@ def delete(url: str) -> "Request":
 
 
 class Request:
-    """A request on its way to be sent. Header values and the body may hold placeholders from `vault`; the URL may not."""
+    """An HTTP request. Header values and the body may contain placeholders from `vault`; the URL
+    must not.
+    """
 
     def __init__(self, method: str, url: str) -> None:
         self._wire = wire.Request(method, url, [], None, None)
 
     def header(self, name: str, value: str) -> Self:
-        """One more header."""
+        """Adds a header."""
         self._wire.headers.append((name, value))
         return self
 
     def bearer(self, token: str) -> Self:
-        """The header `authorization: Bearer ...`, usually with a placeholder."""
+        """Adds the header `authorization: Bearer ...`, usually with a placeholder."""
         return self.header("authorization", f"Bearer {token}")
 
     def basic(self, credentials: str) -> Self:
-        """The header `authorization: Basic ...`, with what `vault.basic` gave."""
+        """Adds the header `authorization: Basic ...` with the result of `vault.basic`."""
         return self.header("authorization", f"Basic {credentials}")
 
     def body(self, body: bytes) -> Self:
-        """A body as it is."""
+        """Sets the body."""
         self._wire.body = body
         return self
 
     def json(self, value: Any) -> Self:
-        """A JSON body and its content type."""
+        """Sets a JSON body and its content type."""
         return self.header("content-type", "application/json").body(json.dumps(value).encode())
 
     def form(self, fields: dict[str, str]) -> Self:
-        """The body of an HTML form and its content type. A secret's placeholder does not belong here: its value would not be
-        encoded."""
+        """Sets the body of an HTML form and its content type.
+
+        Do not put a secret's placeholder in it: the secret's value would not be percent-encoded.
+        """
         body = urlencode(fields, quote_via=quote, safe="")
         return self.header("content-type", "application/x-www-form-urlencoded").body(body.encode())
 
     def timeout_ms(self, timeout_ms: int) -> Self:
-        """How long to wait; at most what remains of the call's own time."""
+        """Sets the timeout. The host caps it at the remaining time of the call."""
         self._wire.timeout_ms = timeout_ms
         return self
 
     def send(self) -> "Response":
-        """Sends it. Every HTTP answer is a response, whatever its status; what is raised is `unavailable` with the code `timeout`,
-        `connect` or `cut`, or `misconfigured` when the request may not leave."""
+        """Sends the request and returns the response, whatever its status.
+
+        Raises a fault: `unavailable` with the code `timeout`, `connect` or `cut`, or
+        `misconfigured` if the request is not permitted.
+        """
         answer = wire.send(self._wire)
         return Response(answer.status, answer.headers, answer.body)
 
 
 class Response:
-    """What came back."""
+    """An HTTP response."""
 
     def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.status = status
@@ -82,16 +89,19 @@ class Response:
         self.body = body
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in whatever case."""
+        """Returns the first header of this name, ignoring case."""
         return header(self.headers, name)
 
     def text(self) -> str:
-        """The body as text; what is no UTF-8 is replaced."""
+        """Returns the body as text, with invalid UTF-8 replaced by U+FFFD."""
         return self.body.decode(errors="replace")
 
     def json(self, shape: dict[str, type] | None = None) -> dict[str, Any]:
-        """The body read as a JSON object. `shape` names fields that must be there, each with its type. When it is something else the
-        upstream is out of order: see `unexpected`."""
+        """Returns the body as a JSON object.
+
+        `shape` lists required fields and their types. Any other body is a fault of the upstream:
+        see `unexpected`.
+        """
         try:
             value = json.loads(self.body)
         except ValueError:
@@ -104,21 +114,27 @@ class Response:
         return value
 
     def unexpected(self, field: str | None = None) -> Err[Fault]:
-        """The fault for a body that is not as expected. Nothing of the body is quoted, since it may name people."""
+        """Returns the fault for an unexpected body.
+
+        It never quotes the body, which may contain personal data.
+        """
         where = f" (field {field})" if field else ""
         return faults.unavailable(f"HTTP {self.status} with an unexpected body{where}", "unexpected-answer")
 
 
 def header(headers: list[tuple[str, str]], name: str) -> str | None:
-    """The first header of that name, in whatever case."""
+    """Returns the first header of this name, ignoring case."""
     return next((value for other, value in headers if other.lower() == name.lower()), None)
 
 
 def join(base: str, path: str) -> str:
-    """`base` with `path` behind it and exactly one slash between the two."""
+    """Joins `base` and `path` with exactly one slash."""
     return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
 
 def encode(text: str) -> str:
-    """A text as one segment of a path or one value of a query: all but letters, digits and `-._~` as `%XX`."""
+    """Percent-encodes a text as one path segment or query value.
+
+    Encodes all bytes except ASCII letters, digits and `-._~`.
+    """
     return quote(text, safe="")

@@ -1,23 +1,26 @@
-"""Lines for operators. Never a secret or personal data; the host removes the secrets it knows."""
+"""Log lines for operators.
+
+They must never contain a secret or personal data; the host removes the secrets that it knows.
+"""
 
 from wit_world.imports import log as wire
 
 
 def debug(message: str) -> None:
-    """For the author, while something is being looked for."""
+    """Logs details that help the plugin's author to debug."""
     wire.write(wire.Level.DEBUG, message)
 
 
 def info(message: str) -> None:
-    """Worth knowing."""
+    """Logs a noteworthy event."""
     wire.write(wire.Level.INFO, message)
 
 
 def warn(message: str) -> None:
-    """Worth a look."""
+    """Logs a problem that may need attention."""
     wire.write(wire.Level.WARN, message)
 
 
 def error(message: str) -> None:
-    """Somebody must act."""
+    """Logs a problem that an operator must resolve."""
     wire.write(wire.Level.ERROR, message)

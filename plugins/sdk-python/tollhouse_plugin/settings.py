@@ -1,4 +1,4 @@
-"""What the operator set for this plugin and these credentials; not secret."""
+"""Settings of this plugin and provider account, set by the operator. They are not secret."""
 
 from wit_world.imports import settings as wire
 
@@ -6,13 +6,13 @@ from . import faults, http
 
 
 def get(name: str, default: str = "") -> str:
-    """A setting, or the manifest's default for it, or else `default`."""
+    """Returns a setting, the manifest's default, or else `default`."""
     value = wire.get(name)
     return default if value is None else value
 
 
 def required(name: str) -> str:
-    """A setting that must be there: `misconfigured` when it is absent or empty."""
+    """Returns a required setting, or raises `misconfigured` if it is absent or empty."""
     value = get(name)
     if not value:
         raise faults.misconfigured(f"the setting {name} is missing")
@@ -20,5 +20,5 @@ def required(name: str) -> str:
 
 
 def url(name: str, path: str) -> str:
-    """The base URL that a setting holds, with `path` behind it and one slash between the two."""
+    """Returns the base URL in a setting, joined to `path` by one slash."""
     return http.join(required(name), path)

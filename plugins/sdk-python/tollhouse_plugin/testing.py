@@ -1,4 +1,7 @@
-"""A host for native tests: it answers as the test says, keeps secrets as the real one does, and remembers what was sent."""
+"""A fake host for native tests.
+
+It returns scripted responses, handles secrets as the real host does, and records requests.
+"""
 
 import base64
 import hmac
@@ -20,7 +23,7 @@ SETTING = {"text": "example", "url": "https://provider.example"}
 
 @dataclass
 class Sent:
-    """A request as egress would send it: placeholders are filled in."""
+    """A request as egress would send it: placeholders are replaced."""
 
     method: str
     url: str
@@ -29,39 +32,42 @@ class Sent:
     timeout_ms: int | None
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in whatever case."""
+        """Returns the first header of this name, ignoring case."""
         return header(self.headers, name)
 
 
 class FakeHost:
-    """What the plugin under test sees of the world. Make it, tell it, install it."""
+    """The fake host of a plugin under test. Configure it, then install it."""
 
     def __init__(self) -> None:
         self.requests: list[Sent] = []
         """All requests so far, in order."""
         self.logs: list[tuple[log.Level, str]] = []
         self.cache: dict[str, tuple[str, int]] = {}
-        """Value and seconds by key."""
+        """Value and TTL in seconds, by key."""
         self._secrets: dict[str, str] = {}
         self._settings: dict[str, str] = {}
         self._placeholders: dict[str, tuple[tuple[str, ...], str]] = {}
-        """Names of secrets and value by placeholder."""
+        """Names of the secrets, and the value, by placeholder."""
         self._bindings: dict[str, dict[str, list[str]]] = {}
         self._routes: dict[tuple[str, str], list[Callable[[], http.Response]]] = {}
 
     def secret(self, name: str, value: str) -> Self:
-        """A secret's value. Secrets that were not given are `misconfigured`."""
+        """Sets a secret. Reading a secret that is not set is `misconfigured`."""
         self._secrets[name] = value
         return self
 
     def setting(self, name: str, value: str) -> Self:
-        """What the operator set."""
+        """Sets a setting."""
         self._settings[name] = value
         return self
 
     def examples(self, manifest: dict[str, Any]) -> Self:
-        """Takes a manifest whole: the defaults of its settings, the bindings of its secrets, an account of example values, and its
-        examples' answers. This is the world in which `tollhouse plugin bench` measures the plugin."""
+        """Loads a complete manifest, with the account that `tollhouse plugin bench` uses.
+
+        Sets the defaults of its settings, the bindings of its secrets, example values for the
+        account, and the responses in its examples.
+        """
         secrets = manifest.get("secrets", [])
         if isinstance(secrets, dict):
             self._bindings = secrets
@@ -75,13 +81,17 @@ class FakeHost:
         return self
 
     def answer(self, method: str, url: str, status: int, body: Any = "") -> Self:
-        """Answers a request. `url` is the whole URL or its end, with or without the query; a body that is a text is sent as it is,
-        anything else as JSON. Several answers for the same request are given one after the other, the last one for good."""
+        """Adds a response to a request.
+
+        `url` is the complete URL or its end, with or without the query. A string is sent as it is,
+        any other body as JSON. Several responses to the same request are returned in order; the
+        last one repeats.
+        """
         text = body if isinstance(body, str) else json.dumps(body)
         return self._route(method, url, lambda: http.Response(status, [], text.encode()))
 
     def fault(self, method: str, url: str, fault: Err[Fault]) -> Self:
-        """Answers with a fault of the host's."""
+        """Fails a request with a fault of the host."""
 
         def refuse() -> http.Response:
             raise fault
@@ -89,23 +99,23 @@ class FakeHost:
         return self._route(method, url, refuse)
 
     def timeout(self, method: str, url: str) -> Self:
-        """The request leaves, and no answer comes in time."""
-        return self.fault(method, url, faults.unavailable("no answer in time", "timeout"))
+        """Simulates a timeout: the request is sent, and no response arrives in time."""
+        return self.fault(method, url, faults.unavailable("no response in time", "timeout"))
 
     def no_connection(self, method: str, url: str) -> Self:
-        """No connection comes about."""
+        """Simulates a connection failure."""
         return self.fault(method, url, faults.unavailable("no connection", "connect"))
 
     def cut(self, method: str, url: str) -> Self:
-        """The connection ends amid the answer."""
-        return self.fault(method, url, faults.unavailable("the answer was cut off", "cut"))
+        """Simulates a connection that ends during the response."""
+        return self.fault(method, url, faults.unavailable("the response was cut off", "cut"))
 
     def _route(self, method: str, url: str, answer: Callable[[], http.Response]) -> Self:
         self._routes.setdefault((method, url), []).append(answer)
         return self
 
     def install(self) -> Self:
-        """Makes this the host until another one is installed."""
+        """Makes this the current host, until another one is installed."""
         http.send = self._send
         vault.secret = lambda name: self._placeholder((name,), self._value(name))
         vault.basic = self._basic
@@ -126,7 +136,7 @@ class FakeHost:
         for (method, end), answers in self._routes.items():
             if method == request.method and (request.url.endswith(end) or path.endswith(end)):
                 return (answers.pop(0) if len(answers) > 1 else answers[0])()
-        raise AssertionError(f"FakeHost has no answer for {request.method} {request.url}")
+        raise AssertionError(f"FakeHost has no response for {request.method} {request.url}")
 
     def _basic(self, user: str, password: str) -> str:
         name = self._settings[user] if user in self._settings else self._value(user)
@@ -144,7 +154,7 @@ class FakeHost:
         return placeholder
 
     def _check_bindings(self, request: http.Request) -> None:
-        """Fails the test if a placeholder is where its secret may not be sent."""
+        """Fails the test if a placeholder is in a place where its secret must not be sent."""
         parts = [("the method or the URL", request.method), ("the method or the URL", request.url)]
         parts += [("the name of a header", name) for name, _ in request.headers]
         parts += [(f"header:{name.lower()}", value) for name, value in request.headers]
@@ -156,7 +166,7 @@ class FakeHost:
                 for name in names:
                     if not self._permits(name, place, request.url):
                         raise AssertionError(
-                            f"the host refuses a request: the secret {name} is in {place}, where the manifest does not bind it to"
+                            f"the host rejects a request: the secret {name} is in {place}, where the manifest does not bind it"
                         )
 
     def _permits(self, name: str, place: str, url: str) -> bool:
@@ -178,6 +188,6 @@ class FakeHost:
 
 
 def example_notification(manifest: dict[str, Any]) -> tuple[list[tuple[str, str]], bytes]:
-    """Headers and body of the manifest's example of a notification."""
+    """Returns headers and body of the manifest's example webhook."""
     notification = manifest["examples"]["notification"]
     return list(notification["headers"].items()), notification["body"].encode()

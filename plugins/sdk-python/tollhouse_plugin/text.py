@@ -1,4 +1,4 @@
-"""Words for operators: what an upstream said, made fit for a log."""
+"""Sanitizes upstream messages and codes for logs."""
 
 import re
 
@@ -7,14 +7,19 @@ CODE_CHARS = 64
 
 
 def short(told: str) -> str:
-    """An upstream's text, cut to 160 characters, with everything taken out that looks like an e-mail address, a number of a person
-    or an account, or a code that could be a token."""
+    """Truncates an upstream's message to 160 characters, and removes private data.
+
+    Each word that looks like an e-mail address, a personal or account number, or a token is
+    replaced with `[...]`.
+    """
     kept = " ".join("[...]" if _is_private(word) else word for word in told.split())
     return kept if len(kept) <= MESSAGE_CHARS else f"{kept[:MESSAGE_CHARS]}..."
 
 
 def code(told: str) -> str:
-    """An upstream's error code: letters, digits and `-_.:` only, at most 64 of them."""
+    """Reduces an upstream's error code to ASCII letters, digits and `-_.:`, at most 64
+    characters.
+    """
     return re.sub(r"[^A-Za-z0-9_.:-]", "", told)[:CODE_CHARS]
 
 

@@ -1,6 +1,8 @@
-"""`tollhouse-plugin build` makes the component of the plugin in this folder, `tollhouse-plugin test` runs its tests.
+"""`tollhouse-plugin build` builds the plugin in this folder, `tollhouse-plugin test` runs its
+tests.
 
-`pyproject.toml` says from what: in `[tool.tollhouse]` the folder of the contract's WIT, the world to export, and the module.
+`[tool.tollhouse]` in `pyproject.toml` has the folder of the contract's WIT, the world to export,
+and the module.
 """
 
 import json
@@ -26,7 +28,7 @@ def main() -> None:
 
 
 def build(project: dict[str, str]) -> None:
-    # A folder of its own: all that lies beside the SDK would be looked through.
+    # A separate folder, because componentize-py searches everything beside the SDK.
     path = BUILD / "path"
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(SDK, path / SDK.name, ignore=shutil.ignore_patterns("__pycache__", "testing.py", "tool.py"))
@@ -52,16 +54,16 @@ def componentize(project: dict[str, str], *arguments: str) -> None:
     program = str(Path(sys.executable).with_name("componentize-py"))
     tool = [program, "-q", "-d", project["wit"], "-w", project["world"]]
     if subprocess.run([*tool, *arguments]).returncode:
-        sys.exit(f"componentize-py {arguments[0]} failed: what it said is above")
+        sys.exit(f"componentize-py {arguments[0]} failed; see its output above")
 
 
 def packed(component: bytes, manifest: bytes) -> bytes:
-    """The component with its manifest in a custom section behind all others."""
+    """Returns the component with its manifest as the last custom section."""
     section = leb(len(SECTION)) + SECTION + manifest
     return component + b"\0" + leb(len(section)) + section
 
 
 def leb(number: int) -> bytes:
-    """A number as WebAssembly writes it: seven bits to a byte, the lowest first."""
+    """Encodes a number as unsigned LEB128."""
     low, rest = number & 0x7F, number >> 7
     return bytes([low | 0x80]) + leb(rest) if rest else bytes([low])

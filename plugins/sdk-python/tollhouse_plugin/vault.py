@@ -1,4 +1,7 @@
-"""Work with secrets that never enter the sandbox. Names are those of the manifest's `secrets`."""
+"""Operations on secrets, which never enter the sandbox.
+
+Names are those of the manifest's `secrets`.
+"""
 
 import base64
 import binascii
@@ -9,33 +12,38 @@ from wit_world.imports import vault as wire
 
 
 def secret(name: str) -> str:
-    """A placeholder for a secret's value, good for this call alone, to be put where the manifest binds the secret."""
+    """Returns a placeholder for a secret, valid for this call only.
+
+    Put it where the manifest binds the secret: in a header value or the body.
+    """
     return wire.secret(name)
 
 
 def basic(user: str, password: str) -> str:
-    """A placeholder for the credentials of HTTP basic authentication, without the word "Basic". Both arguments are names:
-    `password` of a secret, `user` of a secret or a setting."""
+    """Returns a placeholder for the credentials of HTTP basic authentication, without "Basic".
+
+    `password` names a secret; `user` names a secret or a setting.
+    """
     return wire.basic(user, password)
 
 
 def hmac(algorithm: str, secret: str, data: bytes) -> bytes:
-    """The keyed hash of `data`; algorithms are "sha256" and "sha512"."""
+    """Computes the HMAC of `data` under a secret. The algorithm is "sha256" or "sha512"."""
     return wire.hmac(algorithm, secret, data)
 
 
 def matches(secret: str, candidate: bytes) -> bool:
-    """Whether `candidate` is the secret; compared in constant time."""
+    """Returns whether `candidate` equals the secret, in constant time."""
     return wire.matches(secret, candidate)
 
 
 def signed_hex(algorithm: str, secret: str, data: bytes, signature: str) -> bool:
-    """Whether `signature` is the keyed hash of `data` in hexadecimal digits of either case; compared in constant time."""
+    """Returns whether `signature` is the HMAC of `data` in hexadecimal digits, in constant time."""
     return _same(hmac(algorithm, secret, data), binascii.unhexlify, signature)
 
 
 def signed_base64(algorithm: str, secret: str, data: bytes, signature: str) -> bool:
-    """Whether `signature` is the keyed hash of `data` in base64; compared in constant time."""
+    """Returns whether `signature` is the HMAC of `data` in base64, in constant time."""
     return _same(hmac(algorithm, secret, data), base64.b64decode, signature)
 
 

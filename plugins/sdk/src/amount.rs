@@ -1,4 +1,5 @@
-//! Amounts as many providers write them: in the currency's major unit, with decimals. Exact: no float is ever made of one.
+//! Amounts in a currency's major unit, written as decimals. Conversions are exact and never use
+//! floats.
 
 use std::fmt;
 
@@ -11,51 +12,58 @@ use crate::log;
 use crate::told::Told;
 use crate::types::Money;
 
-/// An amount of a currency with two decimals (naira, dollar). In JSON it is written as a number, and read from a number or a
-/// text. What is finer than the minor unit, negative or no decimal at all cannot be read.
+/// An amount of a currency with two decimals (naira, dollar).
 ///
-/// Read it straight from an answer's text, as [`crate::told::Told`] does: on the way through a `serde_json::Value` it would be
-/// a float.
+/// Serialized as a JSON number; deserialized from a number or a string. Negative amounts, fractions
+/// of the minor unit and anything that is not a decimal are errors.
+///
+/// Deserialize it directly from the text of a response or from [`crate::told::Told`]: a
+/// `serde_json::Value` would turn it into a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Major {
     minor: u64,
 }
 
 impl Major {
-    /// So much of the minor unit: kobo, cents.
+    /// Creates an amount from minor units (kobo, cents).
     pub fn of_minor(minor: u64) -> Major {
         Major { minor }
     }
 
-    /// In the minor unit.
+    /// Returns the amount in minor units.
     pub fn minor(self) -> u64 {
         self.minor
     }
 
-    /// As money of a currency.
+    /// Returns the amount as money of a currency.
     pub fn money(self, currency: &str) -> Money {
         Money { minor: self.minor, currency: currency.to_owned() }
     }
 
-    /// Reads "2500.5", "2500.50" and "25005e-1".
+    /// Parses a decimal such as "2500.5", "2500.50" or "25005e-1". Returns `None` unless it is an
+    /// exact, non-negative number of minor units.
     pub fn read(text: &str) -> Option<Major> {
         let (below, above) = adjacent_minor_amounts(text)?;
         (below == above).then_some(Major { minor: below })
     }
 
-    /// Reads what nothing is compared with, like fees: it must not keep back the payment that it stands in. What is finer than
-    /// the minor unit is rounded, what is no amount is none; either is logged as a warning about `what`.
+    /// Parses an amount that is only reported, such as a fee: an invalid one must not fail the
+    /// whole payment.
+    ///
+    /// Fractions of the minor unit are rounded, and text that is not an amount returns `None`; both
+    /// log a warning that begins with `what`. `null` and an empty string return `None` without a
+    /// warning.
     pub fn rounded(told: &Told, rounding: Rounding, what: &str) -> Option<Major> {
         let written = told.text().trim_matches('"').trim();
         if matches!(written, "" | "null") {
             return None;
         }
         let Some((below, above)) = adjacent_minor_amounts(written) else {
-            log::warn(&format!("{what} is no amount, and is left out"));
+            log::warn(&format!("{what} is not an amount and is omitted"));
             return None;
         };
         if below != above {
-            log::warn(&format!("{what} is finer than the minor unit, and is rounded"));
+            log::warn(&format!("{what} is rounded to the minor unit"));
         }
         let minor = match rounding {
             Rounding::Down => below,
@@ -65,16 +73,17 @@ impl Major {
     }
 }
 
-/// Which way to go with what is finer than the minor unit.
+/// The direction in which [`Major::rounded`] rounds fractions of the minor unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// What we get is no more than was told.
+    /// For amounts received, so that they are never overstated.
     Down,
-    /// What we pay is no less than was told.
+    /// For amounts paid, so that they are never understated.
     Up,
 }
 
-/// The amounts of the minor unit next to a decimal, which are the same where it is one itself.
+/// Returns the nearest amounts in minor units below and above a decimal; they are equal if it is
+/// exact.
 fn adjacent_minor_amounts(text: &str) -> Option<(u64, u64)> {
     let text = text.trim();
     let (decimal, exponent) = match text.split_once(['e', 'E']) {
@@ -87,7 +96,7 @@ fn adjacent_minor_amounts(text: &str) -> Option<(u64, u64)> {
     if whole.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    // How many places the digits, taken for a whole number, are short of the minor unit.
+    // The power of ten that converts the digits, read as a whole number, to the minor unit.
     let places = 2 + i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
     let unit = 10_u128.checked_pow(u32::try_from(places.unsigned_abs()).ok()?)?;
     let digits: u128 = digits.parse().ok()?;
@@ -104,7 +113,7 @@ impl From<&Money> for Major {
     }
 }
 
-/// "2500" or "2500.05".
+/// Formats the amount as "2500" or "2500.05".
 impl fmt::Display for Major {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.minor / 100, self.minor % 100);
@@ -125,7 +134,7 @@ impl<'de> Deserialize<'de> for Major {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Major, D::Error> {
         let written = Box::<RawValue>::deserialize(deserializer)?;
         Major::read(written.get().trim_matches('"'))
-            .ok_or_else(|| D::Error::custom("no amount of a currency with two decimals"))
+            .ok_or_else(|| D::Error::custom("not an amount of a currency with two decimals"))
     }
 }
 
@@ -135,7 +144,7 @@ mod tests {
     use crate::testing::FakeHost;
 
     #[test]
-    fn amounts_are_read_to_the_last_digit() {
+    fn decimals_are_parsed_exactly() {
         for (written, minor) in [
             ("60", 6_000),
             ("0", 0),
@@ -151,7 +160,7 @@ mod tests {
             ("\"30.00\"", 3_000),
             ("\" 2500.5 \"", 250_050),
             ("1.1", 110),
-            // A float has too few digits for these.
+            // These exceed the precision of a float.
             ("4503599627370497.01", 450_359_962_737_049_701),
             ("90071992547409.93", 9_007_199_254_740_993),
             ("184467440737095516.15", u64::MAX),
@@ -162,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_not_rounded() {
+    fn inexact_and_invalid_amounts_are_rejected() {
         for written in [
             "0.841", "59.999999999999999999", "1e-3", "-1", "-0.5", "\"-1\"", "\"\"", "\".5\"",
             "\"1,000.00\"", "\"NaN\"", "\"+5\"", "\"1.2.3\"", "\"60 NGN\"",
@@ -173,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_compared_with_is_rounded() {
+    fn reported_amounts_are_rounded_with_a_warning() {
         for (written, down, up, warnings) in [
             ("0.84", Some(84), Some(84), 0),
             ("\"0.84\"", Some(84), Some(84), 0),
@@ -200,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_written_as_numbers() {
+    fn amounts_serialize_as_json_numbers() {
         for (minor, written) in [
             (0, "0"),
             (6_000, "60"),
@@ -215,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_amount() {
+    fn an_absent_or_null_amount_is_none() {
         #[derive(Deserialize)]
         struct Told {
             fee: Option<Major>,

@@ -1,13 +1,14 @@
-//! Short-lived values, kept by the host per plugin and set of credentials: an access token, say.
+//! A cache of short-lived values, such as access tokens. The host keeps it per plugin and set of
+//! credentials.
 
 use crate::port;
 
-/// A value put earlier, unless its time is over.
+/// Returns a cached value unless it has expired.
 pub fn get(key: &str) -> Option<String> {
     port::cache::get(key)
 }
 
-/// Keeps a value for `ttl_seconds` at most.
+/// Caches a value for at most `ttl_seconds`.
 pub fn put(key: &str, value: &str, ttl_seconds: u32) {
     port::cache::put(key, value, ttl_seconds);
 }

@@ -1,4 +1,4 @@
-//! What providers write differently about cards.
+//! Normalization of card details, whose notation differs between providers.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -6,25 +6,28 @@ use sha2::{Digest, Sha256};
 use crate::loose;
 use crate::payments::Instrument;
 
-/// Two digits, of "1" as of "01".
+/// Returns the expiry month as two digits: "1" becomes "01".
 pub fn month(value: &Value) -> String {
     let month = loose::text(value);
     if month.len() == 1 { format!("0{month}") } else { month }
 }
 
-/// Four digits, of "30" as of "2030".
+/// Returns the expiry year as four digits: "30" becomes "2030".
 pub fn year(value: &Value) -> String {
     let year = loose::text(value);
     if year.len() == 2 { format!("20{year}") } else { year }
 }
 
-/// In lower case, without what stands behind it: "visa" of "VISA " and of "Visa DEBIT".
+/// Returns the brand in lower case, without qualifiers: "VISA " and "Visa DEBIT" become "visa".
 pub fn brand(value: &Value) -> String {
     loose::text(value).split_whitespace().next().unwrap_or_default().to_lowercase()
 }
 
-/// A signature for providers that give none: a digest of what identifies a card as far as the provider tells it. Two cards of
-/// one bank may have the same, so it holds within one customer only. "" when too little is told: no two such cards are one.
+/// Derives a card signature for providers that return none: a digest of the known card details.
+///
+/// Two cards of one bank can have the same signature, so it identifies a card within one customer
+/// only. Returns "" if the BIN, the last four digits or the expiry date is missing: such cards
+/// never count as the same card.
 pub fn signature(provider: &str, card: &Instrument) -> String {
     let Instrument { last4, exp_month, exp_year, brand, .. } = card;
     let bin = card.bin.get(..6).unwrap_or_default();
@@ -43,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn months_years_and_brands() {
+    fn months_years_and_brands_are_normalized() {
         for (told, written) in [(json!(1), "01"), (json!("1"), "01"), (json!("12"), "12")] {
             assert_eq!(month(&told), written);
         }
@@ -74,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_of_the_card_and_not_of_its_token() {
-        // Of "v1|acme|539983|7238|12|2024|mastercard".
+    fn a_signature_depends_on_the_card_and_not_on_its_token() {
+        // SHA-256 of "v1|acme|539983|7238|12|2024|mastercard".
         let known = signature("acme", &card());
         assert_eq!(known, "eb70e50a5eebe9052caf6190304a0474dbe8944d12cf3971c97b15dbcab30abc");
         let same = [
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_card_that_is_hardly_known_there_is_none() {
+    fn incomplete_card_details_have_no_signature() {
         for card in [
             Instrument { bin: "5399".into(), ..card() },
             Instrument { last4: String::new(), ..card() },

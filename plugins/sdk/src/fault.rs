@@ -1,26 +1,26 @@
-//! Short ways to say why a call could not be answered. Every message goes through [`text::short`], so that an upstream's
-//! own words may be handed on.
+//! Constructors of [`Fault`]. Each message passes through [`text::short`], so a plugin may forward
+//! an upstream's message.
 
 use crate::text;
 use crate::types::{Fault, FaultCategory};
 
 impl Fault {
-    /// The request as given cannot be served; `field` is to blame.
+    /// The request cannot be served as given, because of `field`.
     pub fn invalid(field: &str, message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Invalid, message.as_ref()).with_detail("field", field)
     }
 
-    /// The upstream understood and said no.
+    /// The upstream rejected the request.
     pub fn refused(code: &str, message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Refused, message.as_ref()).with_code(code)
     }
 
-    /// The upstream knows of no such thing.
+    /// The upstream does not have the requested object.
     pub fn not_found(message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::NotFound, message.as_ref())
     }
 
-    /// The upstream is out of order; the same call may succeed later.
+    /// The upstream is unavailable; the same call may succeed later.
     pub fn unavailable(message: impl AsRef<str>) -> Fault {
         Fault { retryable: true, ..fault(FaultCategory::Unavailable, message.as_ref()) }
     }
@@ -30,34 +30,36 @@ impl Fault {
         fault(FaultCategory::Misconfigured, message.as_ref())
     }
 
-    /// None of the above.
+    /// Any other fault.
     pub fn other(message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Other, message.as_ref())
     }
 
-    /// The same with a code: the upstream's or one of the contract's.
+    /// Sets the code: the upstream's own, or one of the contract's.
     pub fn with_code(self, code: &str) -> Fault {
         Fault { code: text::code(code), ..self }
     }
 
-    /// The same with one more detail. Never a secret or personal data.
+    /// Adds a detail, which must never be a secret or personal data.
     pub fn with_detail(mut self, name: &str, value: &str) -> Fault {
         self.details.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Whether it says no: `invalid`, `refused` or `not-found`. The host takes what was asked for as not done then.
+    /// Returns whether the category is `invalid`, `refused` or `not-found`: the host then treats
+    /// the operation as not executed.
     pub fn is_refusal(&self) -> bool {
         use FaultCategory::{Invalid, NotFound, Refused};
         matches!(self.category, Invalid | Refused | NotFound)
     }
 
-    /// The same as `unavailable`, where what went wrong must not pass for an answer to what was asked for.
+    /// Changes the category to `unavailable`, for a failure that must not be taken for the outcome
+    /// of the operation.
     pub fn into_unavailable(self) -> Fault {
         Fault { category: FaultCategory::Unavailable, retryable: true, ..self }
     }
 
-    /// The field of the request that is to blame, if one was named.
+    /// Returns the request field at fault, if the fault names one.
     pub fn field(&self) -> Option<&str> {
         self.details.iter().find(|(name, _)| name == "field").map(|(_, value)| value.as_str())
     }
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_no_and_what_must_not() {
+    fn only_invalid_refused_and_not_found_are_refusals() {
         let faults = [
             (Fault::invalid("amount", ""), true),
             (Fault::refused("", ""), true),

@@ -1,4 +1,4 @@
-//! The only way out of the sandbox: https, towards the hosts that the operator granted, without redirects.
+//! HTTP requests through the host: over HTTPS, to granted hosts only, without following redirects.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,18 +7,18 @@ use crate::port;
 use crate::shared::tollhouse::plugin::http as wire;
 use crate::types::Fault;
 
-/// A request on its way to be sent. Header values and the body may hold placeholders from [`crate::vault`]; the URL may
-/// not.
+/// An HTTP request. Header values and the body may contain placeholders from [`crate::vault`]; the
+/// URL must not.
 #[derive(Debug, Clone)]
-#[must_use = "nothing leaves before `send`"]
+#[must_use = "a request is not sent before `send`"]
 pub struct Request {
     wire: wire::Request,
-    /// Why the body could not be written, told by `send`.
+    /// The error of serializing the body, returned by `send`.
     unfit: Option<Fault>,
 }
 
 impl Request {
-    /// Any method.
+    /// Creates a request with any method.
     pub fn new(method: &str, url: impl Into<String>) -> Request {
         let wire = wire::Request {
             method: method.to_owned(),
@@ -30,61 +30,61 @@ impl Request {
         Request { wire, unfit: None }
     }
 
-    /// A GET.
+    /// Creates a GET request.
     pub fn get(url: impl Into<String>) -> Request {
         Request::new("GET", url)
     }
 
-    /// A POST.
+    /// Creates a POST request.
     pub fn post(url: impl Into<String>) -> Request {
         Request::new("POST", url)
     }
 
-    /// A PUT.
+    /// Creates a PUT request.
     pub fn put(url: impl Into<String>) -> Request {
         Request::new("PUT", url)
     }
 
-    /// A DELETE.
+    /// Creates a DELETE request.
     pub fn delete(url: impl Into<String>) -> Request {
         Request::new("DELETE", url)
     }
 
-    /// One more header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Request {
         self.wire.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    /// The header `authorization: Bearer ...`, usually with a placeholder.
+    /// Adds the header `authorization: Bearer ...`, usually with a placeholder.
     pub fn bearer(self, token: &str) -> Request {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// The header `authorization: Basic ...`, with what [`crate::vault::basic`] gave.
+    /// Adds the header `authorization: Basic ...` with the result of [`crate::vault::basic`].
     pub fn basic(self, credentials: &str) -> Request {
         self.header("authorization", format!("Basic {credentials}"))
     }
 
-    /// A body as it is.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
         self.wire.body = Some(body.into());
         self
     }
 
-    /// A JSON body and its content type.
+    /// Sets a JSON body and its content type.
     pub fn json(mut self, value: &impl Serialize) -> Request {
         match serde_json::to_vec(value) {
             Ok(body) => self.header("content-type", "application/json").body(body),
             Err(_) => {
-                self.unfit = Some(Fault::other("the plugin's own request is no valid JSON"));
+                self.unfit = Some(Fault::other("the request body cannot be serialized to JSON"));
                 self
             }
         }
     }
 
-    /// The body of an HTML form and its content type. A secret's placeholder does not belong here: its value would not
-    /// be encoded.
+    /// Sets the body of an HTML form and its content type. Do not put a secret's placeholder in it:
+    /// the secret's value would not be percent-encoded.
     pub fn form(self, fields: &[(&str, &str)]) -> Request {
         let fields =
             fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value)));
@@ -92,14 +92,15 @@ impl Request {
         self.header("content-type", "application/x-www-form-urlencoded").body(body)
     }
 
-    /// How long to wait; at most what remains of the call's own time.
+    /// Sets the timeout. The host caps it at the remaining time of the call.
     pub fn timeout_ms(mut self, timeout_ms: u32) -> Request {
         self.wire.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Sends it. Every HTTP answer is `Ok`, whatever its status; a fault is `unavailable` with the code `timeout`,
-    /// `connect` or `cut`, or `misconfigured` when the request may not leave.
+    /// Sends the request. Every HTTP response is `Ok`, whatever its status. A fault is
+    /// `unavailable` with the code `timeout`, `connect` or `cut`, or `misconfigured` if the request
+    /// is not permitted.
     pub fn send(self) -> Result<Response, Fault> {
         if let Some(fault) = self.unfit {
             return Err(fault);
@@ -109,35 +110,36 @@ impl Request {
     }
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// Names and values.
+    /// Header names and values.
     pub headers: Vec<(String, String)>,
-    /// The body, whole.
+    /// The complete body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// Whether the status is 2xx.
+    /// Returns whether the status is 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The first header of that name, in whatever case.
+    /// Returns the first header of this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
 
-    /// The body as text; what is no UTF-8 is replaced.
+    /// Returns the body as text, with invalid UTF-8 replaced by U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body read as JSON. When it is something else the upstream is out of order: `unavailable`, code
-    /// `unexpected-answer`. Nothing of the body is quoted, since it may name people.
+    /// Deserializes the body from JSON. Any other body is a fault of the upstream: `unavailable`,
+    /// code `unexpected-answer`. The message never quotes the body, which may contain personal
+    /// data.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let status = self.status;
@@ -150,17 +152,18 @@ impl Response {
     }
 }
 
-/// The first header of that name, in whatever case.
+/// Returns the first header of this name, ignoring case.
 pub fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// `base` with `path` behind it and exactly one slash between the two.
+/// Joins `base` and `path` with exactly one slash.
 pub fn join(base: &str, path: &str) -> String {
     format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/'))
 }
 
-/// A text as one segment of a path or one value of a query: all but letters, digits and `-._~` as `%XX`.
+/// Percent-encodes a text as one path segment or query value: all bytes except ASCII letters,
+/// digits and `-._~`.
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -179,14 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_have_one_slash_and_no_smuggled_path() {
+    fn urls_are_joined_by_one_slash_and_values_are_encoded() {
         assert_eq!(join("https://a.test/", "/x"), "https://a.test/x");
         assert_eq!(join("https://a.test/v3", "x"), "https://a.test/v3/x");
         assert_eq!(encode("a/../b?c=1&é"), "a%2F..%2Fb%3Fc%3D1%26%C3%A9");
     }
 
     #[test]
-    fn a_form_says_what_it_was_given_and_no_more() {
+    fn form_fields_are_percent_encoded() {
         let request =
             Request::post("https://a.test").form(&[("To", "+234"), ("Body", "a&To=b c\né")]);
         assert_eq!(request.wire.body.unwrap(), b"To=%2B234&Body=a%26To%3Db%20c%0A%C3%A9");

@@ -1,6 +1,6 @@
-//! What the author of a plugin depends on.
+//! The SDK for Tollhouse plugins in Rust.
 //!
-//! A plugin is a type that implements one trait per interface it offers, and one line that puts it in a component
+//! A plugin is a type that implements one trait per interface, and one line that exports it
 //! together with the `manifest.json` beside its `Cargo.toml`:
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! tollhouse_plugin::export!(Acme: checkout, verification, notifications);
 //! ```
 //!
-//! Build it with `crate-type = ["cdylib", "rlib"]` for `wasm32-wasip2`; test it as any Rust code, without a sandbox,
-//! against [`testing::FakeHost`]:
+//! Build it with `crate-type = ["cdylib", "rlib"]` for `wasm32-wasip2`. Test it natively, like any
+//! Rust library, against [`testing::FakeHost`]:
 //!
 //! ```
 //! use serde::Deserialize;
@@ -62,15 +62,18 @@
 //! assert_eq!(host.requests()[0].header("authorization"), Some("Bearer t0p"));
 //! ```
 //!
-//! Two rules of the contract shape all code here. A call is a function of its arguments and of what the host answers:
-//! the host may end it at [`http::Request::send`] and run it again from its start. And secrets never enter the sandbox:
-//! [`vault::secret`] gives a placeholder that egress fills in.
+//! Two rules of the contract shape all code here:
+//!
+//! - A call is a deterministic function of its arguments and of the host's responses: the host may
+//!   end the instance at [`http::Request::send`] and run the call again from its start.
+//! - Secrets never enter the sandbox: [`vault::secret`] returns a placeholder, which egress
+//!   replaces with the value.
 //!
 //! # How it works
 //!
-//! Each interface has a tiny world of its own. `pub_export_macro` keeps a world's *exports* out of this library and
-//! puts them where `export!` is expanded, so only what the author names ends up in the component; wit-component unites
-//! the worlds it finds.
+//! Each interface has a WIT world of its own. `pub_export_macro` keeps a world's *exports* out of
+//! this library and generates them where `export!` is expanded, so that the component contains only
+//! the named interfaces; wit-component merges the worlds.
 
 pub mod amount;
 pub mod cache;
@@ -89,7 +92,7 @@ pub mod text;
 pub mod told;
 pub mod vault;
 
-/// The host's side (http, vault, ...) and the types that interfaces share.
+/// The host functions (http, vault, ...) and the types that interfaces share.
 #[doc(hidden)]
 pub mod shared {
     wit_bindgen::generate!({
@@ -106,7 +109,8 @@ pub mod shared {
 }
 pub use shared::tollhouse::plugin::{identity, payments, types};
 
-/// The one seam between the SDK and what is below it: the host's functions in a component, the fake host in a test.
+/// The boundary between the SDK and the host: the imported functions in a component, the fake host
+/// in a native test.
 mod port {
     #[cfg(target_arch = "wasm32")]
     pub(crate) use crate::shared::tollhouse::plugin::{cache, http, log, settings, vault};
@@ -139,75 +143,76 @@ macro_rules! interface {
 }
 
 interface!(
-    /// Hosted checkout: a page of the provider's on which the customer pays.
+    /// Hosted checkout: the customer pays on a page of the provider.
     checkout,
     "package tollhouse:sdk-checkout; world with-checkout { export tollhouse:plugin/checkout@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// How a payment stands, asked by our reference.
+    /// Verification: queries the status of a payment by its service reference.
     verification,
     "package tollhouse:sdk-verification; world with-verification { export tollhouse:plugin/verification@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
-    /// Charging an instrument that an earlier payment left behind.
+    /// Saved cards: charges an instrument that an earlier payment saved.
     saved_card,
     "package tollhouse:sdk-saved-card; world with-saved-card { export tollhouse:plugin/saved-card@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
-    /// Debiting a bank account by a mandate.
+    /// Direct debit: debits a bank account under a mandate.
     direct_debit,
     "package tollhouse:sdk-direct-debit; world with-direct-debit { export tollhouse:plugin/direct-debit@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
-    /// Giving money back.
+    /// Refunds: returns money to the payer.
     refunds,
     "package tollhouse:sdk-refunds; world with-refunds { export tollhouse:plugin/refunds@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// What the provider sends of its own accord.
+    /// Provider webhooks: authenticates and parses them.
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"
 );
 interface!(
-    /// Text messages.
+    /// SMS: sends text messages through one gateway.
     sms,
     "package tollhouse:sdk-sms; world with-sms { export tollhouse:plugin/sms@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// An entry of a country's register, by its number.
+    /// Identity lookup by number.
     identity_lookup,
     "package tollhouse:sdk-identity-lookup; world with-identity-lookup { export tollhouse:plugin/identity-lookup@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/identity@1.0.0" => crate::identity
 );
 interface!(
-    /// The same, with the photo on record compared to a selfie.
+    /// Identity lookup by number that compares the photo on record with a selfie.
     identity_face,
     "package tollhouse:sdk-identity-face; world with-identity-face { export tollhouse:plugin/identity-face@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/identity@1.0.0" => crate::identity
 );
 interface!(
-    /// The same, by the photo of a document.
+    /// Identity lookup by a photo of a document.
     identity_document,
     "package tollhouse:sdk-identity-document; world with-identity-document { export tollhouse:plugin/identity-document@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/identity@1.0.0" => crate::identity
 );
 
-/// Exports a type as the named interfaces, and puts `manifest.json` (beside `Cargo.toml`) into the component.
+/// Exports a type as the named interfaces, and embeds `manifest.json` (beside `Cargo.toml`) in the
+/// component.
 ///
-/// Natively it exports nothing and only demands the traits, so that a plugin is an ordinary library to its tests.
-/// Either way it defines `MANIFEST`, the manifest's text.
+/// A native build exports nothing and only requires the traits, so that tests use the plugin as an
+/// ordinary library. Both builds define `MANIFEST`, the text of the manifest.
 #[macro_export]
 macro_rules! export {
     ($plugin:ident : $($interface:ident),+ $(,)?) => {
@@ -223,14 +228,14 @@ macro_rules! export {
     };
 }
 
-/// The manifest alone; the path is relative to the package.
+/// Embeds a manifest without exporting interfaces. The path is relative to the package.
 ///
-/// A static in a wasm custom section needs no `#[used]`, costs no memory at run time, and two of them would be
-/// concatenated by the linker, which the host then refuses as malformed JSON.
+/// The static in a custom section needs no `#[used]` and no memory at run time. Embed only one
+/// manifest: the linker concatenates several, and the host rejects the result as malformed JSON.
 #[macro_export]
 macro_rules! manifest {
     ($path:literal) => {
-        /// The manifest that the component carries.
+        /// The manifest embedded in the component.
         pub const MANIFEST: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
         #[cfg(target_arch = "wasm32")]
         const _: () = {

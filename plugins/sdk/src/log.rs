@@ -1,29 +1,30 @@
-//! Lines for operators. Never a secret or personal data; the host removes the secrets it knows.
+//! Log lines for operators. They must never contain a secret or personal data; the host removes the
+//! secrets that it knows.
 
 use crate::port;
 pub use crate::shared::tollhouse::plugin::log::Level;
 
-/// Writes a line.
+/// Writes a line at a level.
 pub fn write(level: Level, message: &str) {
     port::log::write(level, message);
 }
 
-/// For the author, while something is being looked for.
+/// Logs details that help the plugin's author to debug.
 pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
 
-/// Worth knowing.
+/// Logs a noteworthy event.
 pub fn info(message: &str) {
     write(Level::Info, message);
 }
 
-/// Worth a look.
+/// Logs a problem that may need attention.
 pub fn warn(message: &str) {
     write(Level::Warn, message);
 }
 
-/// Somebody must act.
+/// Logs a problem that an operator must resolve.
 pub fn error(message: &str) {
     write(Level::Error, message);
 }

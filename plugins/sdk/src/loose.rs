@@ -1,11 +1,11 @@
-//! Reading values whose type on the wire varies: ids that are numbers or texts and may be beyond 2^53, metadata that is an
-//! object, a text, zero or nothing.
+//! Reads values whose JSON type varies: ids that are numbers or strings and may exceed 2^53, and
+//! metadata that is an object, a string, zero or absent.
 
 use serde_json::{Map, Value};
 
 use crate::types::Fault;
 
-/// A text or a number as text; "" for everything else.
+/// Returns a string (trimmed) or a number as text, and "" for any other type.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim().to_owned(),
@@ -14,21 +14,21 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// The same of the first of two spellings that says anything.
+/// Returns the [`text`] of the first value, or of the second one if that is empty.
 pub fn either(first: &Value, second: &Value) -> String {
     let found = text(first);
     if found.is_empty() { text(second) } else { found }
 }
 
-/// An order's metadata, which the contract promises to be an object.
+/// Parses an order's metadata, which is a JSON object by contract. Blank text is an empty object.
 pub fn metadata(json: &str) -> Result<Map<String, Value>, Fault> {
     if json.trim().is_empty() {
         return Ok(Map::new());
     }
-    serde_json::from_str(json).map_err(|_| Fault::invalid("metadata", "no JSON object"))
+    serde_json::from_str(json).map_err(|_| Fault::invalid("metadata", "not a JSON object"))
 }
 
-/// An object as JSON text, also when it comes as such a text.
+/// Returns an object as JSON text, whether it is an object or a string that contains one.
 pub fn object(value: &Value) -> Option<String> {
     match value {
         Value::Object(_) => Some(value.to_string()),
@@ -39,8 +39,8 @@ pub fn object(value: &Value) -> Option<String> {
     }
 }
 
-/// An answer as JSON text for `raw`, without the fields of these names wherever they stand. What stands under `callers`
-/// was put there by the caller, and stays.
+/// Serializes a response for `raw` without the named fields, at any depth. Fields inside `callers`
+/// are kept, because the caller provided them.
 pub fn without(names: &[&str], callers: &str, mut data: Value) -> String {
     strip(names, callers, &mut data);
     data.to_string()
@@ -65,20 +65,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_stay_whole() {
+    fn large_ids_keep_all_digits() {
         assert_eq!(text(&json!(u64::MAX)), "18446744073709551615");
         assert_eq!(either(&json!(null), &json!(" x ")), "x");
     }
 
     #[test]
-    fn metadata_is_an_object_or_the_callers_mistake() {
+    fn metadata_that_is_not_an_object_is_invalid() {
         assert!(metadata("").unwrap().is_empty());
         assert_eq!(metadata(r#"{"a":1}"#).unwrap()["a"], 1);
         assert_eq!(metadata("[1]").unwrap_err().field(), Some("metadata"));
     }
 
     #[test]
-    fn fields_go_wherever_they_stand_but_for_the_callers_own() {
+    fn named_fields_are_removed_at_any_depth_except_in_caller_data() {
         let data = json!({
             "token": "a",
             "card": {"token": "b", "last4": "4081"},

@@ -1,5 +1,5 @@
-//! What an upstream wrote, as callers get it, whatever country it is from. What says nothing or makes no sense is `None`:
-//! an absent value is better than a wrong one.
+//! Normalization of upstream values to the contract's formats, for any country. Absent and invalid
+//! values are `None`: an absent value is better than a wrong one.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,10 +13,12 @@ mod moment;
 pub use date::{date, expiry};
 pub use moment::moment;
 
-/// How upstreams write that they know nothing, in lower case. Stars are what they put in the place of what they hide.
+/// Notations of an absent value, in lower case. [`text`] also treats masked values (only asterisks
+/// or dashes) as absent.
 const ABSENT_VALUES: [&str; 8] = ["", "n/a", "na", "n.a.", "null", "none", "nil", "undefined"];
 
-/// A text without blanks around it, or a number as text; `None` for all else, for "N/A" and the like, and for stars.
+/// Returns a string (trimmed) or a number as text. Returns `None` for other types, for notations of
+/// an absent value such as "N/A", and for values of only asterisks or dashes.
 pub fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -27,8 +29,8 @@ pub fn text(value: &Value) -> Option<String> {
     (!hidden && !ABSENT_VALUES.contains(&text.to_lowercase().as_str())).then_some(text)
 }
 
-/// A phone number in E.164. One without `+` is read as of the country of this calling code, given as digits: with a 0
-/// before it or with the code.
+/// Returns a phone number in E.164. A number without `+` or `00` belongs to the country of this
+/// calling code (digits only), and must begin with 0 or with the code.
 pub fn phone(value: &Value, calling_code: &str) -> Option<String> {
     let told = text(value)?;
     let plain: String = told.chars().filter(|c| !" -.()".contains(*c)).collect();
@@ -45,7 +47,8 @@ pub fn phone(value: &Value, calling_code: &str) -> Option<String> {
     fits.then(|| format!("+{}", without_trunk_zero(&digits, calling_code)))
 }
 
-/// Some write +234 0803...: the 0 is for calls within the country.
+/// Removes the trunk prefix 0 of numbers such as +234 0803..., which is dialled within the country
+/// only.
 fn without_trunk_zero(digits: &str, calling_code: &str) -> String {
     match digits.strip_prefix(calling_code).and_then(|rest| rest.strip_prefix('0')) {
         Some(national) => format!("{calling_code}{national}"),
@@ -53,7 +56,7 @@ fn without_trunk_zero(digits: &str, calling_code: &str) -> String {
     }
 }
 
-/// An e-mail address in lower case.
+/// Returns an e-mail address in lower case.
 pub fn email(value: &Value) -> Option<String> {
     let address = text(value)?.to_lowercase();
     let (local, domain) = address.split_once('@')?;
@@ -62,7 +65,8 @@ pub fn email(value: &Value) -> Option<String> {
     (plain && !local.is_empty() && inner_dot && !domain.contains('@')).then_some(address)
 }
 
-/// An image in base64, without the head of a data URL and without white space. An address of one is none.
+/// Returns a base64 image without white space and without the prefix of a data URL. Returns `None`
+/// for the URL of an image.
 pub fn image(value: &Value) -> Option<String> {
     let told = text(value)?;
     let body = match told.split_once(',') {
@@ -74,7 +78,7 @@ pub fn image(value: &Value) -> Option<String> {
     (encoded && !image.is_empty()).then_some(image)
 }
 
-/// "YES" or "NO", also from what is no text.
+/// Returns "YES" or "NO" for booleans and their common notations, and other text in upper case.
 pub fn yes_or_no(value: &Value) -> Option<String> {
     let told = match value {
         Value::Bool(told) => told.to_string(),
@@ -87,15 +91,15 @@ pub fn yes_or_no(value: &Value) -> Option<String> {
     }
 }
 
-/// Bytes in base64, as upstreams want an image.
+/// Encodes an image in base64, as upstreams expect it.
 pub fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A comparison of faces; the confidence is given in percent.
+/// Builds a face comparison from a confidence in percent, clamped to the range 0 to 100.
 pub fn comparison(matches: bool, percent: f64) -> Comparison {
     let message = if matches { "Face match" } else { "Face does not match" };
-    // A cast takes what is no number for 0.
+    // The cast turns NaN into 0.
     let confidence = (percent.clamp(0.0, 100.0) * 100.0).round() as u32;
     Comparison { matches, confidence, message: message.to_owned() }
 }
@@ -107,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts() {
+    fn texts_are_trimmed_and_absent_notations_are_none() {
         for (told, read) in [
             (json!(" Ada "), Some("Ada")),
             (json!(12.5), Some("12.5")),
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn phones() {
+    fn phone_numbers_become_e164() {
         for (told, code, read) in [
             (json!("08012345678"), "234", Some("+2348012345678")),
             (json!("2348012345678"), "234", Some("+2348012345678")),
@@ -139,7 +143,7 @@ mod tests {
             (json!("+14155550100"), "234", Some("+14155550100")),
             (json!("0241234567"), "233", Some("+233241234567")),
             (json!("233241234567"), "233", Some("+233241234567")),
-            // Of another country, or short of its first digit.
+            // Ambiguous, masked or malformed.
             (json!("8012345678"), "234", None),
             (json!("14155550100"), "234", None),
             (json!("0801****678"), "234", None),
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn emails() {
+    fn email_addresses_are_checked_and_lowercased() {
         assert_eq!(email(&json!(" Ada@Example.COM ")).as_deref(), Some("ada@example.com"));
         for none in ["", "ada", "@x.test", "ada@", "ada@test", "a@b@c.test", "a b@c.test", "****"] {
             assert_eq!(email(&json!(none)), None, "{none}");
@@ -168,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn images() {
+    fn images_become_plain_base64() {
         for (told, read) in [
             ("/9j/4AA=", Some("/9j/4AA=")),
             ("data:image/jpeg;base64,/9j/4AA=", Some("/9j/4AA=")),
@@ -187,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn yes_and_no() {
+    fn booleans_become_yes_or_no() {
         for (told, read) in [
             (json!("No"), Some("NO")),
             (json!("YES"), Some("YES")),

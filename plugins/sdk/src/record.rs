@@ -1,7 +1,7 @@
-//! What stands about somebody in an upstream's answer, and how it becomes an entry.
+//! Reads a record from an upstream's response and converts it to an [`Entry`].
 //!
-//! Upstreams spell one name in many ways: `firstName`, `firstname`, `first_name`, `FirstName`, `first_name:`. So names are
-//! compared by their letters and digits alone, without regard to case.
+//! Upstreams spell one name in many ways: `firstName`, `firstname`, `first_name`, `FirstName`,
+//! `first_name:`. Names are therefore compared by their letters and digits only, ignoring case.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use serde_json::Value;
 use crate::identity::Entry;
 use crate::normal;
 
-/// Where upstreams put an e-mail address and phone numbers; the first that can be read counts.
+/// Names of e-mail and phone fields, in order of preference: the first valid value is used.
 const EMAILS: [&str; 2] = ["email", "email_address"];
 const PHONES: [&str; 7] =
     ["phone_number1", "phone_number", "telephoneno", "telephone", "mobile", "msisdn", "phone"];
 const SECOND_PHONE: &str = "phone_number2";
 
-/// An object of an upstream's.
+/// A JSON object from an upstream, with normalized field names.
 #[derive(Debug, Clone, Default)]
 pub struct Record(BTreeMap<String, Value>);
 
 impl Record {
-    /// An object, or the first of a list of them; `None` when there is nothing in it.
+    /// Reads an object, or the first item of an array. Returns `None` if it has no fields.
     pub fn of(value: Value) -> Option<Record> {
         let fields = match value {
             Value::Object(fields) => fields,
@@ -33,12 +33,12 @@ impl Record {
         (!record.0.is_empty()).then_some(record)
     }
 
-    /// Whether all has been taken out.
+    /// Returns whether no fields are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One field more, or in the place of one of that name that says nothing.
+    /// Adds a field. An existing value is replaced only if it is null or blank.
     pub fn put(&mut self, name: &str, value: Value) {
         let known = self.0.entry(normalize_name(name)).or_insert(Value::Null);
         let silent = known.is_null() || known.as_str().is_some_and(|text| text.trim().is_empty());
@@ -47,17 +47,17 @@ impl Record {
         }
     }
 
-    /// One field more, or in the place of the one of that name.
+    /// Adds or replaces a field.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(normalize_name(name), value.into());
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns its value.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(&normalize_name(name))
     }
 
-    /// The fields of an inner object beside its own.
+    /// Moves the fields of an inner object into this record, as [`Record::put`] does.
     pub fn merged(mut self, name: &str) -> Record {
         if let Some(Value::Object(inner)) = self.take(name) {
             inner.into_iter().for_each(|(name, value)| self.put(&name, value));
@@ -65,7 +65,7 @@ impl Record {
         self
     }
 
-    /// The first of these names whose value can be read so.
+    /// Returns the first value under these names that `read` accepts.
     pub fn first<T>(&self, names: &[&str], read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         names.iter().filter_map(|name| self.0.get(&normalize_name(name))).find_map(read)
     }
@@ -80,38 +80,38 @@ fn normalize_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// How a value is written down.
+/// The normalization of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// As it is.
+    /// Text.
     Text,
-    /// Of something that happened.
+    /// The date of a past event.
     Date,
-    /// Of the end of something.
+    /// An expiry date.
     Expiry,
-    /// In E.164.
+    /// A phone number in E.164.
     Phone,
-    /// In lower case.
+    /// An e-mail address in lower case.
     Email,
-    /// In base64.
+    /// An image in base64.
     Image,
     /// "YES" or "NO".
     YesOrNo,
 }
 
-/// One field of `details`, and the upstreams' names for it beside its own.
+/// A field of `details`, with its names at upstreams.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// As callers get it.
+    /// Name in `details`, also tried first at upstreams.
     pub name: &'static str,
-    /// How it is written.
+    /// The normalization of its value.
     pub kind: Kind,
-    /// The first that can be read counts, after its own name.
+    /// Further upstream names, in order of preference: the first valid value is used.
     pub others: &'static [&'static str],
 }
 
 impl Field {
-    /// A field.
+    /// Creates a field.
     pub const fn new(name: &'static str, kind: Kind, others: &'static [&'static str]) -> Field {
         Field { name, kind, others }
     }
@@ -130,21 +130,22 @@ impl Field {
     }
 }
 
-/// What is published about one type of identity.
+/// The published fields of one identity type.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Of the country, as digits.
+    /// Calling code of the country, digits only.
     pub calling_code: &'static str,
-    /// All of them, always there; null when unknown.
+    /// All fields of `details`. Each is always present, and null if unknown.
     pub fields: &'static [Field],
-    /// Whether a code may be sent to what the record names. If not, the entry names the published e-mail address only.
+    /// Permits one-time passwords to the e-mail address and phone number in the record. If `false`,
+    /// the entry has at most the published e-mail address.
     pub contact: bool,
 }
 
 impl Shape {
-    /// The entry of a record.
+    /// Converts a record to an entry.
     pub fn entry(&self, record: &Record) -> Entry {
-        // Written by hand: a map of JSON values would sort the fields.
+        // Serialized by hand, because a map of JSON values would sort the fields.
         let field = |field: &Field| {
             let value = field.read(record, self.calling_code).map_or(Value::Null, Value::String);
             format!("{}:{value}", Value::from(field.name))
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_has_many_spellings() {
+    fn field_names_match_in_any_spelling() {
         for name in
             ["first_name", "firstName", "FirstName", "FIRST NAME", "first_name:", "Forename"]
         {
@@ -199,21 +200,21 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_are_there_and_no_others() {
+    fn details_have_exactly_the_declared_fields() {
         let unknown =
             json!({"first_name": null, "date_of_birth": null, "image": null, "watch_listed": null});
         assert_eq!(details(json!({"shoe_size": "44"})), unknown);
     }
 
     #[test]
-    fn the_first_that_can_be_read_counts() {
+    fn the_first_valid_value_is_used() {
         let record =
             json!({"date_of_birth": "?", "birthLabel": "N/A", "birthMs": 643248000000_i64});
         assert_eq!(details(record)["date_of_birth"], "21/05/1990");
     }
 
     #[test]
-    fn a_record_is_an_object_that_says_something() {
+    fn empty_values_are_not_records_and_inner_objects_are_merged() {
         for nothing in [json!(null), json!({}), json!([]), json!([{}]), json!("x"), json!([1])] {
             assert!(Record::of(nothing.clone()).is_none(), "{nothing}");
         }
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_goes_to_what_the_record_names() {
+    fn contact_data_is_returned_only_if_the_shape_allows_it() {
         let both =
             json!({"email": "ADA@x.test", "phoneNumber1": "N/A", "phoneNumber2": "08012345678"});
         let found = entry(both.clone(), true);

@@ -1,12 +1,14 @@
-//! Charges that may have been asked for before.
+//! Retries of charges.
 
 use crate::types::{Fault, FaultCategory};
 
-/// The answer to a charge; where it was refused, what `find` finds under its reference.
+/// Returns the result of a charge. If it was refused, looks the charge up by its reference with
+/// `find`.
 ///
-/// A first attempt whose answer was lost is there, in whatever words its repeat is refused. Only where there is nothing was it
-/// refused, and not even there if the refusal's code is `duplicate`, which says that the reference is used: then it is not known
-/// what became of the charge (`unavailable`).
+/// An upstream may refuse a retry because an earlier attempt, whose response was lost, succeeded.
+/// The refusal is therefore returned only if `find` returns `not-found` and the refusal's code is
+/// not `duplicate` (the reference is in use). Any other fault of `find` is returned as
+/// `unavailable`, because the outcome is unknown.
 pub fn charged<T>(
     answer: Result<T, Fault>,
     duplicate: &str,
@@ -34,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_is_refused_only_where_none_is_found() {
+    fn a_refusal_is_returned_only_if_no_charge_is_found() {
         let refused = || Err(Fault::refused("declined", ""));
         let used = || Err(Fault::refused("used", ""));
         let lost = || Err(Fault::unavailable("").with_code("cut"));

@@ -1,7 +1,7 @@
-//! A host for native tests: it answers as the test says, keeps secrets as the real one does, and remembers what was
-//! sent.
+//! A fake host for native tests: it returns scripted responses, handles secrets as the real host
+//! does, and records requests.
 //!
-//! See the crate's own documentation for an example. A request that no answer was given for fails the test.
+//! The crate documentation has an example. A request without a scripted response fails the test.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,28 +23,28 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<RefCell<FakeHost>>>> = const { RefCell::new(None) };
 }
 
-/// What the plugin under test sees of the world. Make it, tell it, [`install`](FakeHost::install) it.
+/// The fake host of a plugin under test. Configure it, then [`install`](FakeHost::install) it.
 #[derive(Debug, Default)]
-#[must_use = "only an installed host is seen by the plugin"]
+#[must_use = "the plugin sees a host only once it is installed"]
 pub struct FakeHost {
     secrets: BTreeMap<String, String>,
     settings: BTreeMap<String, String>,
     cache: BTreeMap<String, (String, u32)>,
     routes: Vec<Route>,
     placeholders: Vec<Placeholder>,
-    /// Of the manifest, by the names of secrets.
+    /// From the manifest, by secret name.
     bindings: BTreeMap<String, Value>,
     sent: Vec<Sent>,
     logged: Vec<(Level, String)>,
 }
 
-/// A placeholder that was given out.
+/// A placeholder issued to the plugin.
 #[derive(Debug)]
 struct Placeholder {
-    /// Of the secrets.
+    /// Names of the secrets in it.
     names: Vec<String>,
     text: String,
-    /// What egress puts in its place.
+    /// The value that egress replaces it with.
     value: String,
 }
 
@@ -52,51 +52,52 @@ struct Placeholder {
 struct Route {
     method: String,
     url: String,
-    /// Given in order; the last one for good.
+    /// Returned in order; the last one repeats.
     answers: VecDeque<Result<(u16, Vec<u8>), Fault>>,
 }
 
-/// A request as egress would send it: placeholders are filled in.
+/// A request as egress would send it: placeholders are replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// In capitals.
+    /// In upper case.
     pub method: String,
-    /// Whole.
+    /// The complete URL.
     pub url: String,
-    /// Names as the plugin wrote them.
+    /// Names as the plugin wrote them, and values.
     pub headers: Vec<(String, String)>,
-    /// Empty when there is none.
+    /// Empty if there is none.
     pub body: Vec<u8>,
-    /// What the plugin asked for.
+    /// The timeout that the plugin set.
     pub timeout_ms: Option<u32>,
 }
 
 impl Sent {
-    /// The first header of that name, in whatever case.
+    /// Returns the first header of this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         crate::http::header(&self.headers, name)
     }
 
-    /// The body as JSON; fails the test when it is none.
+    /// Returns the body as JSON. Panics if it is not JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("the plugin sent a body that is no JSON")
+        serde_json::from_slice(&self.body).expect("the plugin sent a body that is not JSON")
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
 impl FakeHost {
-    /// A host that knows nothing and answers nothing.
+    /// Creates a host without secrets, settings or responses.
     pub fn new() -> FakeHost {
         FakeHost::default()
     }
 
-    /// Takes the defaults of a manifest's settings and the bindings of its secrets, as the real host does.
+    /// Applies the defaults of a manifest's settings and the bindings of its secrets, as the real
+    /// host does.
     pub fn manifest(mut self, json: &str) -> FakeHost {
-        let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
+        let manifest: Value = serde_json::from_str(json).expect("the manifest is not JSON");
         for (name, setting) in manifest["settings"].as_object().into_iter().flatten() {
             if let Some(default) = setting["default"].as_str() {
                 self.settings.entry(name.clone()).or_insert_with(|| default.to_owned());
@@ -106,53 +107,53 @@ impl FakeHost {
         self
     }
 
-    /// A secret's value. Secrets that were not given are `misconfigured`.
+    /// Sets a secret. Reading a secret that is not set is `misconfigured`.
     pub fn secret(mut self, name: &str, value: &str) -> FakeHost {
         self.secrets.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// What the operator set.
+    /// Sets a setting.
     pub fn setting(mut self, name: &str, value: &str) -> FakeHost {
         self.settings.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Something an earlier call left in the cache.
+    /// Caches a value, as an earlier call would.
     pub fn cached(mut self, key: &str, value: &str) -> FakeHost {
         self.cache.insert(key.to_owned(), (value.to_owned(), u32::MAX));
         self
     }
 
-    /// Answers a request with JSON. `url` is the whole URL or its end, with or without the query. Several answers for
-    /// the same request are given one after the other, the last one for good.
+    /// Adds a JSON response to a request. `url` is the complete URL or its end, with or without the
+    /// query. Several responses to the same request are returned in order; the last one repeats.
     pub fn answer(self, method: &str, url: &str, status: u16, json: Value) -> FakeHost {
         self.answer_text(method, url, status, &json.to_string())
     }
 
-    /// The same with any text as the body.
+    /// Like [`FakeHost::answer`], with any text as the body.
     pub fn answer_text(self, method: &str, url: &str, status: u16, body: &str) -> FakeHost {
         self.route(method, url, Ok((status, body.as_bytes().to_vec())))
     }
 
-    /// Answers with a fault of the host's.
+    /// Fails a request with a fault of the host.
     pub fn fault(self, method: &str, url: &str, fault: Fault) -> FakeHost {
         self.route(method, url, Err(fault))
     }
 
-    /// The request leaves, and no answer comes in time.
+    /// Simulates a timeout: the request is sent, and no response arrives in time.
     pub fn timeout(self, method: &str, url: &str) -> FakeHost {
-        self.fault(method, url, Fault::unavailable("no answer in time").with_code("timeout"))
+        self.fault(method, url, Fault::unavailable("no response in time").with_code("timeout"))
     }
 
-    /// No connection comes about.
+    /// Simulates a connection failure.
     pub fn no_connection(self, method: &str, url: &str) -> FakeHost {
         self.fault(method, url, Fault::unavailable("no connection").with_code("connect"))
     }
 
-    /// The connection ends amid the answer.
+    /// Simulates a connection that ends during the response.
     pub fn cut(self, method: &str, url: &str) -> FakeHost {
-        self.fault(method, url, Fault::unavailable("the answer was cut off").with_code("cut"))
+        self.fault(method, url, Fault::unavailable("the response was cut off").with_code("cut"))
     }
 
     fn route(mut self, method: &str, url: &str, answer: Result<(u16, Vec<u8>), Fault>) -> FakeHost {
@@ -175,7 +176,7 @@ impl FakeHost {
     }
 }
 
-/// The host of this thread, for as long as this is kept.
+/// A guard of the installed host. Dropping it restores the previous one.
 #[derive(Debug)]
 #[must_use = "dropping it uninstalls the host"]
 pub struct Installed {
@@ -184,22 +185,22 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// All requests so far, in order, placeholders filled in.
+    /// Returns all requests so far, in order, with placeholders replaced.
     pub fn requests(&self) -> Vec<Sent> {
         self.host.borrow().sent.clone()
     }
 
-    /// All lines logged so far.
+    /// Returns all lines logged so far.
     pub fn logs(&self) -> Vec<(Level, String)> {
         self.host.borrow().logged.clone()
     }
 
-    /// What is in the cache under a key, and for how many seconds it was put there.
+    /// Returns the cached value of a key and its TTL in seconds.
     pub fn cached(&self, key: &str) -> Option<(String, u32)> {
         self.host.borrow().cache.get(key).cloned()
     }
 
-    /// Ends the time of everything in the cache.
+    /// Expires all cached values.
     pub fn expire_cache(&self) {
         self.host.borrow_mut().cache.clear();
     }
@@ -220,7 +221,7 @@ mod tests {
     use crate::{cache, http, log, settings, vault};
 
     #[test]
-    fn fills_in_placeholders_and_remembers_what_was_sent() {
+    fn placeholders_are_replaced_and_requests_are_recorded() {
         let host = FakeHost::new()
             .secret("token", "t0p")
             .setting("user", "ada")
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_and_compares() {
+    fn signatures_and_secrets_are_verified() {
         // RFC 4231, test case 2.
         let _host = FakeHost::new().secret("key", "Jefe").install();
         let data = b"what do ya want for nothing?";
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_settings_cache_and_logs() {
+    fn faults_settings_cache_and_logs_work_as_on_the_host() {
         let host = FakeHost::new()
             .manifest(r#"{"settings":{"base_url":{"default":"https://a.test/"},"mode":{}}}"#)
             .timeout("GET", "/slow")
@@ -286,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "no answer for GET https://a.test/y")]
-    fn an_unexpected_request_fails_the_test() {
+    #[should_panic(expected = "no response for GET https://a.test/y")]
+    fn a_request_without_a_response_fails_the_test() {
         let _host = FakeHost::new().answer("GET", "/x", 200, json!({})).install();
         let _ = http::Request::get("https://a.test/y").send();
     }

@@ -1,10 +1,10 @@
-//! Words for operators: what an upstream said, made fit for a log.
+//! Sanitizes upstream messages and codes for logs.
 
 const MESSAGE_CHARS: usize = 160;
 const CODE_CHARS: usize = 64;
 
-/// An upstream's text, cut to 160 characters, with everything taken out that looks like an e-mail address, a number of
-/// a person or an account, or a code that could be a token.
+/// Truncates an upstream's message to 160 characters, and replaces each word that looks like an
+/// e-mail address, a personal or account number, or a token with `[...]`.
 pub fn short(told: &str) -> String {
     let mut kept = String::new();
     for word in told.split_whitespace() {
@@ -16,7 +16,7 @@ pub fn short(told: &str) -> String {
     truncate(&kept, MESSAGE_CHARS)
 }
 
-/// An upstream's error code: letters, digits and `-_.:` only, at most 64 of them.
+/// Reduces an upstream's error code to ASCII letters, digits and `-_.:`, at most 64 characters.
 pub fn code(told: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.:".contains(*c);
     told.chars().filter(plain).take(CODE_CHARS).collect()
@@ -40,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_out_what_could_name_a_person_or_charge_a_card() {
+    fn personal_data_and_tokens_are_removed() {
         let told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min";
         assert_eq!(short(told), "Customer [...] [...] has no [...] try again in 5 min");
     }
 
     #[test]
-    fn is_short() {
+    fn messages_and_codes_are_truncated() {
         assert_eq!(short(&"no ".repeat(500)).chars().count(), MESSAGE_CHARS + 3);
         assert_eq!(code(&"x".repeat(500)).len(), CODE_CHARS);
         assert_eq!(code("missing params\n<b>"), "missingparamsb");

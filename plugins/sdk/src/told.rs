@@ -1,4 +1,4 @@
-//! What an upstream told, kept as it wrote it.
+//! Parts of a response, kept as raw JSON.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -7,29 +7,29 @@ use serde_json::value::RawValue;
 
 use crate::types::Fault;
 
-/// A part of an answer, as JSON text: read into a type, amounts are what was written and not what a float makes of it. A field
-/// of this type needs `#[serde(default)]` where it may be absent; it is `null` then.
+/// A part of a response as raw JSON text, so that amounts are read exactly and never pass through a
+/// float. A field of this type needs `#[serde(default)]` if it may be absent; it is `null` then.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Told(Box<RawValue>);
 
 impl Told {
-    /// Reads it into a type. When it is something else the upstream is out of order: `unavailable`, code `unexpected-answer`.
-    /// Nothing of it is quoted.
+    /// Deserializes the JSON. Any other shape is a fault of the upstream: `unavailable`, code
+    /// `unexpected-answer`. The message never quotes the data.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         serde_json::from_str(self.0.get()).map_err(|error| {
             let column = error.column();
-            Fault::unavailable(format!("the answer's data are not as expected (column {column})"))
+            Fault::unavailable(format!("the response data is not as expected (column {column})"))
                 .with_code("unexpected-answer")
         })
     }
 
-    /// As it was written.
+    /// Returns the raw JSON text.
     pub(crate) fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// As a value, to be shown; amounts are read by [`Told::read`].
+    /// Returns the JSON as a value, for display; read amounts with [`Told::read`].
     pub fn value(&self) -> Value {
         serde_json::from_str(self.0.get()).unwrap_or_default()
     }
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_as_they_were_written() {
+    fn numbers_keep_their_precision() {
         let told = data(r#"{"data": [ 4503599627370497.01 ]}"#);
         let read: Vec<Major> = told.read().unwrap();
         assert_eq!(read[0].minor(), 450_359_962_737_049_701);
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn absent_data_are_null() {
+    fn absent_data_is_null() {
         for json in ["{}", r#"{"data":null}"#] {
             assert!(data(json).value().is_null());
         }
     }
 
     #[test]
-    fn what_is_unexpected_is_not_quoted() {
+    fn unexpected_data_is_not_quoted() {
         let fault = data(r#"{"data":"Ada Obi"}"#).read::<Vec<u8>>().unwrap_err();
         assert_eq!((fault.code.as_str(), fault.retryable), ("unexpected-answer", true));
         assert!(!fault.message.contains("Ada"));

@@ -1,9 +1,9 @@
-//! Which texts a phone network writes in its own alphabet (GSM 03.38), 160 characters to a message; all others are sent as
-//! Unicode, 70 characters to a message.
+//! The GSM 03.38 alphabet, in which a message holds 160 characters. Texts with other characters are
+//! sent as Unicode, 70 characters per message.
 
-/// Beside the letters and digits of ASCII.
+/// In addition to ASCII letters and digits.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./:;<=>?¡ÄÖÑÜ§¿äöñüà";
-/// These take two places each.
+/// Each of these takes two characters.
 const EXTENDED: &str = "\u{c}^{}\\[~]|€";
 
 pub(crate) fn is_encodable(text: &str) -> bool {
@@ -15,7 +15,7 @@ mod tests {
     use super::is_encodable;
 
     #[test]
-    fn an_alphabet_has_its_characters_and_no_others() {
+    fn only_texts_in_the_gsm_alphabet_are_plain() {
         for text in [
             "",
             "Hello Ada,\r\nyour code is 012345.",

@@ -1,7 +1,7 @@
 //! Termii: text messages.
 //!
-//! It knows no repetitions: what is sent twice arrives twice. It has no codes for what went wrong either, only words, which
-//! may quote the number and are not handed on.
+//! There is no deduplication: a message sent twice arrives twice. Errors have no codes, only
+//! messages, which may quote the number and are never forwarded.
 
 mod gsm;
 mod refusal;
@@ -27,7 +27,7 @@ struct SendResponse {
     code: Value,
     message: Value,
     message_id: Value,
-    /// The same id as a text: as a number it may be larger than a float holds.
+    /// The id as a string: as a number it may exceed the precision of a float.
     message_id_str: Value,
 }
 
@@ -57,7 +57,8 @@ fn request(message: &TextMessage) -> Result<Value, Fault> {
     }))
 }
 
-/// The id of a message that was accepted, which neither the HTTP status nor the code alone says.
+/// Returns the id of an accepted message. Neither the HTTP status nor the code alone proves
+/// acceptance.
 fn message_id(answer: &Response) -> Result<String, Fault> {
     let told: SendResponse = answer.json()?;
     if !(answer.is_success() && text(&told.code).eq_ignore_ascii_case("ok")) {
@@ -65,11 +66,11 @@ fn message_id(answer: &Response) -> Result<String, Fault> {
     }
     let ids = [text(&told.message_id_str), text(&told.message_id)];
     ids.into_iter().find(|id| !id.is_empty()).ok_or_else(|| {
-        Fault::unavailable("Termii gave the message no id").with_code("unexpected-answer")
+        Fault::unavailable("Termii returned no message id").with_code("unexpected-answer")
     })
 }
 
-/// A text or a number as text; "" for everything else.
+/// Returns a string (trimmed) or a number as text, and "" for any other type.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim().to_owned(),

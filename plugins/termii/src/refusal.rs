@@ -1,8 +1,8 @@
-//! What Termii's words and statuses mean.
+//! The mapping of Termii's messages and statuses to faults.
 
 use tollhouse_plugin::types::Fault;
 
-/// What can be told from the HTTP status alone.
+/// Maps HTTP statuses that need no look at the body.
 pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
     let code = format!("http-{status}");
     match status {
@@ -10,23 +10,23 @@ pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
             Err(Fault::misconfigured("Termii does not accept the API key").with_code(&code))
         }
         408 | 429 | 500.. => {
-            Err(Fault::unavailable(format!("Termii says {status}")).with_code(&code))
+            Err(Fault::unavailable(format!("Termii returned {status}")).with_code(&code))
         }
         _ => Ok(()),
     }
 }
 
-/// In the order of the questions: "DND Active on Phone Number" is not about an account, "Invalid Sender Id" not about the
-/// recipient.
+/// Maps an error message. The order of the conditions matters: "DND Active on Phone Number" is not
+/// about the account, and "Invalid Sender Id" not about the recipient.
 pub(crate) fn fault(status: u16, words: &str) -> Fault {
     let words = words.to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
     if says(&["dnd active", "blacklist"]) {
-        Fault::refused("do-not-disturb", "the recipient wants no such messages")
+        Fault::refused("do-not-disturb", "the recipient has opted out of such messages")
     } else if says(&["insufficient", "balance"]) {
         Fault::unavailable("the account has no credit left").with_code("no-credit")
     } else if says(&["limit"]) {
-        Fault::unavailable("the account may send no more for now").with_code("limit")
+        Fault::unavailable("the account has reached its sending limit").with_code("limit")
     } else if says(&["sender"]) {
         Fault::misconfigured("the sender is not registered").with_code("sender")
     } else if says(&["api key", "not active", "inactive", "not set up", "route", "country"]) {
@@ -35,9 +35,9 @@ pub(crate) fn fault(status: u16, words: &str) -> Fault {
     } else if says(&["phone", "number", "recipient", "destination"]) {
         Fault::invalid("to", "the number is not valid").with_code("number")
     } else if (400..500).contains(&status) {
-        Fault::other(format!("Termii says {status}")).with_code(&format!("http-{status}"))
+        Fault::other(format!("Termii returned {status}")).with_code(&format!("http-{status}"))
     } else {
-        Fault::unavailable("Termii did not say that it accepted the message")
+        Fault::unavailable("Termii did not confirm that it accepted the message")
             .with_code("unexpected-answer")
     }
 }

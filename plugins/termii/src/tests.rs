@@ -30,7 +30,7 @@ fn accepted() -> Value {
     })
 }
 
-/// The answer with some fields told otherwise; `null` is as good as absent.
+/// The response with some fields replaced; `null` counts as absent.
 fn accepted_with(changes: Value) -> Value {
     let mut answer = accepted();
     for (name, value) in changes.as_object().into_iter().flatten() {
@@ -50,7 +50,7 @@ fn fault_of(host: FakeHost) -> Fault {
 }
 
 #[test]
-fn what_is_sent() {
+fn requests_are_as_documented() {
     let host = host().answer("POST", SEND, 200, accepted()).install();
     assert_eq!(Termii::send(message()).unwrap(), "9122821270554876574");
     let sent = &host.requests()[0];
@@ -63,7 +63,7 @@ fn what_is_sent() {
 }
 
 #[test]
-fn the_messages_sender_the_accounts_route_and_the_texts_alphabet() {
+fn sender_route_and_alphabet_are_chosen() {
     let host = host().setting("route", "generic").answer("POST", SEND, 200, accepted()).install();
     let message = TextMessage { sender: "Ajo".into(), text: "₦500".into(), ..message() };
     Termii::send(message).unwrap();
@@ -73,12 +73,12 @@ fn the_messages_sender_the_accounts_route_and_the_texts_alphabet() {
 }
 
 #[test]
-fn an_accepted_message_has_an_id_of_whatever_type() {
+fn the_message_id_is_read_from_strings_and_numbers() {
     for (changes, id) in [
         (json!({"code": "OK"}), "9122821270554876574"),
         (json!({"message_id": "x-1", "message_id_str": null}), "x-1"),
         (json!({"message_id_str": null}), "9122821270554876574"),
-        // As a number it has lost its last digits.
+        // The number has lost its last digits.
         (
             json!({"message_id": 3.0175440544590837e24, "message_id_str": "3017544054459083819856413"}),
             "3017544054459083819856413",
@@ -89,7 +89,7 @@ fn an_accepted_message_has_an_id_of_whatever_type() {
 }
 
 #[test]
-fn an_http_success_is_not_yet_a_message() {
+fn http_success_without_acceptance_is_a_fault() {
     for (answer, category, code) in [
         (json!({}), FaultCategory::Unavailable, "unexpected-answer"),
         (json!({"code": "ok"}), FaultCategory::Unavailable, "unexpected-answer"),
@@ -116,7 +116,7 @@ fn an_http_success_is_not_yet_a_message() {
 }
 
 #[test]
-fn what_the_words_mean() {
+fn messages_are_mapped_to_faults() {
     use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
     for (status, words, category, code) in [
         (400, "Invalid Sender Id", Misconfigured, "sender"),
@@ -143,7 +143,7 @@ fn what_the_words_mean() {
 }
 
 #[test]
-fn another_gateway_may_do_better() {
+fn failures_of_termii_are_unavailable() {
     for status in [429, 500, 503] {
         let fault = told(status, json!({"message": "Invalid phone number"})).unwrap_err();
         assert_eq!(
@@ -165,7 +165,7 @@ fn another_gateway_may_do_better() {
 }
 
 #[test]
-fn the_operator_must_act() {
+fn missing_or_rejected_configuration_is_misconfigured() {
     for status in [401, 403] {
         let fault = fault_of(host().answer_text("POST", SEND, status, "no"));
         assert_eq!(
@@ -183,9 +183,9 @@ fn the_operator_must_act() {
     }
 }
 
-/// Four digits and a name are what the SDK lets through.
+/// `text::short` of the SDK would keep four digits and a name.
 #[test]
-fn nothing_that_termii_says_is_handed_on() {
+fn upstream_messages_are_never_forwarded() {
     for word in ["", "phone", "sender", "balance", "limit", "route", "dnd active"] {
         for status in [200, 400, 401, 500] {
             let words = format!("ada at +2348012345678: code 4071, {word}");

@@ -1,6 +1,6 @@
 //! Twilio: text messages.
 //!
-//! A message resource that says that it failed is a failure, also when it was made. Messages have no idempotency key: what is
+//! A created message resource may itself have failed. Messages have no idempotency key: a message
 //! sent twice arrives twice.
 
 mod refusal;
@@ -19,18 +19,18 @@ pub struct Twilio;
 
 tollhouse_plugin::export!(Twilio: sms);
 
-/// A message, or an error.
+/// A message resource or an error.
 #[derive(Deserialize)]
 struct SendResponse {
     #[serde(default)]
     sid: Option<String>,
-    /// Of a message; an error says its HTTP status here.
+    /// Status of a message; in an error, the HTTP status.
     #[serde(default)]
     status: serde_json::Value,
-    /// Of a message.
+    /// Messages only.
     #[serde(default)]
     error_code: Option<u64>,
-    /// Of an error.
+    /// Errors only.
     #[serde(default)]
     code: Option<u64>,
 }
@@ -54,13 +54,13 @@ impl sms::Guest for Twilio {
     }
 }
 
-/// A messaging service chooses among its numbers.
+/// Returns whether the sender is a messaging service, which chooses among its numbers.
 fn is_messaging_service(sender: &str) -> bool {
     let digits = sender.strip_prefix("MG");
     digits.is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The id of a message that was made and did not fail at once.
+/// Returns the id of a message that was created and did not fail immediately.
 fn message_id(answer: &Response) -> Result<String, Fault> {
     let told: SendResponse = answer.json()?;
     if let Some(code) = told.error_code.or(told.code) {
@@ -68,13 +68,12 @@ fn message_id(answer: &Response) -> Result<String, Fault> {
     }
     let failed = ["failed", "undelivered", "canceled"];
     if told.status.as_str().is_some_and(|status| failed.contains(&status)) {
-        return Err(
-            Fault::unavailable("Twilio made the message and did not send it").with_code("not-sent")
-        );
+        return Err(Fault::unavailable("Twilio created the message but did not send it")
+            .with_code("not-sent"));
     }
     let sid = told.sid.filter(|sid| answer.is_success() && !sid.is_empty());
     sid.ok_or_else(|| {
-        Fault::unavailable(format!("Twilio says {} and names no message", answer.status))
+        Fault::unavailable(format!("Twilio returned {} without a message id", answer.status))
             .with_code("unexpected-answer")
     })
 }

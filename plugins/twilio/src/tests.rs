@@ -59,7 +59,7 @@ fn fault_of(host: FakeHost) -> Fault {
 }
 
 #[test]
-fn what_is_sent() {
+fn requests_are_as_documented() {
     let host = host().answer("POST", SEND, 201, made()).install();
     assert_eq!(Twilio::send(message()).unwrap(), "SM1");
     let sent = &host.requests()[0];
@@ -87,7 +87,7 @@ fn a_sender_is_a_number_a_name_or_a_messaging_service() {
 }
 
 #[test]
-fn the_account_cannot_leave_its_place_in_the_path() {
+fn the_account_is_encoded_in_the_path() {
     let path = "/2010-04-01/Accounts/AC1%2F..%2FAC2/Messages.json";
     let _host =
         host().setting("account_sid", "AC1/../AC2").answer("POST", path, 201, made()).install();
@@ -95,7 +95,7 @@ fn the_account_cannot_leave_its_place_in_the_path() {
 }
 
 #[test]
-fn a_message_that_was_made_may_have_failed() {
+fn a_created_message_that_failed_is_a_fault() {
     for status in ["accepted", "scheduled", "queued", "sending", "sent", "delivered"] {
         assert_eq!(told(201, made_with(json!({"status": status}))).unwrap(), "SM1");
     }
@@ -114,7 +114,7 @@ fn a_message_that_was_made_may_have_failed() {
 }
 
 #[test]
-fn what_the_codes_mean() {
+fn codes_are_mapped_to_faults() {
     use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
     for (category, codes) in [
         (Invalid, &[21211, 21217, 21614, 21617][..]),
@@ -133,7 +133,7 @@ fn what_the_codes_mean() {
 }
 
 #[test]
-fn what_the_status_says_alone() {
+fn http_statuses_are_mapped_to_faults() {
     for (status, code, category) in [
         (401, 20003, FaultCategory::Misconfigured),
         (429, 20429, FaultCategory::Unavailable),
@@ -159,7 +159,7 @@ fn what_the_status_says_alone() {
 }
 
 #[test]
-fn what_is_missing_is_the_operators() {
+fn missing_configuration_is_misconfigured() {
     let no_token = FakeHost::new().manifest(crate::MANIFEST);
     for host in [
         host().setting("account_sid", ""),
@@ -171,9 +171,9 @@ fn what_is_missing_is_the_operators() {
     }
 }
 
-/// Four digits and a name are what the SDK lets through.
+/// `text::short` of the SDK would keep four digits and a name.
 #[test]
-fn nothing_that_twilio_says_is_handed_on() {
+fn upstream_messages_are_never_forwarded() {
     let words = "ada at +2348012345678: code 4071";
     let failed = |code: Value| {
         made_with(json!({"status": "failed", "error_code": code, "error_message": words}))

@@ -1,4 +1,4 @@
-//! What Flutterwave keeps of each account.
+//! The state of a Flutterwave account.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{env::Env, timer_queue::TimerQueue};
 
-/// The longest `tx_ref`.
+/// Maximum length of a `tx_ref`.
 const MAX_REFERENCE_CHARS: usize = 100;
 
 pub(super) struct Account {
@@ -22,10 +22,10 @@ pub(super) struct Account {
     pub customers: BTreeMap<String, Customer>,
     /// Saved cards and bank accounts.
     pub tokens: BTreeMap<String, Token>,
-    /// By reference.
+    /// Keyed by reference.
     pub mandates: BTreeMap<String, Mandate>,
     pub refunds: BTreeMap<u64, Refund>,
-    /// Ids of transactions by the ids of their pages.
+    /// Transaction ids by the ids of their pages.
     pub pages: HashMap<String, u64>,
     pub timers: TimerQueue<TimerEvent>,
 }
@@ -68,7 +68,8 @@ impl Account {
         self.transactions.get_mut(self.references.get(tx_ref)?)
     }
 
-    /// The customer of an e-mail, made on first sight; what is told later of one is kept.
+    /// Returns the customer of an e-mail address, created on first use. Details given later are
+    /// added.
     pub(super) fn upsert_customer(
         &mut self,
         email: &str,
@@ -90,7 +91,7 @@ impl Account {
         customer
     }
 
-    /// The reference, if it is well formed and free.
+    /// Returns the reference, if it is well formed and unused.
     pub(super) fn new_reference(&self, tx_ref: String) -> Result<String, ApiError> {
         if tx_ref.chars().count() > MAX_REFERENCE_CHARS {
             return Err(ApiError::invalid("tx_ref must not be longer than 100 characters"));
@@ -103,7 +104,7 @@ impl Account {
         Ok(tx_ref)
     }
 
-    /// Random parts of tokens and references end in the name of the network that issued them.
+    /// The network, which ends the random part of tokens and references.
     pub(super) fn network(&self) -> &'static str {
         if self.is_live() { "k3n" } else { "m03k" }
     }

@@ -1,4 +1,4 @@
-//! Flutterwave's test cards, and what their first digits say.
+//! Flutterwave's test cards, and BIN lookups.
 
 use axum::extract::Path;
 use serde_json::json;
@@ -11,10 +11,10 @@ pub(super) struct Card {
     pub number: &'static str,
     pub meaning: &'static str,
     pub scheme: &'static str,
-    /// How the cardholder proves to be one.
+    /// The authentication method of the cardholder.
     pub auth_model: &'static str,
     pub expiry: &'static str,
-    /// Why every charge of it fails, whatever the customer does.
+    /// The reason for which every charge fails, regardless of the customer's choice.
     pub decline_reason: Option<&'static str>,
     pub refunds_fail: bool,
 }
@@ -51,8 +51,8 @@ const fn declined_card(number: &'static str, meaning: &'static str, reason: &'st
     Card { decline_reason: Some(reason), ..card(number, meaning, "PIN", "09/31") }
 }
 
-/// The success card first: it is the one used when no other is named. All are Flutterwave's but the one whose refunds fail,
-/// for which it has none.
+/// The success card is first, because it is the default. All cards are Flutterwave's, except the
+/// one whose refunds fail: Flutterwave has no such test card.
 pub(super) static CARDS: [Card; 10] = [
     card("5531886652142950", "succeeds with PIN and OTP", "PIN", "09/32"),
     card("4187427415564246", "succeeds with 3-D Secure", "VBVSECURECODE", "09/32"),

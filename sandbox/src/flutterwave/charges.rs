@@ -18,7 +18,7 @@ const DECLINED: &str = "Transaction declined by your bank";
 const INSUFFICIENT_FUNDS: &str = "Insufficient Funds";
 
 impl Account {
-    /// One attempt with a card; the first success leaves a token.
+    /// Attempts a payment with a card; the first success issues a token.
     pub(super) fn attempt(
         &mut self,
         env: &Env,
@@ -49,12 +49,12 @@ impl Account {
         Outcome::Success
     }
 
-    /// Records the money and tells the webhook.
+    /// Records the success and sends the webhook.
     pub(super) fn succeed(&mut self, env: &Env, id: u64) {
         self.finish(env, id, Status::Successful, "Approved by Financial Institution");
     }
 
-    /// Flutterwave tells of failures, too.
+    /// Records the failure. Flutterwave sends webhooks for failures too.
     pub(super) fn fail(&mut self, env: &Env, id: u64, reason: &str) {
         self.finish(env, id, Status::Failed, reason);
     }
@@ -70,7 +70,7 @@ impl Account {
         }
     }
 
-    /// Ends a charge that is pending; false when there is none.
+    /// Settles a pending charge. Returns false if there is none.
     pub(super) fn finish_charge(&mut self, env: &Env, tx_ref: &str, outcome: Outcome) -> bool {
         let Some(transaction) = self.by_reference_mut(tx_ref) else { return false };
         if !transaction.status.is_pending() {
@@ -120,7 +120,7 @@ impl Account {
         self.complete_charge(env, id, fault)
     }
 
-    /// The customer must complete the bank's page first.
+    /// The customer must first complete the bank's page.
     fn challenge(&mut self, env: &Env, mut transaction: Transaction) -> Reply {
         let page = env.random.code(20);
         let redirect = format!("{}/checkout/{page}", env.url);

@@ -1,4 +1,5 @@
-//! Flutterwave's side of the hosted page: payments, challenges of saved cards, and consent to mandates.
+//! Flutterwave's part of the hosted page: payments, challenges of saved cards, and consent to
+//! mandates.
 
 use super::{
     accounts::Account,
@@ -66,8 +67,8 @@ impl Account {
         }
     }
 
-    /// Stands for the transfer with which the customer consents. Its id is the mandate's reference, since Flutterwave gives no
-    /// link to it.
+    /// A page in place of the transfer by which the customer consents. Its id is the mandate's
+    /// reference, because Flutterwave returns no link to it.
     fn mandate_page(&self, reference: &str) -> Option<Checkout> {
         let mandate = self.mandates.get(reference)?;
         Some(Checkout {
@@ -132,12 +133,13 @@ impl Account {
     }
 }
 
-/// A saved card that is challenged is known already.
+/// A challenged saved card is already known.
 fn requires_card(transaction: &Transaction) -> bool {
     transaction.status != Status::PendingAuth && transaction.accepts_cards()
 }
 
-/// A customer may try again after a failure of the page, never after a success, and a challenge is completed once.
+/// A customer may retry after a failure on the page, but not after a success; a challenge is
+/// completed once.
 fn is_open(env: &Env, transaction: &Transaction) -> bool {
     let may_try = match transaction.status {
         Status::NotAttempted | Status::PendingAuth => true,
@@ -147,7 +149,7 @@ fn is_open(env: &Env, transaction: &Transaction) -> bool {
     may_try && transaction.page_expires_at.is_none_or(|at| env.clock.now() < at)
 }
 
-/// What a way to pay is called once it was used.
+/// Returns the `payment_type` for a payment option.
 fn payment_type(option: &str) -> String {
     let name = match option {
         "banktransfer" => "bank_transfer",
@@ -163,7 +165,8 @@ fn payment_type(option: &str) -> String {
     name.to_owned()
 }
 
-/// There is no address for those who leave: they come back to the same one, without the id of a transaction.
+/// Returns the redirect URL. A customer who leaves returns to the same URL, without a transaction
+/// id.
 fn return_url(transaction: &Transaction, outcome: Outcome) -> Option<String> {
     let mut url = url::Url::parse(transaction.redirect_url.as_deref()?).ok()?;
     let status = match outcome {

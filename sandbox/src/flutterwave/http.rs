@@ -1,4 +1,4 @@
-//! The envelope, the errors, the key and the body that all of Flutterwave's endpoints share.
+//! The response envelope, errors, authentication and bodies of all Flutterwave endpoints.
 
 use axum::{
     Json,
@@ -13,7 +13,7 @@ use crate::{
     money,
 };
 
-/// What an endpoint answers.
+/// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
 pub(super) struct Reply {
@@ -31,7 +31,7 @@ impl Reply {
         Reply { meta: Some(meta), ..self }
     }
 
-    /// A list on a single page.
+    /// Returns a page of a list.
     pub(super) fn page(message: &'static str, rows: Vec<Value>, page: Page) -> Reply {
         let total = rows.len();
         let rows = rows.into_iter().skip((page.number - 1).saturating_mul(page.size));
@@ -43,7 +43,7 @@ impl Reply {
     }
 }
 
-/// Which part of a list.
+/// A page of a list.
 pub(super) struct Page {
     number: usize,
     size: usize,
@@ -84,7 +84,8 @@ impl ApiError {
         ApiError::invalid(format!("{field} is required"))
     }
 
-    /// Clients must be ready for 400 and for 404: the one comes by id, the other by reference.
+    /// Clients must handle both 400 and 404: lookups by id return one, lookups by reference the
+    /// other.
     pub(super) fn transaction_not_found(status: StatusCode) -> ApiError {
         ApiError::new(status, "No transaction was found for this id")
     }
@@ -97,7 +98,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The secret key of the request: the account.
+/// The secret key of the request, which identifies the account.
 pub(super) struct ApiKey(pub String);
 
 impl<S: Sync> FromRequestParts<S> for ApiKey {
@@ -118,7 +119,7 @@ pub(super) fn is_secret_key(key: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic()))
 }
 
-/// The members of a JSON body.
+/// The fields of a JSON body.
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -148,7 +149,7 @@ impl Params {
         self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// Minor units; more than nothing.
+    /// Returns a positive amount in minor units.
     pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = money::minor(value).filter(|amount| *amount > 0);
@@ -162,7 +163,7 @@ impl Params {
     }
 }
 
-/// Lower-cased.
+/// Returns the address in lower case, if it is valid.
 pub(super) fn valid_email(text: &str) -> Result<String, ApiError> {
     email(text).ok_or_else(|| ApiError::invalid("email must be a valid email"))
 }

@@ -1,4 +1,5 @@
-//! E-mandates: an account number is made a token by a small transfer of the customer's, and can be charged once it is active.
+//! E-mandates: a small transfer by the customer turns a bank account into a token, which can be
+//! charged once it is active.
 
 use axum::extract::{Path, State};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -28,9 +29,9 @@ const MAX_DAYS: i64 = 365;
 pub(super) enum MandateState {
     /// Waits for the customer's transfer.
     Pending,
-    /// The customer said no: the transfer never comes.
+    /// The customer declined: the transfer never arrives.
     Refused,
-    /// The customer agreed, the bank has not activated it yet.
+    /// The customer consented; the bank has not activated it yet.
     Approved,
     Active,
     Suspended,
@@ -54,7 +55,7 @@ pub(super) struct Mandate {
     pub reference: String,
     pub email: String,
     pub stage: MandateState,
-    /// The most that one charge may be, in minor units.
+    /// Maximum of one charge, in minor units.
     pub amount: u64,
     pub account_number: String,
     pub account_bank: String,
@@ -123,7 +124,7 @@ impl Account {
         Ok(Reply::new("Account tokenization successful.", data))
     }
 
-    /// What the customer decides on the page that stands for the transfer.
+    /// Applies the customer's choice on the page that replaces the transfer.
     pub(super) fn decide_mandate(&mut self, env: &Env, reference: &str, outcome: Outcome) {
         match outcome {
             Outcome::Success => self.consent(env, reference),
@@ -136,7 +137,7 @@ impl Account {
         }
     }
 
-    /// The transfer has arrived: the token goes to the webhook.
+    /// The transfer arrived: the webhook carries the token.
     pub(super) fn consent(&mut self, env: &Env, reference: &str) {
         let pending = self.mandates.get(reference).filter(|mandate| mandate.is_open());
         let Some(email) = pending.map(|mandate| mandate.email.clone()) else { return };
@@ -178,7 +179,7 @@ impl Account {
             "start_date": Timestamp(mandate.start_date.timestamp_millis()),
             "end_date": Timestamp(mandate.end_date.timestamp_millis()),
             "active_on": mandate.active_on,
-            // Answers of different age name the same thing differently.
+            // Older and newer responses name the same field differently.
             "response_code": code,
             "response_message": message,
             "processor_code": code,
@@ -215,7 +216,7 @@ impl Account {
     }
 }
 
-/// The account that proves the customer's consent by a transfer into it.
+/// The account that receives the customer's consent transfer.
 fn consent_json() -> Value {
     json!({
         "bank": "Mock Bank",
@@ -226,7 +227,8 @@ fn consent_json() -> Value {
     })
 }
 
-/// From tomorrow at the earliest (from now, when nothing is said), for a year at most.
+/// Returns the period: it starts tomorrow at the earliest (now by default) and lasts at most a
+/// year.
 fn period(params: &Params, now: Timestamp) -> Result<(DateTime<Utc>, DateTime<Utc>), ApiError> {
     let told = |name: &str| {
         let Some(text) = params.text(name) else { return Ok(None) };
@@ -271,7 +273,7 @@ pub(super) async fn fetch(
     })
 }
 
-/// Suspends a token, takes it up again, or deletes it for good.
+/// Suspends, reactivates or permanently deletes a token.
 pub(super) async fn update(
     State(flutterwave): State<Flutterwave>,
     ApiKey(key): ApiKey,

@@ -1,4 +1,5 @@
-//! What the sandbox asks of a Flutterwave account: what it does by itself as time passes, its pages, and its controls.
+//! The implementation of `Merchant` for Flutterwave accounts: scheduled changes, pages, and
+//! controls.
 
 use super::{
     accounts::Account,
@@ -14,11 +15,12 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TimerEvent {
-    /// By id.
+    /// The id of the refund.
     Refund(u64),
-    /// The customer's transfer arrives, if nothing was decided on the page. By reference of the mandate.
+    /// The reference of the mandate. The customer's transfer arrives, unless the customer chose
+    /// otherwise on the page.
     Consent(String),
-    /// By reference of the mandate.
+    /// The reference of the mandate.
     Activation(String),
 }
 
@@ -71,7 +73,7 @@ impl MerchantAccount for Account {
         })
     }
 
-    /// Flutterwave has no status for it: the transaction is a failed one from now on.
+    /// Flutterwave has no status for a reversal: the transaction becomes failed.
     fn reverse(&mut self, reference: &str) -> bool {
         self.edit_transaction(reference, |transaction| {
             transaction.status = Status::Failed;

@@ -1,5 +1,5 @@
-//! Flutterwave's notifications: of successes and of failures, with a hash that signs nothing, and a signature for those who
-//! ask for one.
+//! Flutterwave's webhooks, for successes and failures: with a hash that does not sign the body, and
+//! optionally with a signature.
 
 use axum::{
     extract::State,
@@ -18,11 +18,11 @@ use crate::{
     server::error_response,
 };
 
-/// Between an attempt and the next.
+/// Delay between two attempts.
 const RETRY_DELAY_MS: i64 = 30 * 60_000;
 const MAX_RETRIES: u32 = 3;
 
-/// Where an account's notifications go, as its dashboard is told.
+/// The webhook settings of an account, as set on its dashboard.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     hash: String,
@@ -31,13 +31,13 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// `hash` is sent as it is, in `verif-hash`.
+    /// `hash` is sent verbatim in `verif-hash`.
     #[must_use]
     pub fn new(hash: &str, url: &str) -> Webhook {
         Webhook { hash: hash.to_owned(), url: url.to_owned(), signed: false }
     }
 
-    /// Sends `flutterwave-signature` as well.
+    /// Also sends `flutterwave-signature`.
     #[must_use]
     pub fn signed(self) -> Webhook {
         Webhook { signed: true, ..self }
@@ -53,14 +53,15 @@ impl Webhook {
     }
 }
 
-/// `flutterwave-signature` of a body: HMAC-SHA256 in base64, under the hash that the dashboard was told.
+/// Returns the `flutterwave-signature` of a body: HMAC-SHA256 in base64, under the hash set on the
+/// dashboard.
 #[must_use]
 pub fn sign(secret_hash: &str, body: &[u8]) -> String {
     BASE64_STANDARD.encode(keyed_hash::sha256(secret_hash.as_bytes(), body))
 }
 
 impl Account {
-    /// A charge that has come to an end, good or bad.
+    /// Sends the webhook of a settled charge.
     pub(super) fn notify_charge(&self, env: &Env, transaction: &Transaction) {
         let body = json!({
             "event": "charge.completed",
@@ -70,7 +71,7 @@ impl Account {
         self.notify(env, &transaction.tx_ref, &body);
     }
 
-    /// Tells the account's webhook, if it has one. `subject` keeps what concerns one thing in order.
+    /// Sends a webhook, if the account has one. Webhooks of one `subject` keep their order.
     pub(super) fn notify(&self, env: &Env, subject: &str, body: &Value) {
         let Some(webhook) = &self.webhook else { return };
         let delivery = Delivery {
@@ -93,7 +94,7 @@ struct WebhookRequest {
     signed: bool,
 }
 
-/// The stand-in's own control: where an account's notifications go.
+/// Control endpoint of the simulators: sets the webhook of an account.
 pub(super) async fn set_webhook(State(flutterwave): State<Flutterwave>, body: String) -> Response {
     let told = serde_json::from_str::<WebhookRequest>(&body).ok();
     let told = told.filter(|t| is_secret_key(&t.secret_key) && url::Url::parse(&t.url).is_ok());

@@ -1,4 +1,4 @@
-//! Refunds: `completed` at once, which says only that they were begun; where the money went shows later.
+//! Refunds: `completed` immediately, which only means initiated; the disbursement follows later.
 
 use axum::{
     extract::{Path, Query, State},
@@ -25,7 +25,7 @@ pub(super) struct Refund {
     /// Id of the transaction.
     transaction: u64,
     flw_ref: String,
-    /// Minor units.
+    /// In minor units.
     amount: u64,
     status: &'static str,
     comment: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Refund {
     created_at: Timestamp,
 }
 
-/// Begun, and not with the customer yet.
+/// Initiated, and not disbursed yet.
 const INITIATED: &str = "completed";
 const FAILED: &str = "failed";
 
@@ -64,7 +64,7 @@ impl Account {
         Ok(Reply::new("Transaction refund initiated", data))
     }
 
-    /// The money reaches the customer, or not.
+    /// Completes or fails the disbursement.
     pub(super) fn finish_refund(&mut self, id: u64) {
         let Some(refund) = self.refunds.get_mut(&id) else { return };
         let Some(transaction) = self.transactions.get_mut(&refund.transaction) else { return };
@@ -93,7 +93,7 @@ impl Account {
         })
     }
 
-    /// As it is shown later: under another name for the transaction, and with its `meta` as a text.
+    /// A refund as shown later: with another name for the transaction, and with `meta` as a string.
     fn refund_json(&self, refund: &Refund) -> Value {
         let mut data = self.initiated_json(refund);
         data["transaction_id"] = json!(refund.transaction);
@@ -104,7 +104,7 @@ impl Account {
     }
 }
 
-/// The amount asked for, or all that is left of the transaction.
+/// Returns the requested amount, or the remaining amount of the transaction.
 fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiError> {
     if transaction.status != Status::Successful {
         return Err(ApiError::invalid("Only a successful transaction can be refunded"));
@@ -146,7 +146,7 @@ pub(super) async fn fetch(
 
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
-    /// That of the transaction.
+    /// Id of the transaction.
     id: Option<String>,
     status: Option<String>,
     flw_ref: Option<String>,

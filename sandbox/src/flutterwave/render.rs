@@ -1,4 +1,4 @@
-//! A transaction as Flutterwave shows it, with what differs between its answers and its notifications.
+//! A transaction as JSON, which differs between Flutterwave's responses and webhooks.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{
 use crate::money::major;
 
 impl Account {
-    /// As verification shows it: with the token, and what the merchant had kept with it.
+    /// A transaction as in verification: with the token and the merchant's metadata.
     pub(super) fn verification_json(&self, transaction: &Transaction) -> Value {
         let mut data = self.common_json(transaction);
         match &transaction.instrument {
@@ -30,7 +30,7 @@ impl Account {
         data
     }
 
-    /// As notifications show it: without the token, and with another name for the same country.
+    /// A transaction as in webhooks: without the token, and with another name for the same country.
     pub(super) fn notification_json(&self, transaction: &Transaction) -> Value {
         let mut data = self.common_json(transaction);
         match &transaction.instrument {
@@ -44,7 +44,7 @@ impl Account {
         data
     }
 
-    /// As lists show it: ids are texts there, and the customer is flat.
+    /// A transaction as in lists: ids are strings, and the customer is flattened.
     pub(super) fn list_item_json(&self, transaction: &Transaction) -> Value {
         let mut row = self.common_json(transaction);
         if let Some(row) = row.as_object_mut() {
@@ -63,7 +63,7 @@ impl Account {
             None => (transaction.amount, &transaction.currency),
         };
         let fee = transaction.fee.unwrap_or_default();
-        // Customers pay the fee of a debit on top, merchants that of a card.
+        // Customers pay the fee of a debit on top, merchants pay that of a card.
         let on_top = matches!(transaction.instrument, Some(Instrument::Mandate(_)));
         let charged = if on_top { amount + fee } else { amount };
         let charged = transaction.reported_charged_minor.unwrap_or(charged);

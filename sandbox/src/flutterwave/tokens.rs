@@ -1,4 +1,4 @@
-//! Tokens: cards and bank accounts that can be charged again.
+//! Tokens: reusable cards and bank accounts.
 
 use axum::extract::{Path, State};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::env::Env;
 
 #[derive(Clone)]
 pub(super) struct Token {
-    /// Charges must name the e-mail of the first one.
+    /// Charges must name the e-mail of the first charge.
     pub email: String,
     pub instrument: Instrument,
 }
@@ -21,12 +21,12 @@ pub(super) struct Token {
 #[derive(Clone)]
 pub(super) enum Instrument {
     Card(&'static Card),
-    /// By reference.
+    /// The reference of the mandate.
     Mandate(String),
 }
 
 impl Account {
-    /// A new token, and its text.
+    /// Issues a token and returns its text.
     pub(super) fn issue_token(&mut self, email: &str, instrument: Instrument, env: &Env) -> String {
         let kind = match instrument {
             Instrument::Card(_) => "t1nf",
@@ -38,7 +38,7 @@ impl Account {
     }
 }
 
-/// The customer of a saved card moves to another address.
+/// Changes the e-mail address of a saved card's customer.
 pub(super) async fn update(
     State(flutterwave): State<Flutterwave>,
     ApiKey(key): ApiKey,

@@ -1,4 +1,4 @@
-//! Transactions: what they are, the link to the hosted page, and asking for them.
+//! Transactions: their state, the link to the hosted page, and queries.
 
 use axum::{
     extract::{Path, Query, State},
@@ -19,12 +19,12 @@ use crate::{env::Env, fields};
 const CURRENCIES: [&str; 13] =
     ["NGN", "USD", "GHS", "KES", "ZAR", "UGX", "TZS", "RWF", "XAF", "XOF", "ZMW", "EUR", "GBP"];
 const PER_PAGE: usize = 10;
-/// The longest that a link may be good for.
+/// Maximum lifetime of a link.
 const MAX_SESSION_MINUTES: i64 = 1_440;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// Nobody has tried to pay: Flutterwave knows of a link, not of a transaction.
+    /// No payment was attempted: for Flutterwave, only a link exists, not a transaction.
     NotAttempted,
     Pending,
     /// Waits for the customer to complete the bank's page.
@@ -54,7 +54,7 @@ pub(super) struct Transaction {
     pub id: u64,
     pub tx_ref: String,
     pub flw_ref: String,
-    /// Minor units.
+    /// In minor units.
     pub amount: u64,
     pub currency: String,
     pub email: String,
@@ -71,20 +71,20 @@ pub(super) struct Transaction {
     pub auth_model: String,
     pub processor_response: Option<String>,
     pub created_at: Timestamp,
-    /// What was tried.
+    /// The attempted instrument.
     pub instrument: Option<Instrument>,
-    /// What it was charged with, or what its success left to be charged again.
+    /// The charged token, or the one that a success issued.
     pub token: Option<String>,
     pub fee: Option<u64>,
     /// Reserved by refunds that have not failed.
     pub refund_reserved_minor: u64,
-    /// What a test makes Flutterwave say instead.
+    /// Amount and currency that a test makes Flutterwave report instead.
     pub reported_amount: Option<(u64, String)>,
-    /// The same of what was taken alone.
+    /// Charged amount that a test makes Flutterwave report instead.
     pub reported_charged_minor: Option<u64>,
 }
 
-/// What every transaction begins with.
+/// The common parameters of all transactions.
 pub(super) struct Order {
     pub tx_ref: String,
     pub amount: u64,
@@ -93,7 +93,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// `email` is that of the customer.
+    /// `email` is the customer's.
     pub(super) fn new(
         params: &Params,
         email: String,
@@ -120,7 +120,7 @@ impl Transaction {
             currency: order.currency,
             email: order.email,
             meta: None,
-            // The blank at its end is Flutterwave's.
+            // The trailing blank is Flutterwave's.
             narration: "CARD Transaction ".to_owned(),
             redirect_url: None,
             page: None,
@@ -146,7 +146,7 @@ impl Transaction {
     }
 }
 
-/// Flutterwave's price list, in minor units.
+/// Returns the fee by Flutterwave's price list, in minor units.
 pub(super) fn fee(amount: u64, currency: &str) -> u64 {
     let (per_mille, most) = if currency == "NGN" { (14, 200_000) } else { (38, u64::MAX) };
     ((amount.saturating_mul(per_mille) + 500) / 1_000).min(most)
@@ -190,14 +190,14 @@ impl Account {
         Ok(Reply::new("Hosted Link", json!({ "link": link })))
     }
 
-    /// One that somebody has tried to pay.
+    /// Returns a transaction with at least one payment attempt.
     fn find_attempted(&self, id: &str) -> Option<&Transaction> {
         let transaction = self.transactions.get(&id.parse().ok()?)?;
         (transaction.status != Status::NotAttempted).then_some(transaction)
     }
 }
 
-/// The merchant's own, and what the hosted page adds.
+/// Returns the merchant's metadata with the field that the hosted page adds.
 fn meta(own: Option<&Value>, link: &str) -> Value {
     let mut meta = json!({ "__CheckoutInitAddress": link });
     if let (Some(all), Some(Value::Object(own))) = (meta.as_object_mut(), own) {

@@ -1,4 +1,4 @@
-//! What Monnify keeps of each account.
+//! The state of a Monnify account.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,34 +21,34 @@ pub(super) struct Account {
     contract_code: Option<String>,
     pub webhook: Option<String>,
     pub tokenization: bool,
-    /// When each expires.
+    /// Expiry time of each token.
     pub access_tokens: BTreeMap<String, Timestamp>,
-    /// By payment reference.
+    /// Keyed by payment reference.
     pub transactions: BTreeMap<String, Transaction>,
     /// Payment references by transaction reference.
     pub references: HashMap<String, String>,
     pub saved_cards: BTreeMap<String, SavedCard>,
-    /// By the merchant's reference.
+    /// Keyed by the merchant's reference.
     pub refunds: BTreeMap<String, Refund>,
-    /// By code.
+    /// Keyed by code.
     pub mandates: BTreeMap<String, Mandate>,
     pub pages: HashMap<String, Page>,
     pub timers: TimerQueue<TimerEvent>,
 }
 
-/// What a hosted page is for.
+/// The purpose of a hosted page.
 #[derive(Clone)]
 pub(super) enum Page {
-    /// By payment reference.
+    /// The payment reference.
     Transaction(String),
-    /// By code.
+    /// The code of the mandate.
     Mandate(String),
 }
 
 #[derive(Clone)]
 pub(super) struct SavedCard {
     pub card: &'static Card,
-    /// Charges must name the e-mail of the first one.
+    /// Charges must name the e-mail of the first charge.
     pub email: String,
 }
 
@@ -76,7 +76,7 @@ impl Account {
         format!("Merchant {}", self.number)
     }
 
-    /// Named by either of its references.
+    /// Returns a transaction by either of its references.
     pub(super) fn by_reference(&self, reference: &str) -> Option<&Transaction> {
         let own = self.references.get(reference).map_or(reference, String::as_str);
         self.transactions.get(own)
@@ -87,7 +87,7 @@ impl Account {
         self.transactions.get_mut(own)
     }
 
-    /// Demands the account's contract: the one that it first names.
+    /// Checks the contract code; the first one used becomes the account's.
     pub(super) fn check_contract(&mut self, params: &Params) -> Result<String, ApiError> {
         let code = params.required("contractCode")?;
         let well_formed = code.len() >= 6 && code.bytes().all(|b| b.is_ascii_digit());
@@ -99,7 +99,7 @@ impl Account {
         Ok(code)
     }
 
-    /// The payment reference asked for, if it is free.
+    /// Returns the requested payment reference, if it is unused.
     pub(super) fn new_reference(&self, params: &Params) -> Result<String, ApiError> {
         let reference = params.required("paymentReference")?;
         if self.transactions.contains_key(&reference) {

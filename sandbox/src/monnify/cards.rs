@@ -2,7 +2,7 @@
 
 use crate::checkout::normalize_card_number;
 
-/// What a card asks of its holder when it is charged again.
+/// The authentication that a card requires when it is charged again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CardChallenge {
     NotRequired,
@@ -10,12 +10,12 @@ pub(super) enum CardChallenge {
     ThreeDSecure,
 }
 
-/// How a refund to a card ends.
+/// The outcome of refunds to a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefundOutcome {
     Completed,
     Failed,
-    /// It is not even begun: the merchant's wallet has less.
+    /// Refused immediately: the merchant's wallet balance is too low.
     InsufficientBalance,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Card {
     pub number: &'static str,
     pub meaning: &'static str,
     pub kind: &'static str,
-    /// Why every charge of it fails, whatever the customer does.
+    /// The reason for which every charge fails, regardless of the customer's choice.
     pub decline_reason: Option<&'static str>,
     pub challenge: CardChallenge,
     pub refund_outcome: RefundOutcome,
@@ -39,7 +39,7 @@ impl Card {
         &self.number[self.number.len() - 4..]
     }
 
-    /// `411111******1111`.
+    /// Returns `411111******1111`.
     pub(super) fn masked(&self) -> String {
         format!("{}******{}", self.bin(), self.last4())
     }
@@ -51,16 +51,17 @@ const fn card(number: &'static str, meaning: &'static str) -> Card {
     Card { number, meaning, kind, decline_reason: None, challenge: asks, refund_outcome: returns }
 }
 
-/// The success card first: it is the one used when no other is named. The first four are Monnify's; it has none for the others.
+/// The success card is first, because it is the default. The first four are Monnify's; it has no
+/// test cards for the other cases.
 pub(super) static CARDS: [Card; 7] = [
     card("4111111111111111", "succeeds"),
     Card {
         challenge: CardChallenge::Otp,
-        ..card("5060995994247093", "succeeds; asks for an OTP when charged again")
+        ..card("5060995994247093", "succeeds; requires an OTP when charged again")
     },
     Card {
         challenge: CardChallenge::ThreeDSecure,
-        ..card("4000000000000002", "succeeds; asks for 3-D Secure when charged again")
+        ..card("4000000000000002", "succeeds; requires 3-D Secure when charged again")
     },
     Card { decline_reason: Some("Declined"), ..card("4111111111111110", "is declined") },
     Card {
@@ -73,7 +74,7 @@ pub(super) static CARDS: [Card; 7] = [
     },
     Card {
         refund_outcome: RefundOutcome::InsufficientBalance,
-        ..card("5061020000000000086", "succeeds; refunds find the wallet short")
+        ..card("5061020000000000086", "succeeds; refunds exceed the wallet balance")
     },
 ];
 

@@ -1,4 +1,4 @@
-//! What a saved card may ask of its holder before it is charged: a code, or the bank's page.
+//! Challenges of saved cards: an OTP, or the bank's page.
 
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::env::Env;
 
-/// Monnify's documents disagree on the code of the test cards.
+/// Monnify's documents disagree on the OTP of the test cards.
 const ACCEPTED_OTPS: [&str; 2] = ["123456", "12345"];
 
 impl Account {
@@ -38,7 +38,7 @@ impl Account {
         body
     }
 
-    /// A page on which the customer passes or not; its id is that of the challenge.
+    /// Opens a challenge page and returns its id, which identifies the challenge.
     fn open_challenge(&mut self, env: &Env, payment_reference: &str) -> String {
         let id = env.random.code(20);
         if let Some(transaction) = self.transactions.get_mut(payment_reference) {

@@ -13,7 +13,7 @@ use super::{
 use crate::{FaultKind, Outcome, env::Env, money::major};
 
 impl Account {
-    /// One attempt with a card. A failing card fails; Monnify sends no notification of that.
+    /// Attempts a payment with a card. Monnify sends no webhook for a failure.
     pub(super) fn attempt(
         &mut self,
         env: &Env,
@@ -104,7 +104,7 @@ impl Account {
         }
     }
 
-    /// The transaction's status, and what answers to direct charges of cards say of it.
+    /// A transaction as in responses to direct card charges, with its status there.
     pub(super) fn charge_json(
         &self,
         payment_reference: &str,

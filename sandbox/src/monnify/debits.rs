@@ -1,4 +1,4 @@
-//! Debits of a mandate: pending until the bank answers, by the clock.
+//! Debits of a mandate: pending until the bank responds, by the clock.
 
 use axum::extract::{Query, State};
 use serde::Deserialize;
@@ -88,7 +88,7 @@ pub(super) async fn status(
         let debit = account.transactions.get(&reference);
         let debit = debit.filter(|debit| matches!(debit.origin, Origin::Debit(_)));
         let debit = debit.ok_or_else(ApiError::transaction_not_found)?;
-        // An empty object where the debit itself was answered with a text.
+        // An empty object here; the response to the debit itself has a string.
         Ok(Reply(debit_json(debit, json!({}))))
     })
 }

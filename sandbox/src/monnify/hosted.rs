@@ -1,4 +1,5 @@
-//! Monnify's side of the hosted page: payments, challenges of saved cards, and the authorization of mandates.
+//! Monnify's part of the hosted page: payments, challenges of saved cards, and the authorization of
+//! mandates.
 
 use super::{
     accounts::{Account, Page},
@@ -114,7 +115,8 @@ impl Account {
     }
 }
 
-/// A customer may try again after a failure of the page, never after a success, and a challenge is completed once.
+/// A customer may retry after a failure on the page, but not after a success; a challenge is
+/// completed once.
 fn is_open(transaction: &Transaction) -> bool {
     match transaction.status {
         Status::Pending => true,
@@ -123,7 +125,7 @@ fn is_open(transaction: &Transaction) -> bool {
     }
 }
 
-/// Monnify says nothing of the outcome there.
+/// Returns the redirect URL, which does not contain the outcome.
 fn return_url(redirect_url: Option<&str>, payment_reference: &str) -> Option<String> {
     let mut url = url::Url::parse(redirect_url?).ok()?;
     url.query_pairs_mut().append_pair("paymentReference", payment_reference);

@@ -1,4 +1,4 @@
-//! The envelope, the errors, the access token and the body that all of Monnify's endpoints share.
+//! The response envelope, errors, authentication and bodies of all Monnify endpoints.
 
 use axum::{
     Json,
@@ -15,7 +15,7 @@ use crate::{
     money,
 };
 
-/// What an endpoint answers.
+/// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
 /// The `responseBody`.
@@ -77,7 +77,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The API key that the access token was given to: the account.
+/// The API key of the access token, which identifies the account.
 pub(super) struct ApiKey(pub String);
 
 impl FromRequestParts<Monnify> for ApiKey {
@@ -95,7 +95,7 @@ impl FromRequestParts<Monnify> for ApiKey {
     }
 }
 
-/// The members of a JSON body.
+/// The fields of a JSON body.
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -125,7 +125,7 @@ impl Params {
         self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// Minor units; more than nothing.
+    /// Returns a positive amount in minor units.
     pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = money::minor(value).filter(|amount| *amount > 0);
@@ -136,14 +136,15 @@ impl Params {
         self.amount(name)?.ok_or_else(|| ApiError::missing(name))
     }
 
-    /// Lower-cased.
+    /// Returns the address in lower case, if it is valid.
     pub(super) fn email(&self, name: &str) -> Result<String, ApiError> {
         let text = self.required(name)?;
         email(&text).ok_or_else(|| ApiError::invalid(format!("{name} is not a valid email")))
     }
 }
 
-/// References contain `|`, which must be sent as `%7C`: the real server knows no better than this.
+/// Rejects an unencoded `|`, as the real server does: references contain it, so it must be sent as
+/// `%7C`.
 pub(super) async fn reject_unencoded_bars(
     uri: OriginalUri,
     request: Request,

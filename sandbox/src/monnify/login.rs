@@ -1,4 +1,4 @@
-//! Access tokens: given for an API key and its secret, good for a while by the clock.
+//! Access tokens: issued for an API key and its secret, with an expiry by the clock.
 
 use axum::{
     extract::State,

@@ -1,4 +1,5 @@
-//! Mandates: authorised by the customer on a page, activated by the clock, ended by their merchant or their dates.
+//! Mandates: authorized by the customer on a page, activated by the clock, ended by the merchant or
+//! by their dates.
 
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{Outcome, env::Env, money::major, provider::MerchantAccount};
 
-/// How long the customer may take.
+/// Time limit for the customer's authorization.
 const AUTHORIZATION_SECONDS: i64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl MandateState {
 }
 
 pub(super) struct Mandate {
-    /// Rises from mandate to mandate.
+    /// Increases with each mandate.
     pub number: u64,
     pub code: String,
     pub reference: String,
@@ -57,7 +58,7 @@ pub(super) struct Mandate {
     pub page: String,
     pub redirect_url: Option<String>,
     pub stage: MandateState,
-    /// The most that one debit may be, in minor units.
+    /// Maximum of one debit, in minor units.
     pub amount: u64,
     debit_amount: Option<u64>,
     contract_code: String,
@@ -65,11 +66,12 @@ pub(super) struct Mandate {
     starts_at: Timestamp,
     ends_at: Timestamp,
     link: String,
-    /// What is only shown again: names, address and account of the customer, and what the mandate is for.
+    /// Fields that are only returned: names, address and account of the customer, and the
+    /// description.
     echoed: Value,
 }
 
-/// Members that are shown as they were told.
+/// Fields that are returned as given.
 const ECHOED_FIELDS: [&str; 7] = [
     "customerName", "customerPhoneNumber", "customerAddress", "customerAccountName",
     "customerAccountNumber", "customerAccountBankCode", "mandateDescription",
@@ -128,7 +130,7 @@ impl Account {
             ends_at,
             echoed: shown.collect(),
         };
-        // It is being made while the answer leaves; whoever asks for it afterwards finds the customer's turn come.
+        // The response precedes the creation: later queries show the mandate pending authorization.
         let body = summary_json(&mandate, "PENDING", "Your request for a mandate is submitted.");
         let deadline = env.clock.now().plus_seconds(AUTHORIZATION_SECONDS);
         self.timers.schedule(deadline, TimerEvent::MandateAuthorizationExpiry(code.clone()));
@@ -138,7 +140,7 @@ impl Account {
         Ok(Reply(body))
     }
 
-    /// What the customer decides on the page of an open mandate.
+    /// Applies the customer's choice on the page of an open mandate.
     pub(super) fn decide_mandate(&mut self, env: &Env, code: &str, outcome: Outcome) {
         match outcome {
             Outcome::Success => {
@@ -237,7 +239,7 @@ pub(super) async fn create(
 
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
-    /// With commas between them.
+    /// Comma-separated.
     #[serde(rename = "mandateReferences")]
     references: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the sandbox asks of a Monnify account: what it does by itself as time passes, its pages, and its controls.
+//! The implementation of `Merchant` for Monnify accounts: scheduled changes, pages, and controls.
 
 use super::{
     accounts::Account,
@@ -14,11 +14,11 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TimerEvent {
-    /// By the merchant's reference.
+    /// The merchant's reference of the refund.
     Refund(String),
-    /// By payment reference.
+    /// The payment reference.
     Debit(String),
-    /// These are by code.
+    /// The code of the mandate, as in the next two.
     MandateActivation(String),
     MandateAuthorizationExpiry(String),
     MandateExpiry(String),

@@ -1,4 +1,4 @@
-//! Monnify's notifications: signed with the account's secret key and tried twelve times.
+//! Monnify's webhooks: signed with the account's secret key and attempted twelve times.
 
 use axum::{
     extract::State,
@@ -19,7 +19,8 @@ use crate::{
 const RETRY_DELAY_MS: i64 = 5 * 60_000;
 const MAX_ATTEMPTS: u32 = 12;
 
-/// `monnify-signature` of a body: lower-case hexadecimal HMAC-SHA512 under the secret key.
+/// Returns the `monnify-signature` of a body: HMAC-SHA512 under the secret key, in lower-case
+/// hexadecimal.
 #[must_use]
 pub fn sign(secret_key: &str, body: &[u8]) -> String {
     hex::encode(keyed_hash::sha512(secret_key.as_bytes(), body))
@@ -31,7 +32,7 @@ impl Account {
         self.notify(env, "SUCCESSFUL_TRANSACTION", &transaction.payment_reference, &data);
     }
 
-    /// Tells the account's webhook, if it has one. `subject` keeps what concerns one thing in order.
+    /// Sends a webhook, if the account has one. Webhooks of one `subject` keep their order.
     pub(super) fn notify(&self, env: &Env, event: &str, subject: &str, data: &Value) {
         let Some(url) = self.webhook.clone() else { return };
         let key = self.secret_key.as_deref().unwrap_or_default();
@@ -53,7 +54,7 @@ struct Webhook {
     url: String,
 }
 
-/// The stand-in's own control: where an account's notifications go.
+/// Control endpoint of the simulators: sets the webhook of an account.
 pub(super) async fn set_webhook(State(monnify): State<Monnify>, body: String) -> Response {
     match serde_json::from_str::<Webhook>(&body) {
         Ok(webhook) if is_api_key(&webhook.api_key) && url::Url::parse(&webhook.url).is_ok() => {

@@ -1,4 +1,5 @@
-//! Refunds: in progress at first, ended by the clock as the card decides. Why one is refused is told by codes.
+//! Refunds: in progress at first, settled by the clock with the card's outcome. Refusals have
+//! codes.
 
 use axum::{
     extract::{Path, State},
@@ -28,12 +29,12 @@ const COMPLETED: &str = "COMPLETED";
 const FAILED: &str = "FAILED";
 
 pub(super) struct Refund {
-    /// The merchant's.
+    /// The merchant's reference.
     reference: String,
     /// Payment reference of the transaction.
     transaction: String,
     transaction_reference: String,
-    /// Minor units.
+    /// In minor units.
     amount: u64,
     full: bool,
     reason: String,
@@ -41,7 +42,7 @@ pub(super) struct Refund {
     status: &'static str,
     created_at: Timestamp,
     ended_at: Option<Timestamp>,
-    /// What the card does with it.
+    /// The outcome of refunds to the card.
     outcome: RefundOutcome,
 }
 
@@ -87,7 +88,7 @@ impl Account {
         Ok(Reply(body))
     }
 
-    /// The refund reaches the customer, or not.
+    /// Completes or fails the refund.
     pub(super) fn finish_refund(&mut self, env: &Env, reference: &str) {
         let Some(refund) = self.refunds.get_mut(reference) else { return };
         let fails = refund.outcome == RefundOutcome::Failed;
@@ -125,7 +126,7 @@ fn check_refundable(transaction: &Transaction, amount: u64) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Another account for the money is whole or not given.
+/// Checks that a destination account is either complete or absent.
 fn check_destination(params: &Params) -> Result<(), ApiError> {
     let number = params.text("destinationAccountNumber");
     let bank = params.text("destinationAccountBankCode");
@@ -175,7 +176,7 @@ fn refund_json(refund: &Refund) -> Value {
         "refundStatus": refund.status,
         "refundStrategy": "MERCHANT_WALLET",
         "comment": comment,
-        // Empty, not null, until it has ended.
+        // An empty string, not null, until it is settled.
         "completedOn": refund.ended_at.map(day_first).unwrap_or_default(),
         "createdOn": day_first(refund.created_at),
     })

@@ -1,4 +1,4 @@
-//! A transaction as Monnify shows it: with amounts as texts in its answers and as numbers in its notifications.
+//! A transaction as JSON: amounts are strings in Monnify's responses and numbers in its webhooks.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::money::{major, major_text};
 
-/// Amounts as they are shown, in minor units.
+/// The reported amounts, in minor units.
 struct Amounts {
     paid: u64,
     payable: u64,
@@ -118,7 +118,7 @@ fn card_json(transaction: &Transaction) -> Value {
     })
 }
 
-/// The account that the money of a transfer came from.
+/// The source account of a transfer.
 fn source_json(transaction: &Transaction, paid: u64, as_text: bool) -> Value {
     if transaction.method != "ACCOUNT_TRANSFER" || paid == 0 {
         return Value::Null;

@@ -1,36 +1,36 @@
-//! The many ways in which Monnify writes a time, most of them that of Lagos.
+//! Monnify's time formats, most of them in Lagos time.
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime};
 use tollhouse_platform::clock::Timestamp;
 
 const LAGOS_OFFSET_SECONDS: i32 = 3_600;
 
-/// `21/01/2022 03:49:28 PM`.
+/// Formats as `21/01/2022 03:49:28 PM`.
 pub(super) fn day_first(at: Timestamp) -> String {
     lagos(at).format("%d/%m/%Y %I:%M:%S %p").to_string()
 }
 
-/// `2022-01-21T15:49:28.000`.
+/// Formats as `2022-01-21T15:49:28.000`.
 pub(super) fn iso(at: Timestamp) -> String {
     lagos(at).format("%Y-%m-%dT%H:%M:%S%.3f").to_string()
 }
 
-/// `2022-01-21 15:49:28.0`.
+/// Formats as `2022-01-21 15:49:28.0`.
 pub(super) fn space_separated(at: Timestamp) -> String {
     lagos(at).format("%Y-%m-%d %H:%M:%S.0").to_string()
 }
 
-/// `20220121154928`.
+/// Formats as `20220121154928`.
 pub(super) fn compact(at: Timestamp) -> String {
     lagos(at).format("%Y%m%d%H%M%S").to_string()
 }
 
-/// `2022-01-21T14:49:28.000+0000`: the one that is in UTC, and says so.
+/// Formats as `2022-01-21T14:49:28.000+0000`, the only format in UTC.
 pub(super) fn utc(at: Timestamp) -> String {
     at.to_datetime().format("%Y-%m-%dT%H:%M:%S%.3f%z").to_string()
 }
 
-/// A time of Lagos, a day, or a time that names its zone.
+/// Parses a date, a Lagos time, or a time with an offset.
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let zoned = || DateTime::parse_from_rfc3339(text).ok().map(|at| at.timestamp_millis());
     let local = || text.parse::<NaiveDateTime>().ok();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_time_in_all_forms() {
+    fn a_time_is_written_and_read_in_all_formats() {
         let at = Timestamp::parse("2022-01-21T14:49:28Z").unwrap();
         assert_eq!(day_first(at), "21/01/2022 03:49:28 PM");
         assert_eq!(iso(at), "2022-01-21T15:49:28.000");

@@ -1,4 +1,4 @@
-//! Transactions: what they are, the start for the hosted page, and asking for them.
+//! Transactions: their state, the link to the hosted page, and queries.
 
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
@@ -47,22 +47,22 @@ impl Status {
     }
 }
 
-/// Where a transaction came from.
+/// The source of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Checkout,
     /// A charge of a saved card.
     CardToken,
-    /// By the mandate's code.
+    /// A debit, by the code of its mandate.
     Debit(String),
 }
 
 pub(super) struct Transaction {
-    /// Rises from transaction to transaction.
+    /// Increases with each transaction.
     pub number: u64,
     pub reference: String,
     pub payment_reference: String,
-    /// Minor units.
+    /// In minor units.
     pub payable: u64,
     pub paid: u64,
     pub currency: String,
@@ -78,21 +78,21 @@ pub(super) struct Transaction {
     pub status: Status,
     pub origin: Origin,
     pub paid_at: Option<Timestamp>,
-    /// The card that was tried, and its token.
+    /// The attempted card, and its token.
     pub card: Option<&'static Card>,
     pub token: Option<String>,
     pub debit_fails: bool,
     /// Reserved by refunds that have not failed.
     pub refund_reserved_minor: u64,
-    /// Given back by refunds that are completed.
+    /// Returned by completed refunds.
     pub refunded: u64,
-    /// What a test makes Monnify say instead.
+    /// Amount and currency that a test makes Monnify report instead.
     pub reported_amount: Option<(u64, String)>,
-    /// The same of what was taken alone.
+    /// Paid amount that a test makes Monnify report instead.
     pub reported_charged_minor: Option<u64>,
 }
 
-/// What every transaction begins with.
+/// The common parameters of all transactions.
 pub(super) struct Order {
     pub payment_reference: String,
     pub amount: u64,
@@ -136,7 +136,7 @@ impl Transaction {
     }
 }
 
-/// Monnify's price, in minor units.
+/// Returns Monnify's fee, in minor units.
 pub(super) fn fee(paid: u64) -> u64 {
     ((paid.saturating_mul(15) + 500) / 1_000).min(200_000)
 }
@@ -151,7 +151,7 @@ impl Account {
         self.transactions.insert(own, transaction);
     }
 
-    /// Records the money and tells the webhook. A failure is told to nobody.
+    /// Records a payment and sends the webhook. Failures have no webhook.
     pub(super) fn record_payment(&mut self, env: &Env, payment_reference: &str, amount: u64) {
         let Some(transaction) = self.transactions.get_mut(payment_reference) else { return };
         transaction.paid += amount;
@@ -171,7 +171,7 @@ impl Account {
         self.record_payment(env, payment_reference, payable.unwrap_or_default());
     }
 
-    /// Ends what is pending; false when nothing is.
+    /// Settles a pending transaction. Returns false if there is none.
     pub(super) fn finish(&mut self, env: &Env, reference: &str, success: bool) -> bool {
         let Some(transaction) = self.by_reference_mut(reference) else { return false };
         if transaction.status != Status::Pending {
@@ -227,7 +227,7 @@ impl Account {
     }
 }
 
-/// Those asked for, or cards and transfers.
+/// Returns the requested payment methods; cards and transfers by default.
 fn methods(params: &Params) -> Result<Vec<String>, ApiError> {
     let asked = params.get("paymentMethods").and_then(Value::as_array);
     let asked = asked.map(Vec::as_slice).unwrap_or_default();
@@ -254,7 +254,7 @@ pub(super) async fn status(
     Path(reference): Path<String>,
 ) -> ApiResult {
     monnify.with_account(&key, |account, _| {
-        // By Monnify's reference alone: the merchant's has the other address.
+        // Only by Monnify's reference; the merchant's reference has an endpoint of its own.
         if !account.references.contains_key(&reference) {
             return Err(ApiError::transaction_not_found());
         }

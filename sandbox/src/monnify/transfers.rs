@@ -1,4 +1,4 @@
-//! Bank transfers into a checkout, of the amount asked for or of another.
+//! Bank transfers into a checkout, of the requested amount or another.
 
 use axum::{
     extract::State,
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{env::Env, money::major, server::error_response};
 
-/// What a merchant wants done with transfers that are too small.
+/// The merchant's setting for transfers that are too small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnderpaymentPolicy {
-    /// The money goes back, and a notification tells of it.
+    /// The money is returned, and a webhook reports it.
     #[default]
     Rejected,
     /// The transaction is partially paid.
@@ -57,7 +57,7 @@ impl Account {
             "metaData": transaction.meta,
             "product": { "reference": payment_reference, "type": "WEB_SDK" },
             "amount": major(transaction.payable),
-            // One object here, a list in all other notifications.
+            // An object here, a list in all other webhooks.
             "paymentSourceInformation": {
                 "bankCode": "058",
                 "amountPaid": major(amount),
@@ -91,7 +91,7 @@ struct Transfer {
     underpaid: UnderpaymentPolicy,
 }
 
-/// The stand-in's own control: money arrives for a checkout.
+/// Control endpoint of the simulators: simulates a transfer into a checkout.
 pub(super) async fn create_transfer(State(monnify): State<Monnify>, body: String) -> Response {
     let Ok(transfer) = serde_json::from_str::<Transfer>(&body) else {
         let wanted = "reference and amount_minor are required; underpaid is rejected or kept";
@@ -100,6 +100,6 @@ pub(super) async fn create_transfer(State(monnify): State<Monnify>, body: String
     let Transfer { reference, amount_minor, underpaid } = transfer;
     match monnify.transfer(&reference, amount_minor, underpaid) {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => error_response(StatusCode::NOT_FOUND, "no such checkout is waiting for money"),
+        false => error_response(StatusCode::NOT_FOUND, "no open checkout has this reference"),
     }
 }

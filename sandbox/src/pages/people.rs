@@ -1,10 +1,10 @@
-//! Whom the identity registers know, for people.
+//! The section on the identity registers.
 
 use maud::{Markup, html};
 
 use crate::registers::{ENDINGS, identities};
 
-/// Somebody to look at; the picture matches whomever it is compared with.
+/// Number in the links to pictures; a matching picture matches any person.
 const SAMPLE: &str = "54651333604";
 const PICTURES: [(&str, &str); 4] = [
     ("match", "a selfie that matches"),
@@ -18,20 +18,20 @@ pub(super) fn section() -> Markup {
         section {
             h2 { "People" }
             p {
-                "Every well-formed number, at Prembly and at Dojah, belongs to somebody who is made up from it: the "
-                "same person each time, with the e-mail address " code { "NUMBER@people.example" } " (a phone's is of "
-                "its digits with the country code), which leads to the mailbox."
+                "Every well-formed number, at Prembly and at Dojah, belongs to a fictitious person derived from it: the "
+                "same person each time, with the e-mail address " code { "NUMBER@people.example" } ". For a phone number, NUMBER is "
+                "its digits with the country code. Messages to it appear in the mailbox."
             }
             details {
-                summary { "Numbers with which something goes wrong" }
+                summary { "Numbers that simulate failures" }
                 ul {
                     @for (ending, meaning) in ENDINGS {
-                        li { "Numbers that end in " code { (ending) } ": " (meaning) }
+                        li { "Numbers ending in " code { (ending) } ": " (meaning) }
                     }
                 }
             }
             details {
-                summary { "Test identities, with which nothing does" }
+                summary { "Test identities, which never fail" }
                 table {
                     tr { th { "Identity" } th { "Number" } th { "Name" } }
                     @for (kind, number, name) in identities() {
@@ -39,7 +39,7 @@ pub(super) fn section() -> Markup {
                     }
                 }
             }
-            p { "Pictures for any number: " }
+            p { "Pictures for any number (replace the digits): " }
             ul {
                 @for (name, what) in PICTURES {
                     @let path = format!("/images/{name}-{SAMPLE}.jpg");

@@ -1,4 +1,4 @@
-//! What Paystack keeps of each account.
+//! The state of a Paystack account.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,19 +19,19 @@ pub(super) struct Account {
     pub customers: BTreeMap<String, Customer>,
     pub authorizations: BTreeMap<String, Authorization>,
     pub refunds: BTreeMap<u64, Refund>,
-    /// By reference.
+    /// Keyed by reference.
     pub mandates: BTreeMap<String, Mandate>,
-    /// By access code.
+    /// Keyed by access code.
     pub pages: HashMap<String, Page>,
     pub timers: TimerQueue<TimerEvent>,
 }
 
-/// What a hosted page is for.
+/// The purpose of a hosted page.
 #[derive(Clone)]
 pub(super) enum Page {
-    /// By id.
+    /// The id of the transaction.
     Transaction(u64),
-    /// By reference.
+    /// The reference of the mandate.
     Mandate(String),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Customer {
 #[derive(Clone)]
 pub(super) struct Authorization {
     pub code: String,
-    /// Charges must name the e-mail of the first one.
+    /// Charges must name the e-mail of the first charge.
     pub email: String,
     pub instrument: Instrument,
     pub active: bool,
@@ -92,7 +92,7 @@ impl Account {
         self.transactions.get_mut(self.references.get(reference)?)
     }
 
-    /// The customer of an e-mail, made on first sight.
+    /// Returns the customer of an e-mail address, created on first use.
     pub(super) fn customer(&mut self, email: &str, env: &Env) -> Customer {
         let customer = self.customers.entry(email.to_owned()).or_insert_with(|| Customer {
             id: env.next_id(),
@@ -102,7 +102,7 @@ impl Account {
         customer.clone()
     }
 
-    /// A new authorization, not active yet.
+    /// Creates an authorization, which is not active yet.
     pub(super) fn authorize(
         &mut self,
         instrument: Instrument,
@@ -125,13 +125,13 @@ impl Account {
         authorization
     }
 
-    /// The same for the same card in one account, and different in another.
+    /// Identifies a card within one account.
     fn signature(&self, number: &str) -> String {
         let hash = keyed_hash::sha256(self.key.as_bytes(), number.as_bytes());
         format!("SIG_{}", &hex::encode(hash)[..20])
     }
 
-    /// The reference asked for, if it is well formed and free, or a new one.
+    /// Returns the requested reference, if it is well formed and unused, or a new one.
     pub(super) fn new_reference(
         &self,
         asked: Option<String>,

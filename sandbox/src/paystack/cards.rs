@@ -1,4 +1,4 @@
-//! Paystack's test cards, and what their first digits say.
+//! Paystack's test cards, and BIN lookups.
 
 use axum::extract::Path;
 use serde_json::json;
@@ -6,15 +6,15 @@ use serde_json::json;
 use super::http::{ApiError, ApiKey, ApiResult, Reply};
 use crate::checkout::normalize_card_number;
 
-/// How a charge of a card ends.
+/// The outcome of charges of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChargeOutcome {
     Succeeds,
-    /// With this `gateway_response`, whatever the customer does.
+    /// With this `gateway_response`, regardless of the customer's choice.
     Fails(&'static str),
 }
 
-/// How a refund to a card ends.
+/// The outcome of refunds to a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefundOutcome {
     Processed,
@@ -27,7 +27,7 @@ pub(super) struct Card {
     pub number: &'static str,
     pub meaning: &'static str,
     pub brand: &'static str,
-    /// With the blank that Paystack sends after it.
+    /// With the trailing blank that Paystack sends.
     pub card_type: &'static str,
     pub charge_outcome: ChargeOutcome,
     pub refund_outcome: RefundOutcome,
@@ -53,7 +53,7 @@ const fn card(number: &'static str, meaning: &'static str, brand: &'static str) 
     Card { number, meaning, brand, card_type, charge_outcome: charge, refund_outcome: returns }
 }
 
-/// The success card first: it is the one used when no other is named.
+/// The success card is first, because it is the default.
 pub(super) static CARDS: [Card; 10] = [
     card("4084084084084081", "succeeds", "visa"),
     card("507850785078507812", "succeeds with a PIN", "verve"),
@@ -68,7 +68,7 @@ pub(super) static CARDS: [Card; 10] = [
         charge_outcome: ChargeOutcome::Fails(
             "Token Not Generated. Customer Not Registered on Token Platform",
         ),
-        ..card("507850785078507853", "gets no token: fails", "verve")
+        ..card("507850785078507853", "fails without a token", "verve")
     },
     Card {
         charge_outcome: ChargeOutcome::Fails("Insufficient Funds"),
@@ -84,7 +84,7 @@ pub(super) static CARDS: [Card; 10] = [
     },
 ];
 
-/// Blanks between the groups are welcome.
+/// Finds a card by its number, with or without blanks.
 pub(super) fn find(number: &str) -> Option<&'static Card> {
     let digits = normalize_card_number(number);
     CARDS.iter().find(|card| card.number == digits)

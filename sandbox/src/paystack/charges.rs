@@ -14,7 +14,7 @@ use super::{
 use crate::{FaultKind, Outcome, env::Env, provider::MerchantAccount};
 
 impl Account {
-    /// One attempt with a card. A failing card fails; Paystack sends no notification of that.
+    /// Attempts a payment with a card. Paystack sends no webhook for a failure.
     pub(super) fn attempt(
         &mut self,
         env: &Env,
@@ -57,7 +57,7 @@ impl Account {
         )
     }
 
-    /// Ends a charge that is pending; false when there is none.
+    /// Settles a pending charge. Returns false if there is none.
     pub(super) fn finish_charge(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool {
         let Some(transaction) = self.by_reference_mut(reference) else { return false };
         if !matches!(transaction.status, Status::Pending | Status::Processing) {

@@ -1,4 +1,4 @@
-//! Paystack's side of the hosted page.
+//! Paystack's part of the hosted page.
 
 use super::{
     accounts::{Account, Instrument, Page},
@@ -98,7 +98,7 @@ impl Account {
         Ok(Completion { outcome, redirect_url })
     }
 
-    /// The card named, or the saved one that is being charged, or the success card.
+    /// Returns the chosen card, the saved card that is being charged, or the success card.
     fn select_card(
         &self,
         transaction: &Transaction,
@@ -142,7 +142,7 @@ impl Account {
     }
 }
 
-/// A customer may try again after a failure, never after a success.
+/// A customer may retry after a failure, but not after a success.
 fn is_open(transaction: &Transaction) -> bool {
     matches!(transaction.status, Status::Abandoned | Status::Failed | Status::Ongoing)
 }

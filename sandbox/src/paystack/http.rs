@@ -1,4 +1,5 @@
-//! The envelope, the errors, the key and the two body formats that all of Paystack's endpoints share.
+//! The response envelope, errors, authentication and the two body formats of all Paystack
+//! endpoints.
 
 use axum::{
     Json,
@@ -15,7 +16,7 @@ use crate::{
     server::error_response,
 };
 
-/// What an endpoint answers.
+/// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
 pub(super) struct Reply {
@@ -121,7 +122,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The secret key of the request: the account.
+/// The secret key of the request, which identifies the account.
 pub(super) struct ApiKey(pub String);
 
 impl<S: Sync> FromRequestParts<S> for ApiKey {
@@ -147,7 +148,7 @@ pub(super) fn is_secret_key(key: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic()))
 }
 
-/// The parameters of a body, JSON or form.
+/// The parameters of a JSON or form body.
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -175,7 +176,7 @@ impl Params {
         self.0.get(name)
     }
 
-    /// A text that is there and not empty; numbers count as texts.
+    /// Returns a non-empty string; numbers count as strings.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.0.text(name)
     }
@@ -184,7 +185,7 @@ impl Params {
         self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// A positive number of minor units, as a number or a text.
+    /// Returns a positive number of minor units, from a number or a string.
     pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = match value {
@@ -200,7 +201,7 @@ impl Params {
         })
     }
 
-    /// Lower-cased.
+    /// Returns the address in lower case, if it is valid.
     pub(super) fn email(&self) -> Result<String, ApiError> {
         email(&self.required("email")?).ok_or_else(|| {
             ApiError::invalid(
@@ -212,7 +213,8 @@ impl Params {
     }
 }
 
-/// Form fields, with the nesting that client libraries write: `metadata[cancel_action]=...`, `channels[]=card`.
+/// Parses form fields with the nesting that client libraries use: `metadata[cancel_action]=...`,
+/// `channels[]=card`.
 fn parse_form(body: &str) -> Map<String, Value> {
     let mut root = Value::Object(Map::new());
     for (name, text) in url::form_urlencoded::parse(body.as_bytes()) {
@@ -233,7 +235,7 @@ fn parse_form(body: &str) -> Map<String, Value> {
     }
 }
 
-/// The named member; an empty name appends.
+/// Returns the named field; an empty name appends.
 fn entry_mut<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -242,7 +244,7 @@ fn entry_mut<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
     &mut value[if name.is_empty() { &size } else { name }]
 }
 
-/// Objects whose keys are 0, 1, 2, … are lists.
+/// Converts objects with the keys 0, 1, 2, … to lists.
 fn normalize_lists(value: Value) -> Value {
     let Value::Object(map) = value else { return value };
     let map: Map<_, _> =
@@ -260,7 +262,7 @@ pub(super) struct Webhook {
     url: String,
 }
 
-/// The stand-in's own control: where an account's notifications go.
+/// Control endpoint of the simulators: sets the webhook of an account.
 pub(super) async fn set_webhook(State(paystack): State<Paystack>, body: String) -> Response {
     match serde_json::from_str::<Webhook>(&body) {
         Ok(webhook)

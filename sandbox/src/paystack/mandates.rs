@@ -1,4 +1,4 @@
-//! Direct debit: mandates are authorised on the hosted page and become active by the clock.
+//! Direct debit: mandates are authorized on the hosted page and activated by the clock.
 
 use axum::{
     extract::{Path, Query, State},
@@ -18,11 +18,11 @@ use crate::{Outcome, env::Env, provider::MerchantAccount};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MandateState {
-    /// The customer has not been on the page.
+    /// The customer has not acted on the page yet.
     Open,
-    /// The customer refused; may come back.
+    /// The customer declined, and may still authorize it.
     Refused,
-    /// Authorised, not yet active at the bank.
+    /// Authorized, not yet active at the bank.
     Created,
     Active,
     Revoked,
@@ -37,7 +37,7 @@ pub(super) struct Mandate {
     pub stage: MandateState,
     account_number: String,
     bank_code: String,
-    /// The code, once the customer agreed.
+    /// The code, once the customer has authorized the mandate.
     authorization: Option<String>,
     authorized_at: Option<Timestamp>,
 }
@@ -47,7 +47,7 @@ impl Mandate {
         matches!(self.stage, MandateState::Open | MandateState::Refused)
     }
 
-    /// As lists filter by it; `None` before the customer agreed.
+    /// The status by which lists filter; `None` before the authorization.
     fn status(&self) -> Option<&'static str> {
         match self.stage {
             MandateState::Open | MandateState::Refused => None,
@@ -90,7 +90,7 @@ impl Account {
         Ok(Reply::new("Authorization initialized", data))
     }
 
-    /// What the customer decides on the page of an open mandate.
+    /// Applies the customer's choice on the page of an open mandate.
     pub(super) fn decide_mandate(&mut self, env: &Env, reference: &str, outcome: Outcome) {
         let Some(mandate) = self.mandates.get_mut(reference) else { return };
         match outcome {
@@ -176,7 +176,7 @@ impl Account {
         })
     }
 
-    /// The e-mail of a customer named by id or code.
+    /// Returns the e-mail of a customer, by id or code.
     fn find_customer_email(&self, customer: &str) -> Result<String, ApiError> {
         let named =
             |c: &&super::accounts::Customer| c.code == customer || c.id.to_string() == customer;
@@ -269,7 +269,7 @@ pub(super) async fn list(
     })
 }
 
-/// Tries the activation charge of a mandate again.
+/// Retries the activation charge of a mandate.
 pub(super) async fn activate(
     State(paystack): State<Paystack>,
     ApiKey(key): ApiKey,
@@ -288,7 +288,7 @@ pub(super) async fn activate(
     })
 }
 
-/// Forgets a saved card or revokes a mandate.
+/// Deactivates a saved card or revokes a mandate.
 pub(super) async fn deactivate(
     State(paystack): State<Paystack>,
     ApiKey(key): ApiKey,

@@ -1,4 +1,4 @@
-//! What the sandbox asks of a Paystack account: what it does by itself as time passes, its pages, and its controls.
+//! The implementation of `Merchant` for Paystack accounts: scheduled changes, pages, and controls.
 
 use super::{
     accounts::Account,
@@ -14,11 +14,11 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TimerEvent {
-    /// By id.
+    /// The id of the refund.
     Refund(u64),
-    /// By reference.
+    /// The reference of the mandate.
     Mandate(String),
-    /// By reference of the transaction.
+    /// The reference of the transaction.
     Debit(String),
 }
 

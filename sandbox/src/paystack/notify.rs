@@ -1,4 +1,4 @@
-//! Paystack's notifications: signed with the account's secret key and tried again on its schedule.
+//! Paystack's webhooks: signed with the account's secret key and retried on its schedule.
 
 use serde_json::{Value, json};
 
@@ -12,14 +12,14 @@ use crate::{
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 
-/// `x-paystack-signature` of a body: lower-case hexadecimal HMAC-SHA512.
+/// Returns the `x-paystack-signature` of a body: HMAC-SHA512 in lower-case hexadecimal.
 #[must_use]
 pub fn sign(secret_key: &str, body: &[u8]) -> String {
     hex::encode(keyed_hash::sha512(secret_key.as_bytes(), body))
 }
 
 impl Account {
-    /// Tells the account's webhook, if it has one. `subject` keeps what concerns one thing in order.
+    /// Sends a webhook, if the account has one. Webhooks of one `subject` keep their order.
     pub(super) fn notify(&self, env: &Env, event: &str, subject: &str, data: &Value) {
         let Some(url) = self.webhook.clone() else { return };
         let body = json!({ "event": event, "data": data }).to_string();
@@ -34,7 +34,7 @@ impl Account {
     }
 }
 
-/// Every three minutes for the first four tries, then hourly up to 72 hours.
+/// Every three minutes for the first four attempts, then hourly for up to 72 hours.
 fn retry_live(failures: u32) -> Option<i64> {
     match failures {
         0..4 => Some(3 * MINUTE_MS),
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retries_end() {
+    fn retries_end_after_the_schedule() {
         assert_eq!((1..).map_while(retry_test).count(), 10);
         assert_eq!((1..).map_while(retry_live).sum::<i64>(), 72 * HOUR_MS + 9 * MINUTE_MS);
     }

@@ -1,4 +1,4 @@
-//! Refunds: pending at first, settled by the clock as the card decides.
+//! Refunds: pending at first, settled by the clock with the card's outcome.
 
 use axum::{
     extract::{Path, Query, State},
@@ -33,7 +33,7 @@ pub(super) struct Refund {
     merchant_note: String,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// What the card does with it.
+    /// The outcome of refunds to the card.
     outcome: RefundOutcome,
 }
 
@@ -46,7 +46,7 @@ const FAILED: &str = "failed";
 const NEEDS_ATTENTION: &str = "needs-attention";
 
 impl Account {
-    /// A transaction named by its reference or by its id.
+    /// Returns a transaction by reference or id.
     fn find_transaction(&self, name: &str) -> Option<&Transaction> {
         let by_id = || name.parse().ok().and_then(|id: u64| self.transactions.get(&id));
         self.by_reference(name).or_else(by_id)
@@ -94,7 +94,7 @@ impl Account {
         Ok(Reply::new("Refund has been queued for processing", data))
     }
 
-    /// The refund reaches the card, or not.
+    /// Completes or fails the refund.
     pub(super) fn finish_refund(&mut self, env: &Env, id: u64) {
         let Some(refund) = self.refunds.get_mut(&id) else { return };
         refund.updated_at = env.clock.now();
@@ -119,7 +119,7 @@ impl Account {
     fn notify_refund(&self, env: &Env, id: u64) {
         let Some(refund) = self.refunds.get(&id) else { return };
         let Some(transaction) = self.transactions.get(&refund.transaction) else { return };
-        // Recorded notifications have the amount as a text in some states and as a number in others.
+        // In recorded webhooks, the amount is a string in some states and a number in others.
         let amount = match refund.status {
             PENDING => json!(refund.amount.to_string()),
             _ => json!(refund.amount),
@@ -138,7 +138,8 @@ impl Account {
         self.notify(env, &format!("refund.{}", refund.status), &transaction.reference, &data);
     }
 
-    /// Names the transaction by its id; only the answer to a new refund shows it whole.
+    /// A refund with its transaction as an id; only the response to a new refund has the whole
+    /// transaction.
     fn refund_json(&self, refund: &Refund) -> Value {
         let transaction = &self.transactions[&refund.transaction];
         json!({
@@ -164,7 +165,7 @@ impl Account {
     }
 }
 
-/// The amount asked for, or all that is left of the transaction.
+/// Returns the requested amount, or the remaining amount of the transaction.
 fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiError> {
     let refused = |code, message| ApiError::invalid(code, message, "Check the transaction");
     let left = transaction.amount - transaction.refund_reserved_minor;
@@ -239,7 +240,7 @@ pub(super) async fn list(
     })
 }
 
-/// Sends a refund that needs attention to a bank account instead.
+/// Redirects a refund that needs attention to a bank account.
 pub(super) async fn retry(
     State(paystack): State<Paystack>,
     ApiKey(key): ApiKey,

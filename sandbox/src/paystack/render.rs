@@ -1,4 +1,4 @@
-//! A transaction as Paystack shows it, with all its oddities.
+//! A transaction as JSON, with the inconsistencies of Paystack's API.
 
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ pub(super) fn authorization_json(authorization: &Authorization) -> Value {
             "signature": signature,
             "account_name": null,
         }),
-        // A charge of a mandate shows no expiry and no bin.
+        // A charge of a mandate has no expiry date and no BIN.
         Instrument::Mandate => json!({
             "authorization_code": code,
             "bin": null,
@@ -113,7 +113,7 @@ pub(super) fn authorization_json(authorization: &Authorization) -> Value {
     }
 }
 
-/// Channels that leave nothing to charge again.
+/// The authorization of channels that are not reusable.
 fn single_use_authorization_json(transaction: &Transaction) -> Value {
     let page = transaction.access_code.as_deref().unwrap_or_default();
     json!({
@@ -133,7 +133,7 @@ fn single_use_authorization_json(transaction: &Transaction) -> Value {
     })
 }
 
-/// What the customer did on the page; null before anything was tried.
+/// Returns the customer's actions on the page; null before the first attempt.
 fn attempt_log_json(transaction: &Transaction) -> Value {
     if transaction.status.is_paid() {
         let channel = &transaction.channel;

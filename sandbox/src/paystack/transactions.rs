@@ -1,4 +1,4 @@
-//! Transactions: what they are, the start for the hosted page, and asking for them.
+//! Transactions: their state, the link to the hosted page, and queries.
 
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
@@ -17,12 +17,12 @@ const PER_PAGE: usize = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// The customer has not finished and still may.
+    /// Not completed by the customer, who may still pay.
     Abandoned,
     /// Paused until the customer completes a page.
     Ongoing,
     Pending,
-    /// A direct debit under way.
+    /// A direct debit in progress.
     Processing,
     Success,
     Failed,
@@ -50,7 +50,7 @@ impl Status {
 pub(super) struct Transaction {
     pub id: u64,
     pub reference: String,
-    /// Minor units.
+    /// In minor units.
     pub amount: u64,
     pub currency: String,
     pub email: String,
@@ -63,17 +63,17 @@ pub(super) struct Transaction {
     pub gateway_response: String,
     pub created_at: Timestamp,
     pub paid_at: Option<Timestamp>,
-    /// The code of the authorization that was tried.
+    /// The code of the attempted authorization.
     pub authorization: Option<String>,
     pub fees: Option<u64>,
     /// Reserved by refunds that have not failed.
     pub refund_reserved_minor: u64,
-    /// Given back by refunds that are processed.
+    /// Returned by processed refunds.
     pub refunded: u64,
     pub debit_fails: bool,
-    /// What a test makes Paystack say instead.
+    /// Amount and currency that a test makes Paystack report instead.
     pub reported_amount: Option<(u64, String)>,
-    /// The same of what was taken alone.
+    /// Charged amount that a test makes Paystack report instead.
     pub reported_charged_minor: Option<u64>,
 }
 
@@ -134,13 +134,13 @@ fn strings(values: &[Value]) -> Vec<String> {
     values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Metadata may come as an object or as the text of one.
+/// Parses metadata, which may be an object or the JSON text of one.
 fn parse_metadata(metadata: &Value) -> Value {
     let parsed = metadata.as_str().and_then(|text| serde_json::from_str(text).ok());
     parsed.filter(Value::is_object).unwrap_or_else(|| metadata.clone())
 }
 
-/// Paystack's price list, in minor units.
+/// Returns the fees by Paystack's price list, in minor units.
 fn fees(amount: u64, currency: &str) -> u64 {
     match currency {
         "NGN" => {
@@ -163,7 +163,7 @@ impl Account {
         id
     }
 
-    /// Records the money and tells the webhook.
+    /// Records the success and sends the webhook.
     pub(super) fn succeed(&mut self, env: &Env, id: u64) {
         let Some(transaction) = self.transactions.get_mut(&id) else { return };
         transaction.status = Status::Success;
@@ -174,7 +174,7 @@ impl Account {
         if let Some(transaction) = self.transactions.get(&id) {
             let mut data = self.transaction_json(transaction);
             if transaction.metadata.is_none() {
-                // Verification says "" where the notification says 0: recorded from the real one.
+                // Verification returns "" where the webhook has 0, as recorded from the real API.
                 data["metadata"] = json!(0);
             }
             self.notify(env, "charge.success", &reference, &data);

@@ -1,4 +1,4 @@
-//! The test identities that the upstreams document, which stay who they are whatever their numbers end in.
+//! The test identities that the upstreams document. The ending of their numbers has no meaning.
 
 use chrono::NaiveDate;
 
@@ -29,7 +29,7 @@ pub(super) fn find(kind: Kind, key: &str) -> Option<&'static TestIdentity> {
     TEST_IDENTITIES.iter().find(|known| known.kind == kind && known.key == key)
 }
 
-/// Whether the test identity of this number, of whatever kind, is a woman.
+/// Returns whether the test identity with this number, of any kind, is a woman.
 pub(super) fn is_woman(key: &str) -> Option<bool> {
     TEST_IDENTITIES.iter().find(|known| known.key == key).map(|known| known.female)
 }

@@ -1,4 +1,5 @@
-//! Dojah's API under `/dojah`: lookups by number, comparisons of faces, and documents. Any key and app id are an account.
+//! Dojah's API under `/dojah`: lookups by number, comparisons of faces, and documents. Any key and
+//! app id are an account.
 
 mod document;
 mod faces;
@@ -19,9 +20,9 @@ use super::{MAX_BODY_BYTES, Upstream, kinds::Kind, people::Person};
 use crate::{env::Env, server::with_faults};
 use request::{ApiError, Query};
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 const OPERATION: &str = "dojah";
-/// Both are in use: the documentation and the client libraries write now one, now the other.
+/// The documentation and the client libraries use both.
 const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
 
 type ApiResult = Result<Json<Value>, ApiError>;

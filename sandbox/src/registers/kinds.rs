@@ -1,4 +1,4 @@
-//! The kinds of identifiers, and the forms in which they come.
+//! The kinds of identifiers, and their formats.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -16,11 +16,11 @@ pub(super) enum Kind {
     GhVoter,
 }
 
-/// More than any document's number has.
+/// Longer than the number of any document.
 const MAX_CHARS: usize = 40;
 
 impl Kind {
-    /// For people.
+    /// For the front page.
     pub(super) fn title(self) -> &'static str {
         match self {
             Kind::Bvn => "BVN",
@@ -46,7 +46,7 @@ impl Kind {
         self == Kind::Phone
     }
 
-    /// The one form of all forms of an identifier; nothing when it is no identifier of this kind.
+    /// Normalizes an identifier; `None` if it is not valid for this kind.
     pub(super) fn canonical_form(self, number: &str) -> Option<String> {
         match self {
             Kind::Bvn | Kind::Nin => {
@@ -59,7 +59,7 @@ impl Kind {
     }
 }
 
-/// What a number is taken for that stands on a document of which no more is known.
+/// Guesses the kind of a document by its number.
 pub(super) fn guess_kind(number: &str) -> Kind {
     let letters = number.bytes().take_while(u8::is_ascii_alphabetic).count();
     match (letters, number.len()) {
@@ -74,7 +74,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// In upper case, without what people write between the digits.
+/// Converts to upper case and removes separators.
 pub(super) fn normalize(number: &str) -> Option<String> {
     let key: String = number.chars().filter(|c| !" -/".contains(*c)).collect();
     let good =
@@ -82,7 +82,8 @@ pub(super) fn normalize(number: &str) -> Option<String> {
     good.then(|| key.to_ascii_uppercase())
 }
 
-/// The digits of E.164. A number of ten digits is one whose leading 0 was lost as it was taken for a quantity.
+/// Returns the digits of the E.164 number. A number of ten digits has lost its leading 0 by being
+/// stored as a number.
 fn phone(number: &str) -> Option<String> {
     let digits = number.trim_start_matches('+').replace([' ', '-'], "");
     let nigerian = match (digits.len(), digits.as_bytes().first()?) {
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identifier_has_one_form() {
+    fn identifiers_are_normalized() {
         for (kind, number, key) in [
             (Kind::Bvn, "22222222222", Some("22222222222")),
             (Kind::Bvn, "2222222222", None),
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_says_what_document_it_stands_on() {
+    fn the_document_kind_is_guessed_from_the_number() {
         for (number, kind) in [
             ("70123456789", Kind::Nin),
             ("A00400000", Kind::Passport),

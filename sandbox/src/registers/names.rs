@@ -1,6 +1,6 @@
-//! What people, places and banks are called.
+//! Names of people, places and banks.
 
-/// A state, one of its local governments, a town there, and the language of most.
+/// A state, one of its local governments, a town there, and its main language.
 pub(super) type Place = (&'static str, &'static str, &'static str, &'static str);
 
 pub(super) struct Names {
@@ -53,7 +53,7 @@ pub(super) const GHANA: Names = Names {
     ],
 };
 
-/// A bank and its code at the central bank.
+/// A bank and its central bank code.
 pub(super) type Bank = (&'static str, &'static str);
 
 pub(super) const BANKS: [Bank; 6] = [

@@ -1,4 +1,4 @@
-//! People who do not exist: everybody follows from an identifier, and there is somebody for each.
+//! Fictitious people, derived from identifiers: each identifier has a person.
 
 use chrono::{Days, Months, NaiveDate};
 
@@ -10,21 +10,21 @@ use super::{
     seeded_values::SeededValues,
 };
 
-/// The oldest is born then; the youngest is an adult ever since this was written.
+/// The range of birth dates. The youngest is an adult.
 const BIRTH_RANGE: (i32, u64) = (1958, 365 * 47);
 const MARITAL_STATUSES: [&str; 3] = ["Single", "Married", "Widowed"];
 
 pub(super) struct Person {
-    /// As it was asked for.
+    /// As given in the query.
     pub number: String,
-    /// What tells this person from others.
+    /// The normalized identifier, which determines the person.
     pub key: String,
     pub first_name: String,
     pub middle_name: String,
     pub last_name: String,
     pub female: bool,
     pub born: NaiveDate,
-    /// In E.164. Nobody's ends in what the stand-ins of SMS gateways do not reach.
+    /// In E.164. Never ends in digits that simulate failures at the SMS gateways.
     pub phone: Option<String>,
     pub second_phone: Option<String>,
     pub email: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Person {
     /// In centimetres.
     pub height: u64,
     pub kin: Kin,
-    /// When a document was issued, or when somebody was registered.
+    /// Date of issue of a document, or of registration.
     pub issued: NaiveDate,
     pub watch_listed: bool,
     values: SeededValues,
@@ -52,7 +52,7 @@ pub(super) struct Kin {
 }
 
 impl Person {
-    /// Whom this identifier of this kind belongs to; `key` is it in the one form of all its forms.
+    /// Returns the person of this identifier and kind; `key` is its normalized form.
     pub(super) fn from_identifier(kind: Kind, key: &str, number: &str) -> Person {
         let lot = SeededValues::new(key);
         let names = if kind.is_ghanaian() { names::GHANA } else { names::NIGERIA };
@@ -113,7 +113,7 @@ impl Person {
         if self.female { "Female" } else { "Male" }
     }
 
-    /// `F` or `M`.
+    /// Returns `F` or `M`.
     pub(super) fn sex(&self) -> &'static str {
         &self.gender()[..1]
     }
@@ -130,23 +130,23 @@ impl Person {
         format!("{} {} {}", self.first_name, self.middle_name, self.last_name)
     }
 
-    /// What a company is called that this person directs.
+    /// Returns the name of a company that this person directs.
     pub(super) fn company(&self) -> String {
         let trade = self.values.pick("trade", &["FOODS", "LOGISTICS", "TEXTILES", "VENTURES"]);
         format!("{} {trade} LIMITED", self.last_name.to_uppercase())
     }
 
-    /// When a document that is good for so many years ends.
+    /// Returns the expiry date of a document that is valid for this many years.
     pub(super) fn expiry_date(&self, years: u32) -> NaiveDate {
         self.issued + Months::new(12 * years)
     }
 
-    /// In full years, on the day of issue.
+    /// Returns the age in full years on the day of issue.
     pub(super) fn age(&self) -> u32 {
         self.issued.years_since(self.born).unwrap_or_default()
     }
 
-    /// Some number on a document, the same each time.
+    /// Returns a number for a document field, the same each time.
     pub(super) fn digits(&self, name: &str, count: u32) -> String {
         self.values.digits(name, count)
     }
@@ -159,18 +159,18 @@ impl Person {
         super::uuid(["uuid", "uuid, last"].map(|name| self.values.below(name, u64::MAX)))
     }
 
-    /// The photo that the registers have, as a JPEG in base64.
+    /// Returns the photo on record, as a base64 JPEG.
     pub(super) fn photo(&self) -> String {
         pictures::portrait_base64(&self.key)
     }
 }
 
-/// Known by the number alone, so that a picture of somebody needs no more.
+/// Derived from the number alone, so that a picture needs nothing else.
 pub(super) fn is_woman(key: &str) -> bool {
     documented::is_woman(key).unwrap_or_else(|| SeededValues::new(key).below("gender", 2) == 0)
 }
 
-/// A date so many days after the beginning of a year.
+/// Returns the date this many days after the start of a year.
 fn date((year, days): (i32, u64)) -> NaiveDate {
     NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default() + Days::new(days)
 }
@@ -194,7 +194,7 @@ fn address(lot: &SeededValues, whose: &str, (state, lga, town, _): Place) -> Str
     format!("{house} {street}, {town}, {lga}, {state}")
 }
 
-/// Letters and digits of the number, and what else may stand in an address of mail.
+/// Returns the e-mail address, with the characters of the number that are valid in one.
 pub(super) fn email(number: &str) -> String {
     let kept = |c: &char| c.is_ascii_alphanumeric() || "-_+".contains(*c);
     let local: String = number.chars().filter(kept).take(64).collect();

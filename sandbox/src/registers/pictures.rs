@@ -1,6 +1,7 @@
-//! Pictures as they are served, and what is made of them when they come back.
+//! Serves pictures, and recognizes them in requests.
 //!
-//! A comment in the file (its COM segment) says what it shows: whoever passes a picture on passes that on, too.
+//! A comment in the file (its COM segment) describes the content, and is preserved when the picture
+//! is forwarded.
 
 use axum::{
     Router,
@@ -19,32 +20,32 @@ use url::Url;
 use super::{kinds, portrait};
 
 const MARK: &str = "tollhouse-picture:";
-/// The selfie that Prembly's documentation sends along with its test identities.
+/// The selfie that Prembly's documentation uses with its test identities.
 const DOCUMENTED_SELFIE: &str = "/cbimage_3_drqdoc.jpg";
 const BASE64_ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a picture shows; of whom, is by the key of the number.
+/// The content of a picture. A person is identified by the normalized number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Picture {
-    /// Somebody who is whoever it is compared with.
+    /// A face that matches any person.
     Match,
-    /// Somebody who is not.
+    /// A face that matches no person.
     Mismatch,
     NoFace,
-    /// A document, which has its holder's face on it.
+    /// A document with its holder's face.
     Document {
         number: String,
     },
-    /// What a register has of somebody.
+    /// The photo on record of a person.
     Portrait {
         key: String,
     },
 }
 
-/// What a comparison of faces finds.
+/// The result of a face comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Same,
@@ -59,11 +60,11 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 async fn serve(Path(name): Path<String>) -> Response {
     match picture_by_name(&name) {
         Some(jpeg) => ([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response(),
-        None => (StatusCode::NOT_FOUND, "There is no such picture.").into_response(),
+        None => (StatusCode::NOT_FOUND, "This picture does not exist.").into_response(),
     }
 }
 
-/// `match-54651333604.jpg` and so on.
+/// Returns the picture of a name such as `match-54651333604.jpg`.
 fn picture_by_name(name: &str) -> Option<Vec<u8>> {
     let mark = name.strip_suffix(".jpg")?;
     let (_, number) = mark.split_once('-')?;
@@ -78,13 +79,13 @@ fn picture_by_name(name: &str) -> Option<Vec<u8>> {
     Some(with_comment(jpeg, mark))
 }
 
-/// The photo that a register has of somebody, as a JPEG in base64.
+/// Returns the photo on record of a person, as a base64 JPEG.
 pub(super) fn portrait_base64(key: &str) -> String {
     let jpeg = with_comment(portrait::face(key), &format!("portrait-{key}"));
     base64::prelude::BASE64_STANDARD.encode(jpeg)
 }
 
-/// As the first segment of the file.
+/// Adds the mark as the first segment of the file.
 fn with_comment(mut jpeg: Vec<u8>, mark: &str) -> Vec<u8> {
     let text = format!("{MARK}{mark}");
     let Ok(length) = u16::try_from(text.len() + 2) else { return jpeg };
@@ -109,7 +110,8 @@ impl Picture {
         })
     }
 
-    /// An address is not asked: that it is one of ours says enough. Nothing when this is neither an address nor a picture.
+    /// Recognizes a picture by URL or content. A URL is not fetched: its path suffices. `None` if
+    /// the text is neither a URL nor a picture.
     pub(super) fn from_url_or_base64(text: &str) -> Option<Picture> {
         match Url::parse(text.trim()) {
             Ok(url) if ["http", "https"].contains(&url.scheme()) => Some(Picture::from_url(&url)),
@@ -117,7 +119,7 @@ impl Picture {
         }
     }
 
-    /// Whoever is shown elsewhere, or without a mark, is nobody that the registers know.
+    /// A picture from elsewhere, or without a mark, matches no person.
     fn from_url(url: &Url) -> Picture {
         if url.path().ends_with(DOCUMENTED_SELFIE) {
             return Picture::Match;
@@ -127,7 +129,7 @@ impl Picture {
         name.and_then(Picture::from_comment).unwrap_or(Picture::Mismatch)
     }
 
-    /// With or without the head of a data URL.
+    /// With or without the prefix of a data URL.
     pub(super) fn from_base64(text: &str) -> Option<Picture> {
         let body = match text.split_once("base64,") {
             Some((head, body)) if head.trim_start().starts_with("data:") => body,
@@ -145,7 +147,7 @@ impl Picture {
         }
     }
 
-    /// Whether this is a picture of whoever has this key.
+    /// Compares the picture with the person of this key.
     pub(super) fn compare_to_key(&self, key: &str) -> Comparison {
         match (self, self.key()) {
             (Picture::NoFace, _) => Comparison::NoFace,
@@ -155,7 +157,7 @@ impl Picture {
         }
     }
 
-    /// Whether both show the same person.
+    /// Compares two pictures.
     pub(super) fn compare(&self, other: &Picture) -> Comparison {
         match (self, other) {
             (Picture::NoFace, _) | (_, Picture::NoFace) => Comparison::NoFace,
@@ -174,14 +176,14 @@ impl Picture {
     }
 }
 
-/// The first comment among the segments before the picture itself.
+/// Returns the first comment in the segments before the image data.
 fn find_comment(mut segments: &[u8]) -> Option<&str> {
     while let [0xff, kind, high, low, rest @ ..] = segments {
         let length = usize::from(u16::from_be_bytes([*high, *low])).checked_sub(2)?;
         let content = rest.get(..length)?;
         match kind {
             0xfe => return std::str::from_utf8(content).ok(),
-            // The scan: what follows is no segment.
+            // Start of scan: image data follows.
             0xda => return None,
             _ => segments = rest.get(length..)?,
         }

@@ -1,4 +1,4 @@
-//! Drawings: a face that follows from a number, a place without anybody, a card with a face on it.
+//! Drawings: a face derived from a number, a landscape without people, a card with a face.
 
 use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
 
@@ -24,14 +24,14 @@ struct Canvas {
 }
 
 impl Canvas {
-    /// Filled from top to bottom with a colour that turns into another.
+    /// Creates a canvas filled with a vertical gradient.
     fn new(width: usize, height: usize, top: Rgb, bottom: Rgb) -> Canvas {
         let row = |y: usize| mix(top, bottom, y as f32 / height as f32);
         let pixels = (0..height).flat_map(|y| std::iter::repeat_n(row(y), width)).collect();
         Canvas { width, height, pixels }
     }
 
-    /// With a soft edge.
+    /// Draws an ellipse with a soft edge.
     fn ellipse(&mut self, [x, y]: [f32; 2], [rx, ry]: [f32; 2], colour: Rgb) {
         let rows = (y - ry).max(0.0) as usize..self.height.min((y + ry + 1.0) as usize);
         for row in rows {
@@ -52,7 +52,7 @@ impl Canvas {
         }
     }
 
-    /// Another one, at half its size.
+    /// Pastes another canvas at half its size.
     fn paste_half(&mut self, [x, y]: [usize; 2], other: &Canvas) {
         for row in 0..other.height / 2 {
             for column in 0..other.width / 2 {
@@ -62,7 +62,7 @@ impl Canvas {
         }
     }
 
-    /// Empty if it could not be written, which memory does not know.
+    /// Encodes a JPEG. Empty on failure, which cannot occur when writing to memory.
     fn jpeg(&self) -> Vec<u8> {
         let mut jpeg = Vec::new();
         let (width, height) = (self.width as u32, self.height as u32);
@@ -70,7 +70,7 @@ impl Canvas {
         let written =
             encoder.write_image(self.pixels.as_flattened(), width, height, ExtendedColorType::Rgb8);
         if let Err(error) = written {
-            tracing::warn!(%error, "a picture could not be encoded");
+            tracing::warn!(%error, "picture could not be encoded");
         }
         jpeg
     }
@@ -83,7 +83,7 @@ fn mix(from: Rgb, to: Rgb, share: f32) -> Rgb {
     })
 }
 
-/// The face of whoever has this number.
+/// Returns the face of the person with this number.
 pub(super) fn face(key: &str) -> Vec<u8> {
     draw_face(key).jpeg()
 }
@@ -115,7 +115,7 @@ fn draw_face(key: &str) -> Canvas {
     canvas
 }
 
-/// Eyes, brows, nose and mouth.
+/// Draws eyes, brows, nose and mouth.
 fn draw_features(canvas: &mut Canvas, lot: &SeededValues, skin: Rgb, hair: Rgb) {
     let apart = 12.0 + lot.below("apart", 4) as f32;
     for side in [-1.0, 1.0] {
@@ -131,7 +131,7 @@ fn draw_features(canvas: &mut Canvas, lot: &SeededValues, skin: Rgb, hair: Rgb) 
     canvas.ellipse([80.0, 112.6], [mouth, 1.6], mix(skin, INK, 0.1));
 }
 
-/// Hills under a sun: nobody is there.
+/// Returns a landscape, a picture without a face.
 pub(super) fn landscape(key: &str) -> Vec<u8> {
     let lot = SeededValues::new(key);
     let mut canvas = Canvas::new(WIDTH, HEIGHT, [122, 178, 224], [230, 240, 244]);
@@ -142,7 +142,7 @@ pub(super) fn landscape(key: &str) -> Vec<u8> {
     canvas.jpeg()
 }
 
-/// A card that shows the face and lines of writing.
+/// Returns a card with the face and lines of text.
 pub(super) fn card(key: &str) -> Vec<u8> {
     let lot = SeededValues::new(key);
     let colour = lot.pick("cloth", &CLOTHES);

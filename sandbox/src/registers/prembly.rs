@@ -1,7 +1,7 @@
-//! Prembly's API under `/prembly`: lookups by number, by number and face, and by the picture of a document. Any key is an
-//! account.
+//! Prembly's API under `/prembly`: lookups by number, by number and face, and by the picture of a
+//! document. Any key is an account.
 //!
-//! Whether somebody was found is not in the HTTP status, and often not in `status` either: `response_code` says it.
+//! The result is in `response_code`, not in the HTTP status and often not in `status`.
 
 mod documents;
 mod ghana;
@@ -27,9 +27,9 @@ use crate::{env::Env, server::with_faults};
 use lookups::{LOOKUPS, Lookup, LookupInput, Scale};
 use request::{ApiError, Params};
 
-/// The name of faults for it.
+/// Operation name for scripted faults.
 const OPERATION: &str = "prembly";
-/// Where lookups are now, and where clients from before still look.
+/// The prefix of lookups, and those that older clients still use.
 const PREFIX: &str = "/verification";
 const LEGACY_PREFIXES: [&str; 2] =
     ["/api/v2/biometrics/merchant/data/verification", "/identitypass/verification"];
@@ -130,7 +130,7 @@ fn not_verified_response(env: &Env, status: bool, code: &str, detail: &str) -> V
     })
 }
 
-/// A picture on which no document can be made out.
+/// The response for a picture without a readable document.
 fn unreadable_response(env: &Env) -> Value {
     not_verified_response(env, false, "01", "The document in the image could not be read")
 }

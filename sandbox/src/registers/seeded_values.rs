@@ -1,4 +1,4 @@
-//! Choices that follow from an identifier, so that it tells the same whenever and by whomever it is asked for.
+//! Pseudo-random values derived from an identifier, so that every query returns the same record.
 
 use sha2::{Digest, Sha256};
 
@@ -9,7 +9,8 @@ impl SeededValues {
         SeededValues(seed.to_owned())
     }
 
-    /// Below `end`. Each name is a draw of its own: one more of them leaves all others as they are.
+    /// Returns a number below `end`. Each name is an independent draw, so adding one does not
+    /// change the others.
     pub(super) fn below(&self, name: &str, end: u64) -> u64 {
         let digest = Sha256::digest(format!("{}\n{name}", self.0));
         let head = digest.iter().take(8).fold(0, |head, byte| head << 8 | u64::from(*byte));
@@ -20,7 +21,7 @@ impl SeededValues {
         from[usize::try_from(self.below(name, from.len() as u64)).unwrap_or(0)]
     }
 
-    /// This many digits, of which the first is not 0.
+    /// Returns this many digits, without a leading 0.
     pub(super) fn digits(&self, name: &str, count: u32) -> String {
         let first = 10_u64.pow(count - 1);
         (first + self.below(name, 9 * first)).to_string()

@@ -1,10 +1,10 @@
-//! What an e-mail says (RFC 5322, MIME).
+//! Parses e-mails (RFC 5322, MIME).
 
 use mail_parser::{Addr, MessageParser, MessagePart, PartType};
 
 use crate::mailbox::Message;
 
-/// The mail without its recipient and time; `None` when it is none.
+/// Returns the mail without its recipient and time; `None` if it cannot be parsed.
 pub(super) fn parse(body: &[u8]) -> Option<Message> {
     let mail = MessageParser::default().parse(body).filter(|mail| !mail.headers().is_empty())?;
     Some(Message {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn both_parts_and_what_is_encoded() {
+    fn both_parts_and_encoded_text_are_read() {
         let mail = parse(&lines(&[
             "From: =?utf-8?q?Ad=C3=A9_Lending?= <no-reply@lender.example>",
             "To: ada@example.com",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_there_is_not_made_up() {
+    fn a_missing_part_stays_absent() {
         let html = parse(&lines(&["Content-Type: text/html", "", "<p>1</p>"])).unwrap();
         assert_eq!((html.text.as_str(), html.html.as_deref()), ("", Some("<p>1</p>")));
         let plain = parse(&lines(&["Subject: x", "", "1"])).unwrap();

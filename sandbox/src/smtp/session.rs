@@ -1,4 +1,4 @@
-//! A conversation in SMTP, without its socket: bytes come in, replies and whole mails go out.
+//! An SMTP session without its socket: consumes bytes, and produces replies and complete mails.
 
 use std::{mem, slice::Iter, sync::Arc};
 
@@ -15,20 +15,20 @@ use super::{OPERATION, REFUSED};
 use crate::{env::Env, faults::FaultKind, in_flight::InFlightGuard};
 
 const MAX_BYTES: usize = 10 * 1024 * 1024;
-/// What RFC 5321 asks every server to take.
+/// Minimum that RFC 5321 requires of servers.
 const MAX_RECIPIENTS: usize = 100;
 
 const OK: &str = "250 2.0.0 OK";
-const BAD_SEQUENCE: &str = "503 5.5.1 Not now: the order is EHLO, MAIL, RCPT, DATA";
-const TOO_LARGE: &str = "552 5.3.4 Too large";
-const INVALID_BASE64: &str = "501 5.5.2 This is not base64";
+const BAD_SEQUENCE: &str = "503 5.5.1 Bad sequence: use EHLO, MAIL, RCPT, DATA";
+const TOO_LARGE: &str = "552 5.3.4 Message too large";
+const INVALID_BASE64: &str = "501 5.5.2 Not base64";
 
-/// What is to be done next.
+/// The next action.
 pub(super) enum Step {
     Reply(String),
-    /// Say it and hang up.
+    /// Reply and close the connection.
     ReplyAndClose(String),
-    /// Deliver it and say how that went.
+    /// Deliver the mail and reply with the result.
     Accept(ReceivedMail),
 }
 
@@ -37,7 +37,7 @@ pub(super) struct ReceivedMail {
     pub to: Vec<String>,
     pub body: Vec<u8>,
     utf8: bool,
-    /// From DATA on: who gives up before that need not say so.
+    /// Set from DATA on: a client may give up before that without notice.
     in_flight: Option<InFlightGuard>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Session {
     reading: ReadState,
     greeted: bool,
     authenticated: bool,
-    /// From MAIL until DATA.
+    /// Set from MAIL until DATA.
     letter: Option<ReceivedMail>,
 }
 
-/// What the next bytes are.
+/// How the next bytes are parsed.
 enum ReadState {
     Commands(RequestReceiver),
     Mail(DataReceiver, ReceivedMail),
@@ -61,7 +61,7 @@ enum ReadState {
     Credentials(LineReceiver<CredentialPrompt>),
 }
 
-/// What a client that authenticates is asked for.
+/// The credential that the client must send next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum CredentialPrompt {
     #[default]
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Reads up to the next step; `None` when more bytes are needed.
+    /// Reads up to the next action; `None` if more bytes are needed.
     pub(super) fn next(&mut self, bytes: &mut Iter<'_, u8>) -> Option<Step> {
         match &mut self.reading {
             ReadState::Commands(receiver) => {
@@ -170,9 +170,9 @@ impl Session {
                 reply(OK)
             }
             Request::Noop { .. } => reply(OK),
-            Request::Vrfy { .. } => reply("252 2.5.0 Send it and see"),
+            Request::Vrfy { .. } => reply("252 2.5.0 Cannot verify, but will accept the message"),
             Request::Quit => Step::ReplyAndClose("221 2.0.0 Bye\r\n".to_owned()),
-            _ => reply("502 5.5.1 This is not offered"),
+            _ => reply("502 5.5.1 Command not implemented"),
         }
     }
 
@@ -183,12 +183,12 @@ impl Session {
 
     fn authenticate(&mut self, mechanism: u64, initial: &str) -> Step {
         if !self.greeted || self.authenticated || self.letter.is_some() {
-            return reply("503 5.5.1 Not now: after EHLO, before MAIL, once");
+            return reply("503 5.5.1 Bad sequence: AUTH is valid once, after EHLO and before MAIL");
         }
         let asked = match mechanism {
             AUTH_PLAIN => CredentialPrompt::Plain,
             AUTH_LOGIN => CredentialPrompt::Username,
-            _ => return reply("504 5.5.4 PLAIN or LOGIN"),
+            _ => return reply("504 5.5.4 Only PLAIN and LOGIN are supported"),
         };
         match initial {
             "" => self.prompt_for(asked),
@@ -208,11 +208,11 @@ impl Session {
 
     fn handle_credential(&mut self, asked: CredentialPrompt, line: &[u8]) -> Step {
         if line == b"*" {
-            return reply("501 5.7.0 Given up");
+            return reply("501 5.7.0 Authentication cancelled");
         }
         let Ok(given) = BASE64_STANDARD.decode(line) else { return reply(INVALID_BASE64) };
         if !asked.accepts(&given) {
-            return reply("535 5.7.8 A user's name and a password are needed, whatever they are");
+            return reply("535 5.7.8 A user name and a password are required; any are accepted");
         }
         if asked == CredentialPrompt::Username {
             return self.prompt_for(CredentialPrompt::Password);
@@ -230,7 +230,7 @@ impl Session {
             return reply(TOO_LARGE);
         }
         if !utf8 && !from.address.is_ascii() {
-            return reply("550 5.6.7 Such an address needs SMTPUTF8");
+            return reply("550 5.6.7 This address requires SMTPUTF8");
         }
         self.letter =
             Some(ReceivedMail { to: Vec::new(), body: Vec::new(), utf8, in_flight: None });
@@ -243,11 +243,11 @@ impl Session {
             return reply("452 4.5.3 Too many recipients");
         }
         if !letter.utf8 && !address.is_ascii() {
-            return reply("553 5.6.7 Such an address needs SMTPUTF8");
+            return reply("553 5.6.7 This address requires SMTPUTF8");
         }
         let declined = self.env.faults.take(OPERATION, FaultKind::is_outcome).is_some();
         if declined || address.to_lowercase().starts_with(REFUSED) {
-            return reply("550 5.1.1 There is no such mailbox");
+            return reply("550 5.1.1 Mailbox does not exist");
         }
         letter.to.push(address);
         reply("250 2.1.5 OK")
@@ -258,7 +258,7 @@ impl Session {
             Some(mut letter) if !letter.to.is_empty() => {
                 letter.in_flight = Some(self.env.in_flight.begin());
                 self.reading = ReadState::Mail(DataReceiver::new(), letter);
-                reply("354 Go on, end with a dot on a line of its own")
+                reply("354 End data with a dot on a line of its own")
             }
             letter => {
                 self.letter = letter;
@@ -283,18 +283,20 @@ fn extensions() -> String {
     response.auth_mechanisms = AUTH_PLAIN | AUTH_LOGIN;
     response.size = MAX_BYTES;
     let mut lines = Vec::new();
-    response.write(&mut lines).expect("memory can be written");
+    response.write(&mut lines).expect("writing to memory succeeds");
     String::from_utf8_lossy(&lines).into_owned()
 }
 
 fn error_reply(error: Error) -> Step {
     match error {
         Error::UnknownCommand => reply("500 5.5.1 Unknown command"),
-        Error::InvalidSenderAddress => reply("501 5.1.7 This is no address"),
-        Error::InvalidRecipientAddress => reply("501 5.1.3 This is no address"),
+        Error::InvalidSenderAddress => reply("501 5.1.7 Invalid address"),
+        Error::InvalidRecipientAddress => reply("501 5.1.3 Invalid address"),
         Error::SyntaxError { syntax } => reply(&format!("501 5.5.2 Syntax: {syntax}")),
-        Error::InvalidParameter { param } => reply(&format!("501 5.5.4 Not a value for {param}")),
-        Error::UnsupportedParameter { param } => reply(&format!("555 5.5.4 Not offered: {param}")),
+        Error::InvalidParameter { param } => reply(&format!("501 5.5.4 Invalid value for {param}")),
+        Error::UnsupportedParameter { param } => {
+            reply(&format!("555 5.5.4 Unsupported parameter: {param}"))
+        }
         _ => reply("500 5.5.2 Syntax error"),
     }
 }

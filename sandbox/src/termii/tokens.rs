@@ -1,4 +1,4 @@
-//! Termii's own one-time codes, which its client libraries offer.
+//! Termii's own one-time passwords, which its client libraries offer.
 
 use std::{collections::VecDeque, ops::RangeInclusive};
 
@@ -58,7 +58,7 @@ impl Termii {
     }
 }
 
-/// In a text.
+/// Sends a code in a text message.
 pub(super) async fn send(State(termii): State<Termii>, params: Params) -> ApiResult {
     let (from, to) = (params.sender()?, params.required("to")?);
     params.one_of("channel", &super::CHANNELS)?;
@@ -75,7 +75,7 @@ pub(super) async fn send(State(termii): State<Termii>, params: Params) -> ApiRes
     Ok(Json(answer))
 }
 
-/// For whoever asks, to send it themselves.
+/// Returns a code that the client sends itself.
 pub(super) async fn generate(State(termii): State<Termii>, params: Params) -> ApiResult {
     let number = params.required("phone_number")?;
     let token = Token::generate(&termii, &params, number)?;

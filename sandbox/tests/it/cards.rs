@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::world::{SUCCESS, World};
 
 #[tokio::test]
-async fn every_test_card_does_what_it_says() {
+async fn every_test_card_has_its_documented_outcome() {
     let world = World::new().await;
     let cards = [
         (SUCCESS, "success", "Successful"),
@@ -30,7 +30,7 @@ async fn every_test_card_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_declining_card_fails_whatever_the_outcome_says() {
+async fn a_declining_card_fails_for_every_outcome() {
     let world = World::new().await;
     let id = world.initialize("declined").await;
     let body = json!({ "outcome": "abandoned", "card": "4084080000005408" });
@@ -39,7 +39,7 @@ async fn a_declining_card_fails_whatever_the_outcome_says() {
 }
 
 #[tokio::test]
-async fn a_card_has_one_signature_per_account_and_a_new_code_each_time() {
+async fn a_card_has_one_signature_per_account_and_a_new_code_per_payment() {
     let world = World::new().await;
     let one = world.pay("one", SUCCESS).await["authorization"].clone();
     let two = world.pay("two", SUCCESS).await["authorization"].clone();

@@ -6,7 +6,7 @@ use tollhouse_sandbox::events::SignatureStatus;
 use crate::world::World;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-/// Computed apart from the code under test, over the id, time and body below.
+/// Computed independently, over the id, time and body below.
 const AT: i64 = 1_795_255_200;
 const BODY: &str = r#"{"company_id":"co_1","event":"payment.success","data":{}}"#;
 const GOOD: &str = "v1,CrTJFBzdWIX15MJi6ITF+xNCIMaF2mOhM8ibDZ06BEo=";
@@ -22,7 +22,7 @@ async fn send(world: &World, signature: &str, body: &str) {
 }
 
 #[tokio::test]
-async fn events_are_kept_with_what_their_signature_is_worth() {
+async fn events_are_kept_with_the_result_of_signature_verification() {
     let world = World::new().await;
     assert_eq!(world.clock.now(), Timestamp(AT * 1_000));
     send(&world, GOOD, BODY).await;
@@ -52,7 +52,7 @@ async fn events_are_kept_with_what_their_signature_is_worth() {
 }
 
 #[tokio::test]
-async fn the_newest_thousand_are_kept() {
+async fn the_newest_thousand_events_are_kept() {
     let world = World::new().await;
     for n in 0..1_005 {
         let body = json!({ "company_id": "co_1", "event": format!("e{n}") }).to_string();
@@ -65,7 +65,7 @@ async fn the_newest_thousand_are_kept() {
 }
 
 #[tokio::test]
-async fn the_receiver_can_be_made_to_fail() {
+async fn faults_make_the_receiver_fail() {
     let world = World::new().await;
     let fault = tollhouse_sandbox::Fault::new("events", tollhouse_sandbox::FaultKind::Error500);
     world.simulators.faults().push(fault);
@@ -75,7 +75,7 @@ async fn the_receiver_can_be_made_to_fail() {
 }
 
 #[tokio::test]
-async fn the_real_clock_serves_too() {
+async fn simulators_run_with_the_system_clock() {
     let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let simulators =
         tollhouse_sandbox::Simulators::start(bind().await, bind().await, Clock::system());

@@ -22,7 +22,7 @@ fn script(world: &World, kind: FaultKind) {
 }
 
 #[tokio::test]
-async fn cut_drops_the_connection_before_or_after_the_work() {
+async fn cut_drops_the_connection_before_or_after_processing() {
     let world = World::new().await;
     script(&world, FaultKind::Cut);
     script(&world, FaultKind::CutAfter);
@@ -47,7 +47,7 @@ async fn slow_waits_in_real_time() {
 }
 
 #[tokio::test]
-async fn errors_and_malformed_answers_do_no_work() {
+async fn errors_and_malformed_responses_skip_processing() {
     let world = World::new().await;
     script(&world, FaultKind::Error500);
     script(&world, FaultKind::Malformed);
@@ -60,7 +60,7 @@ async fn errors_and_malformed_answers_do_no_work() {
 }
 
 #[tokio::test]
-async fn a_fault_strikes_its_operation_so_many_times() {
+async fn a_fault_applies_to_its_operation_the_given_number_of_times() {
     let world = World::new().await;
     world.initialize("there").await;
     world.simulators.faults().push(Fault::new("verify", FaultKind::Error500).times(2));

@@ -1,4 +1,4 @@
-//! The stand-in of Flutterwave.
+//! The Flutterwave simulator.
 
 mod cards;
 mod charges;
@@ -17,7 +17,7 @@ const KEY: &str = "FLWSECK_TEST-abc123-X";
 const HASH: &str = "my-secret-hash";
 const SUCCESS: &str = "5531886652142950";
 
-/// A merchant of Flutterwave's.
+/// A Flutterwave merchant.
 struct Shop {
     world: World,
 }
@@ -29,7 +29,7 @@ impl Shop {
         Shop { world }
     }
 
-    /// Status and body.
+    /// Returns status and body.
     async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let request = self.world.request(method, &format!("/flutterwave/v3{path}"));
         let request = request.bearer_auth(KEY);
@@ -52,7 +52,7 @@ impl Shop {
         self.ok(Method::POST, path, body).await
     }
 
-    /// Status and message of a call that is refused.
+    /// Returns status and message of a refused call.
     async fn refused(&self, path: &str, body: Value) -> (u16, String) {
         let method = if body.is_null() { Method::GET } else { Method::POST };
         let (status, body) = self.call(method, path, body).await;
@@ -60,20 +60,20 @@ impl Shop {
         (status, body["message"].as_str().unwrap().to_owned())
     }
 
-    /// The id of the page of a payment of NGN 5,000.
+    /// Returns the page id of a payment of NGN 5,000.
     async fn link(&self, tx_ref: &str) -> String {
         let data = self.post("/payments", order(tx_ref)).await["data"].clone();
         data["link"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
     }
 
-    /// Does on the page what the body says, and answers where the browser goes.
+    /// Completes a page with this body and returns the redirect URL.
     async fn complete(&self, page: &str, body: Value) -> Value {
         let (status, body) = self.world.complete(page, body).await;
         assert_eq!(status, 200, "{body}");
         body["redirect_url"].clone()
     }
 
-    /// A payment with this card, as verification shows it.
+    /// Pays with this card and returns the verification response.
     async fn pay(&self, tx_ref: &str, card: &str) -> Value {
         let page = self.link(tx_ref).await;
         self.complete(&page, json!({ "outcome": "success", "card": card })).await;
@@ -85,12 +85,12 @@ impl Shop {
         self.get(&path).await["data"].clone()
     }
 
-    /// The token of a card that has paid once.
+    /// Returns the token of a card after a first payment.
     async fn saved(&self, tx_ref: &str) -> Value {
         self.pay(tx_ref, SUCCESS).await["card"]["token"].clone()
     }
 
-    /// The notifications received so far, once all is quiet.
+    /// Returns the webhooks received so far, once idle.
     async fn notified(&self) -> Vec<Value> {
         self.world.simulators.run_until_idle().await;
         self.world.receiver.bodies()

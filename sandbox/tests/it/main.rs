@@ -1,6 +1,6 @@
-//! The stand-ins as their clients see them: over HTTP on the loopback interface.
+//! Tests of the simulators through HTTP on the loopback interface.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod cards;
 mod events;

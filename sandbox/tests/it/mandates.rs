@@ -36,7 +36,7 @@ fn charge(code: &str, reference: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_mandate_becomes_active_by_the_clock() {
+async fn a_mandate_is_activated_by_the_clock() {
     let world = World::new().await;
     let (reference, page) = open(&world).await;
     let path = format!("{VERIFY}/{reference}");
@@ -65,7 +65,7 @@ async fn a_mandate_becomes_active_by_the_clock() {
 }
 
 #[tokio::test]
-async fn a_debit_is_processing_until_the_bank_answers() {
+async fn a_debit_is_processing_until_the_bank_responds() {
     let world = World::new().await;
     let code = active(&world).await;
     let path = "/transaction/charge_authorization";
@@ -103,7 +103,7 @@ async fn a_revoked_mandate_is_not_charged() {
 }
 
 #[tokio::test]
-async fn a_known_customer_opens_a_mandate_and_retries_its_activation() {
+async fn an_existing_customer_gets_a_mandate_and_can_retry_its_activation() {
     let world = World::new().await;
     active(&world).await;
     let list = world.get("/directdebit/mandate-authorizations").await["data"][0].clone();

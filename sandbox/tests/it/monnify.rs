@@ -1,4 +1,4 @@
-//! The stand-in of Monnify.
+//! The Monnify simulator.
 
 mod cards;
 mod charges;
@@ -18,7 +18,7 @@ const SECRET: &str = "91MUDL9N6U3BQRXBQ2PJ9M0PW4J22M1Y";
 const CONTRACT: &str = "4934121686";
 const SUCCESS: &str = "4111111111111111";
 
-/// A merchant of Monnify's who has logged in.
+/// A Monnify merchant with an access token.
 struct Shop {
     world: World,
     token: String,
@@ -34,7 +34,7 @@ impl Shop {
         Shop { world, token }
     }
 
-    /// Status and body.
+    /// Returns status and body.
     async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let request = self.world.request(method, &format!("/monnify/api{path}"));
         let request = request.bearer_auth(&self.token);
@@ -43,7 +43,7 @@ impl Shop {
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    /// The `responseBody`.
+    /// Returns the `responseBody`.
     async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
         let (status, mut body) = self.call(method, path, body).await;
         assert_eq!((status, &body["requestSuccessful"]), (200, &json!(true)), "{body}");
@@ -60,7 +60,7 @@ impl Shop {
         self.ok(Method::POST, path, body).await
     }
 
-    /// Status and code of a call that is refused.
+    /// Returns status and code of a refused call.
     async fn refused(&self, path: &str, body: Value) -> (u16, String) {
         let method = if body.is_null() { Method::GET } else { Method::POST };
         let (status, body) = self.call(method, path, body).await;
@@ -68,24 +68,24 @@ impl Shop {
         (status, body["responseCode"].as_str().unwrap().to_owned())
     }
 
-    /// A payment of NGN 5,000, begun.
+    /// Initializes a payment of NGN 5,000.
     async fn begin(&self, reference: &str) -> Value {
         self.post("/v1/merchant/transactions/init-transaction", order(reference)).await
     }
 
-    /// The id of its page.
+    /// Initializes a payment and returns the id of its page.
     async fn page(&self, reference: &str) -> String {
         last_step(&self.begin(reference).await["checkoutUrl"])
     }
 
-    /// Does on the page what the body says, and answers where the browser goes.
+    /// Completes a page with this body and returns the redirect URL.
     async fn complete(&self, page: &str, body: Value) -> Value {
         let (status, body) = self.world.complete(page, body).await;
         assert_eq!(status, 200, "{body}");
         body["redirect_url"].clone()
     }
 
-    /// A payment with this card, as the status shows it.
+    /// Pays with this card and returns the status response.
     async fn pay(&self, reference: &str, card: &str) -> Value {
         let page = self.page(reference).await;
         self.complete(&page, json!({ "outcome": "success", "card": card })).await;
@@ -96,18 +96,18 @@ impl Shop {
         self.get(&format!("/v2/merchant/transactions/query?paymentReference={reference}")).await
     }
 
-    /// The token of a card that has paid once.
+    /// Returns the token of a card after a first payment.
     async fn saved(&self, reference: &str, card: &str) -> Value {
         self.pay(reference, card).await["cardDetails"]["cardToken"].clone()
     }
 
-    /// The notifications received so far, once all is quiet.
+    /// Returns the webhooks received so far, once idle.
     async fn notified(&self) -> Vec<Value> {
         self.world.simulators.run_until_idle().await;
         self.world.receiver.bodies()
     }
 
-    /// Their types.
+    /// Returns the event types of the webhooks received so far.
     async fn events(&self) -> Vec<String> {
         let told = self.notified().await;
         told.iter().map(|body| body["eventType"].as_str().unwrap().to_owned()).collect()

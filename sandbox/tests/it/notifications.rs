@@ -12,7 +12,7 @@ fn signatures_match_the_known_vector() {
 }
 
 #[tokio::test]
-async fn a_success_is_notified_signed_and_a_failure_is_not() {
+async fn a_success_sends_a_signed_webhook_and_a_failure_none() {
     let world = World::new().await;
     world.pay("bad", "4084080000005408").await;
     world.pay("good", SUCCESS).await;
@@ -25,21 +25,21 @@ async fn a_success_is_notified_signed_and_a_failure_is_not() {
 }
 
 #[tokio::test]
-async fn the_background_task_sends_without_being_asked() {
+async fn the_background_task_sends_webhooks() {
     let world = World::new().await;
     world.pay("good", SUCCESS).await;
     for _ in 0..200 {
         if !world.receiver.received().is_empty() {
             return;
         }
-        // A bounded wait for something that needs no settling.
+        // A short poll interval: the background task needs no explicit trigger.
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no notification came");
+    panic!("no webhook arrived");
 }
 
 #[tokio::test]
-async fn metadata_left_out_is_zero_in_the_notification() {
+async fn missing_metadata_is_zero_in_the_webhook() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100, "reference": "bare" });
     let answer = world.post("/transaction/initialize", body).await;
@@ -51,7 +51,7 @@ async fn metadata_left_out_is_zero_in_the_notification() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_is_tried_again_hourly_for_ten_hours() {
+async fn a_failing_receiver_gets_hourly_retries_for_ten_hours() {
     let world = World::new().await;
     world.receiver.respond_with(500);
     world.pay("good", SUCCESS).await;
@@ -60,7 +60,7 @@ async fn a_receiver_that_fails_is_tried_again_hourly_for_ten_hours() {
     assert_eq!(world.receiver.received().len(), 1);
     world.advance(1).await;
     assert_eq!(world.receiver.received().len(), 2);
-    // Only 200 counts as received.
+    // Only 200 counts as a confirmation.
     world.receiver.respond_with(202);
     for _ in 0..20 {
         world.advance(3_600).await;
@@ -69,7 +69,7 @@ async fn a_receiver_that_fails_is_tried_again_hourly_for_ten_hours() {
 }
 
 #[tokio::test]
-async fn nothing_is_repeated_after_200() {
+async fn a_confirmed_webhook_is_not_repeated() {
     let world = World::new().await;
     world.pay("good", SUCCESS).await;
     world.advance(100_000).await;
@@ -88,7 +88,7 @@ async fn references(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_notification_can_be_duplicated_lost_or_delayed() {
+async fn a_webhook_can_be_duplicated_lost_or_delayed() {
     let world = World::new().await;
     script(&world, FaultKind::Duplicate, 1);
     script(&world, FaultKind::Cut, 1);
@@ -96,15 +96,15 @@ async fn a_notification_can_be_duplicated_lost_or_delayed() {
     for reference in ["twice", "never", "late"] {
         world.pay(reference, SUCCESS).await;
     }
-    // Payments are told of side by side, so their order is not certain.
+    // Webhooks of different payments are concurrent, so their order is undefined.
     let mut told = references(&world).await;
     told.sort();
     assert_eq!(told, ["late", "twice", "twice"]);
 }
 
-/// Or it would be refused for its signature.
+/// The signature must be valid; otherwise the webhook would be rejected for it.
 #[tokio::test]
-async fn a_malformed_notification_is_signed() {
+async fn a_malformed_webhook_is_signed() {
     let world = World::new().await;
     script(&world, FaultKind::Malformed, 1);
     world.pay("cut-off", SUCCESS).await;
@@ -115,7 +115,7 @@ async fn a_malformed_notification_is_signed() {
 }
 
 #[tokio::test]
-async fn notifications_are_held_until_released() {
+async fn webhooks_are_held_until_released() {
     let world = World::new().await;
     script(&world, FaultKind::Hold, 2);
     for reference in ["one", "two", "three"] {
@@ -128,7 +128,7 @@ async fn notifications_are_held_until_released() {
 }
 
 #[tokio::test]
-async fn notifications_are_sent_in_reverse_order() {
+async fn reordered_webhooks_are_sent_in_reverse_order() {
     let world = World::new().await;
     script(&world, FaultKind::Reorder, 2);
     for reference in ["one", "two"] {
@@ -144,7 +144,7 @@ async fn notifications_are_sent_in_reverse_order() {
 }
 
 #[tokio::test]
-async fn an_account_without_a_webhook_is_told_nothing() {
+async fn an_account_without_a_webhook_gets_none() {
     let world = World::new().await;
     let request = world.request(Method::POST, "/paystack/transaction/initialize");
     let body = json!({ "email": "a@b.co", "amount": 100 });

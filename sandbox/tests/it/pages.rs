@@ -32,7 +32,7 @@ async fn the_checkout_page_shows_what_is_paid() {
 }
 
 #[tokio::test]
-async fn a_browser_is_sent_where_it_belongs() {
+async fn a_browser_is_redirected_by_outcome() {
     let world = World::new().await;
     let back = |reference: &str| {
         format!("https://shop.test/back?x=1&trxref={reference}&reference={reference}")
@@ -57,7 +57,7 @@ async fn a_browser_is_sent_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn without_an_address_to_go_back_to_the_customer_stays() {
+async fn without_a_redirect_url_the_customer_stays_on_the_page() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100 });
     let answer = world.post("/transaction/initialize", body).await;
@@ -73,7 +73,7 @@ async fn without_an_address_to_go_back_to_the_customer_stays() {
 }
 
 #[tokio::test]
-async fn completing_for_programs() {
+async fn a_checkout_is_completed_over_json() {
     let world = World::new().await;
     let id = world.initialize("try").await;
     assert_eq!(world.complete("none", json!({ "outcome": "success" })).await.0, 404);
@@ -84,7 +84,7 @@ async fn completing_for_programs() {
     assert_eq!(world.verify("try").await["status"], "abandoned");
     assert_eq!(world.complete(&id, json!({ "outcome": "failed" })).await.0, 200);
     assert_eq!(world.verify("try").await["status"], "failed");
-    // The same page lets the customer try again, until it is paid.
+    // The customer can retry on the same page until it is paid.
     assert_eq!(world.complete(&id, json!({ "outcome": "success" })).await.0, 200);
     for outcome in ["success", "failed", "abandoned"] {
         assert_eq!(world.complete(&id, json!({ "outcome": outcome })).await.0, 409);
@@ -93,7 +93,7 @@ async fn completing_for_programs() {
 }
 
 #[tokio::test]
-async fn other_channels_pay_without_a_card() {
+async fn other_channels_need_no_card() {
     let world = World::new().await;
     let body = json!({
         "email": "a@b.co", "amount": 100, "reference": "ussd-1", "channels": ["ussd", "bank"],
@@ -147,7 +147,7 @@ fn message(to: &str, text: &str) -> Message {
 }
 
 #[tokio::test]
-async fn the_mailbox_is_a_list_newest_first() {
+async fn the_mailbox_lists_the_newest_messages_first() {
     let world = World::new().await;
     let list = async |path: &str| -> Value {
         world.request(Method::GET, path).send().await.unwrap().json().await.unwrap()
@@ -157,7 +157,7 @@ async fn the_mailbox_is_a_list_newest_first() {
     mailbox.deliver(message("+2348030000001", "one"));
     mailbox.deliver(message("ada@example.com", "two"));
     mailbox.deliver(message("+2348030000001", "three"));
-    // An unescaped plus is a blank in a query string.
+    // An unencoded plus is a blank in a query string.
     for to in ["+2348030000001", "%2B2348030000001", "2348030000001"] {
         let found = list(&format!("/mailbox?to={to}")).await;
         assert_eq!((&found[0]["text"], &found[1]["text"]), (&json!("three"), &json!("one")));
@@ -169,7 +169,7 @@ async fn the_mailbox_is_a_list_newest_first() {
 }
 
 #[tokio::test]
-async fn the_html_of_a_mail_is_shown_where_it_can_do_nothing() {
+async fn the_html_of_an_email_is_sandboxed() {
     let world = World::new().await;
     let mailbox = world.simulators.mailbox();
     mailbox.deliver(message("+2348030000001", "one"));
@@ -208,7 +208,7 @@ async fn the_front_page_lists_the_checkouts_of_all_providers_newest_first() {
 }
 
 #[tokio::test]
-async fn the_front_page_says_whom_nothing_reaches() {
+async fn the_front_page_lists_recipients_that_simulate_failures() {
     let page = html(&World::new().await, "/").await;
     for text in
         ["<code>0000</code>", "<code>0001</code>", "<code>0002</code>", "<code>refused</code>"]

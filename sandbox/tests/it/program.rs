@@ -1,4 +1,4 @@
-//! `cargo sandbox` itself, as a process.
+//! `cargo sandbox` as a process.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::world::{KEY, Receiver, SUCCESS};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder of a test's own, gone with it.
+/// A temporary folder, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -31,7 +31,7 @@ impl Drop for Folder {
     }
 }
 
-/// Ended, whatever becomes of the test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {
@@ -48,17 +48,17 @@ fn program(dir: &Path) -> Command {
 }
 
 #[test]
-fn a_file_of_an_earlier_start_does_not_say_that_this_one_is_ready() {
+fn a_readiness_file_of_an_earlier_start_is_removed() {
     let folder = Folder::new("stale");
     let file = folder.0.join("sandbox.json");
     fs::write(&file, "{}").unwrap();
-    fs::write(folder.0.join("master-key"), "no key: it does not get ready").unwrap();
+    fs::write(folder.0.join("master-key"), "invalid: the program does not get ready").unwrap();
     let ended = program(&folder.0).output().unwrap();
     assert!(!ended.status.success());
     assert!(!file.exists(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
-/// What the program writes once it is ready.
+/// Returns the contents of the readiness file.
 async fn ready(dir: &Path) -> Value {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let file = dir.join("sandbox.json");
@@ -72,7 +72,7 @@ async fn ready(dir: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn stand_ins_alone_notify_and_receive_events_of_any_host() {
+async fn simulators_alone_send_webhooks_and_receive_events_of_any_host() {
     let (folder, receiver) = (Folder::new("simulators"), Receiver::start().await);
     let running =
         program(&folder.0).arg("--simulators-only").stdout(Stdio::null()).spawn().unwrap();
@@ -82,7 +82,7 @@ async fn stand_ins_alone_notify_and_receive_events_of_any_host() {
     assert_eq!(
         names,
         ["sandbox", "smtp"],
-        "there is no host whose addresses and keys could be told"
+        "without a host, there are no addresses and keys of one"
     );
     assert!(!folder.0.join("tollhouse.db").exists());
 
@@ -117,6 +117,6 @@ async fn stand_ins_alone_notify_and_receive_events_of_any_host() {
     let event = json!({ "company_id": "acme", "event": "payment.success" });
     client.post(url("/events")).json(&event).send().await.unwrap();
     let events: Value = client.get(url("/events.json")).send().await.unwrap().json().await.unwrap();
-    // The secret is known, and this event is not signed with it.
+    // The secret is registered, and this event is not signed with it.
     assert_eq!(events[0]["signature"], "invalid");
 }

@@ -54,7 +54,7 @@ async fn refunds_never_exceed_the_payment() {
 }
 
 #[tokio::test]
-async fn what_is_not_paid_is_not_refunded() {
+async fn an_unpaid_transaction_is_not_refunded() {
     let world = World::new().await;
     world.initialize("open").await;
     let refused = world.post_rejected("/refund", json!({ "transaction": "open" })).await;
@@ -67,19 +67,19 @@ async fn what_is_not_paid_is_not_refunded() {
 }
 
 #[tokio::test]
-async fn a_card_can_make_refunds_fail() {
+async fn refunds_to_a_failing_card_fail() {
     let world = World::new().await;
     world.pay("pay", "4084080000671803").await;
     refund(&world, json!({ "transaction": "pay" })).await;
     world.advance(10).await;
     assert_eq!(world.notification_events().await.last().unwrap(), "refund.failed");
     assert_eq!(world.verify("pay").await["status"], "success");
-    // What failed is free to be refunded again.
+    // The failed amount can be refunded again.
     refund(&world, json!({ "transaction": "pay" })).await;
 }
 
 #[tokio::test]
-async fn a_refund_that_needs_attention_goes_on_with_bank_details() {
+async fn a_refund_that_needs_attention_continues_with_bank_details() {
     let world = World::new().await;
     world.pay("pay", "4084080000671902").await;
     let id = refund(&world, json!({ "transaction": "pay" })).await["id"].clone();

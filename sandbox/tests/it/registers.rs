@@ -1,4 +1,4 @@
-//! The identity registers, as their clients see them.
+//! The identity registers, through their HTTP APIs.
 
 mod dojah;
 mod pictures;
@@ -26,7 +26,7 @@ fn dojah(world: &World, method: Method, path: &str) -> RequestBuilder {
     request.header("Authorization", "prod_sk_key").header("AppId", "app")
 }
 
-/// What Prembly says of this BVN.
+/// Returns Prembly's record of this BVN.
 async fn bvn_at_prembly(world: &World, bvn: &str) -> Value {
     let (status, body) =
         answer(prembly(world, "/verification/bvn", &json!({ "number": bvn }))).await;
@@ -38,7 +38,7 @@ async fn bvn_at_dojah(world: &World, bvn: &str) -> (u16, Value) {
     answer(dojah(world, Method::GET, &format!("/api/v1/kyc/bvn/full?bvn={bvn}"))).await
 }
 
-/// Fails unless all these are keys of the record, and nothing else is.
+/// Panics unless the record has exactly these keys.
 #[track_caller]
 fn assert_keys(record: &Value, keys: &str, at: &str) {
     let mut expected: Vec<&str> = keys.split_whitespace().collect();
@@ -49,7 +49,7 @@ fn assert_keys(record: &Value, keys: &str, at: &str) {
 }
 
 #[tokio::test]
-async fn both_upstreams_tell_the_same_person_each_time() {
+async fn both_upstreams_return_the_same_person_each_time() {
     let world = World::new().await;
     for bvn in ["54651333604", "22222222222", "22345678901", "22345678902"] {
         let prembly = &bvn_at_prembly(&world, bvn).await["data"];
@@ -79,7 +79,7 @@ async fn both_upstreams_tell_the_same_person_each_time() {
 }
 
 #[tokio::test]
-async fn a_phone_number_is_the_same_in_all_its_forms() {
+async fn a_phone_number_has_the_same_person_in_every_format() {
     let world = World::new().await;
     let mut found = Vec::new();
     for number in ["08082838283", "2348082838283", "+2348082838283"] {
@@ -91,7 +91,7 @@ async fn a_phone_number_is_the_same_in_all_its_forms() {
     assert_eq!(found[0]["email"], "2348082838283@people.example");
     assert_eq!(found[0]["telephoneno"], "08082838283");
     assert!(found.iter().all(|record| *record == found[0]));
-    // Dojah's client library takes it for a quantity.
+    // Dojah's client library sends it as a number.
     for number in ["8082838283", "08082838283", "2348082838283", "%2B2348082838283"] {
         let path = format!("/api/v1/kyc/phone_number?phone_number={number}");
         let (_, answered) = answer(dojah(&world, Method::GET, &path)).await;
@@ -101,7 +101,7 @@ async fn a_phone_number_is_the_same_in_all_its_forms() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_number_says_what_goes_wrong() {
+async fn the_ending_of_a_number_selects_the_failure() {
     let world = World::new().await;
     let cases = [
         ("22222299999", "02", 424),
@@ -130,7 +130,7 @@ async fn the_end_of_a_number_says_what_goes_wrong() {
     }
     let path = "/verification/voters_card";
     let (_, voter) = answer(prembly(&world, path, &json!({ "number": "90F5B17777" }))).await;
-    assert_eq!(voter["response_code"], "00", "no list is kept of voters");
+    assert_eq!(voter["response_code"], "00", "there is no watch list for voters");
 
     let silent = &bvn_at_prembly(&world, "22222226666").await["data"];
     for key in ["email", "phoneNumber1", "phoneNumber2"] {
@@ -142,7 +142,7 @@ async fn the_end_of_a_number_says_what_goes_wrong() {
 }
 
 #[tokio::test]
-async fn a_documented_identity_is_fine_whatever_it_ends_in() {
+async fn a_documented_identity_succeeds_with_any_ending() {
     let world = World::new().await;
     let asked = json!({ "number": "A00400000", "last_name": "anything", "dob": "1900-01-01" });
     let path = "/verification/national_passport";
@@ -154,7 +154,7 @@ async fn a_documented_identity_is_fine_whatever_it_ends_in() {
 }
 
 #[tokio::test]
-async fn a_slow_source_answers_at_last() {
+async fn a_slow_register_responds_eventually() {
     let world = World::new().await;
     let start = Instant::now();
     let asked = (bvn_at_prembly(&world, "22222228888"), bvn_at_dojah(&world, "22222228888"));
@@ -165,7 +165,7 @@ async fn a_slow_source_answers_at_last() {
 }
 
 #[tokio::test]
-async fn each_upstream_can_be_made_to_fail() {
+async fn faults_make_each_upstream_fail() {
     let world = World::new().await;
     for upstream in ["prembly", "dojah"] {
         let script = |kind| world.simulators.faults().push(Fault::new(upstream, kind).delay_ms(20));
@@ -193,7 +193,7 @@ async fn each_upstream_can_be_made_to_fail() {
 }
 
 #[tokio::test]
-async fn the_front_page_says_who_there_is() {
+async fn the_front_page_lists_the_test_identities() {
     let world = World::new().await;
     let page = world.request(Method::GET, "/").send().await.unwrap().text().await.unwrap();
     for text in [

@@ -1,4 +1,4 @@
-//! The SMS gateways, as their clients see them.
+//! The SMS gateways, through their HTTP APIs.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ fn twilio(world: &World, fields: &[(&str, &str)]) -> RequestBuilder {
     request.header("content-type", "application/x-www-form-urlencoded").body(form(fields))
 }
 
-/// "Code 123456" to one number.
+/// Sends "Code 123456" to one number.
 fn text(world: &World, gateway: &str, number: &str) -> RequestBuilder {
     match gateway {
         "termii" => termii(world, "/sms/send", json!({ "to": number[1..] })),
@@ -62,7 +62,7 @@ fn delivered(world: &World, to: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn termii_takes_texts_to_one_number_or_many() {
+async fn termii_accepts_messages_to_one_number_or_many() {
     let world = World::new().await;
     let both = json!(["2348030000007", "2348030000008"]);
     let cases = [
@@ -89,7 +89,7 @@ async fn termii_takes_texts_to_one_number_or_many() {
 }
 
 #[tokio::test]
-async fn termii_says_what_is_wrong() {
+async fn invalid_requests_to_termii_are_refused_with_a_reason() {
     let world = World::new().await;
     let cases = [
         (json!({ "api_key": "" }), 401, "Invalid api key"),
@@ -131,7 +131,7 @@ async fn termii_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn termii_has_tokens() {
+async fn termii_tokens_are_sent_and_verified() {
     let world = World::new().await;
     let asked = |ttl: u64| {
         json!({
@@ -162,7 +162,7 @@ async fn termii_has_tokens() {
 }
 
 #[tokio::test]
-async fn africastalking_answers_for_each_recipient() {
+async fn africastalking_returns_a_status_per_recipient() {
     let world = World::new().await;
     let to = "+2348030000007,2348030000008,+2348030000000,+2348030000002";
     let fields = [("username", "sandbox"), ("to", to), ("message", "Code 123456")];
@@ -187,7 +187,7 @@ async fn africastalking_answers_for_each_recipient() {
 }
 
 #[tokio::test]
-async fn africastalking_says_what_is_wrong() {
+async fn invalid_requests_to_africastalking_are_refused_with_a_reason() {
     let world = World::new().await;
     let valid = [("username", "sandbox"), ("to", "+2348030000007"), ("message", "Hi")];
     for (missing, status, said) in [
@@ -215,7 +215,7 @@ async fn africastalking_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn twilio_takes_a_text_and_shows_it() {
+async fn twilio_accepts_a_message_and_returns_it() {
     let world = World::new().await;
     let (status, sent) = answer(text(&world, "twilio", "+2348030000007")).await;
     assert_eq!((status, &sent["status"]), (201, &json!("queued")));
@@ -243,7 +243,7 @@ async fn twilio_takes_a_text_and_shows_it() {
 }
 
 #[tokio::test]
-async fn twilio_says_what_is_wrong() {
+async fn invalid_requests_to_twilio_are_refused_with_a_reason() {
     let world = World::new().await;
     let long = "x".repeat(1_601);
     let [to, from, body] = [("To", "+2348030000007"), ("From", "Lender"), ("Body", "Hi")];
@@ -282,7 +282,7 @@ async fn twilio_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn endings_of_numbers_say_what_becomes_of_a_text() {
+async fn the_ending_of_a_number_selects_the_delivery_failure() {
     let world = World::new().await;
     let cases = [
         ("termii", "0000", 400, "/message", json!("DND Active on Phone Number")),
@@ -307,7 +307,7 @@ async fn endings_of_numbers_say_what_becomes_of_a_text() {
 }
 
 #[tokio::test]
-async fn each_gateway_can_be_made_to_fail() {
+async fn faults_make_each_gateway_fail() {
     let world = World::new().await;
     for gateway in GATEWAYS {
         let script = |kind| world.simulators.faults().push(Fault::new(gateway, kind).delay_ms(20));
@@ -341,13 +341,13 @@ async fn each_gateway_can_be_made_to_fail() {
 }
 
 #[tokio::test]
-async fn quiet_is_only_when_no_text_is_under_way() {
+async fn a_message_in_flight_prevents_idleness() {
     let world = World::new().await;
     for gateway in GATEWAYS {
         world.simulators.faults().push(Fault::new(gateway, FaultKind::Slow).delay_ms(50));
         let request = text(&world, gateway, "+2348030000007");
         let sending = tokio::spawn(request.send());
-        // Taken by the stand-in, which waits before it works.
+        // The simulator has received it, and waits before it processes it.
         while !world.simulators.faults().list().is_empty() {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! The mail server, as programs that speak SMTP see it.
+//! The mail server, through SMTP.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::world::World;
 
-/// A conversation.
+/// An SMTP session.
 struct Smtp(BufReader<TcpStream>);
 
 impl Smtp {
-    /// After the greeting and EHLO.
+    /// Connects and sends EHLO.
     async fn greeted(world: &World) -> Smtp {
         let mut smtp = Smtp::connect(world).await;
         assert!(smtp.say("EHLO client.example").await.starts_with("250-"));
@@ -32,7 +32,7 @@ impl Smtp {
         self.0.get_mut().write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// The lines of a reply; nothing when the connection has ended.
+    /// Returns the lines of a reply; empty if the connection has ended.
     async fn reply(&mut self) -> String {
         let mut reply = String::new();
         loop {
@@ -51,7 +51,7 @@ impl Smtp {
         self.reply().await
     }
 
-    /// The code of each line's reply.
+    /// Sends lines; returns the code of each reply.
     async fn codes(&mut self, lines: &[&str]) -> Vec<String> {
         let mut codes = Vec::new();
         for line in lines {
@@ -60,7 +60,7 @@ impl Smtp {
         codes
     }
 
-    /// Sends a mail up to its end and answers what is said to that.
+    /// Sends a mail and returns the reply to its end.
     async fn send(&mut self, to: &str, mail: &str) -> String {
         let envelope = ["MAIL FROM:<no-reply@lender.example>", &format!("RCPT TO:<{to}>"), "DATA"];
         assert_eq!(self.codes(&envelope).await, ["250", "250", "354"]);
@@ -71,10 +71,10 @@ impl Smtp {
 const MAIL: &str = "From: Lender <no-reply@lender.example>\r\nSubject: Code\r\n\r\n123456";
 
 #[tokio::test]
-async fn a_mail_is_in_the_mailbox_of_each_recipient() {
+async fn a_mail_is_delivered_to_each_recipient() {
     let world = World::new().await;
     let mut smtp = Smtp::greeted(&world).await;
-    // All at once, as a client may that was told of PIPELINING.
+    // All at once, as PIPELINING permits.
     smtp.write(&format!(
         "MAIL FROM:<no-reply@lender.example> SIZE=100 BODY=8BITMIME\r\nRCPT TO:<ada@example.com>\r\n\
          RCPT TO:<Bola@example.com>\r\nDATA\r\n{MAIL}\r\n..dot\r\n.\r\nQUIT\r\n"
@@ -98,7 +98,7 @@ async fn a_mail_is_in_the_mailbox_of_each_recipient() {
 }
 
 #[tokio::test]
-async fn commands_have_their_order() {
+async fn commands_out_of_sequence_are_rejected() {
     let world = World::new().await;
     let mut smtp = Smtp::connect(&world).await;
     let early = ["MAIL FROM:<a@b.co>", "AUTH PLAIN AGEAYg==", "DATA", "NOOP", "VRFY a", "HELO x"];
@@ -129,7 +129,7 @@ async fn commands_have_their_order() {
 }
 
 #[tokio::test]
-async fn any_credentials_will_do_when_they_are_some() {
+async fn any_nonempty_credentials_are_accepted() {
     let world = World::new().await;
     let cases: [(&[&str], &str); 8] = [
         (&["AUTH PLAIN AHVzZXIAcGFzcw=="], "235"),
@@ -155,7 +155,7 @@ async fn any_credentials_will_do_when_they_are_some() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_mail_is_not_taken() {
+async fn oversized_and_unparsable_mails_are_rejected() {
     let world = World::new().await;
     let mut smtp = Smtp::greeted(&world).await;
     let large = format!("{MAIL}{}", "\r\n0123456789abcdef".repeat(600_000));
@@ -169,7 +169,7 @@ async fn what_is_too_large_or_no_mail_is_not_taken() {
 }
 
 #[tokio::test]
-async fn faults_strike_at_the_end_of_a_mail() {
+async fn faults_apply_at_the_end_of_a_mail() {
     let world = World::new().await;
     let cases = [
         (FaultKind::Slow, "250", 1),
@@ -193,7 +193,7 @@ async fn faults_strike_at_the_end_of_a_mail() {
 }
 
 #[tokio::test]
-async fn a_declined_recipient_leaves_the_others() {
+async fn a_declined_recipient_does_not_affect_the_others() {
     let world = World::new().await;
     world.simulators.faults().push(Fault::new("smtp", FaultKind::Decline));
     let mut smtp = Smtp::greeted(&world).await;
@@ -206,10 +206,10 @@ async fn a_declined_recipient_leaves_the_others() {
 }
 
 #[tokio::test]
-async fn quiet_is_only_when_no_mail_is_under_way() {
+async fn a_mail_in_flight_prevents_idleness() {
     let world = World::new().await;
     let mut smtp = Smtp::greeted(&world).await;
-    // A connection that waits for its next mail is nothing to wait for; nor is one that has not begun to send it.
+    // An idle connection does not count as in flight, nor one that has not begun to send its mail.
     world.simulators.run_until_idle().await;
     assert_eq!(smtp.codes(&["MAIL FROM:<a@b.co>"]).await, ["250"]);
     world.simulators.run_until_idle().await;
@@ -223,7 +223,7 @@ async fn quiet_is_only_when_no_mail_is_under_way() {
     smtp.write(&format!("{MAIL}\r\n.\r\n")).await;
     world.simulators.run_until_idle().await;
     assert_eq!(world.simulators.mailbox().list(None).len(), 2);
-    // Whoever hangs up leaves nothing under way.
+    // A connection that drops leaves nothing in flight.
     smtp.reply().await;
     smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;
     drop(smtp);

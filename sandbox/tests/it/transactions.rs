@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::world::{KEY, SUCCESS, World};
 
 #[tokio::test]
-async fn initialize_answers_the_documented_shape() {
+async fn initialization_returns_the_documented_shape() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": "30050" });
     let answer = world.post("/transaction/initialize", body).await;
@@ -17,7 +17,7 @@ async fn initialize_answers_the_documented_shape() {
 }
 
 #[tokio::test]
-async fn initialize_takes_forms_too() {
+async fn initialization_accepts_forms() {
     let world = World::new().await;
     let response = world
         .request(Method::POST, "/paystack/transaction/initialize")
@@ -32,7 +32,7 @@ async fn initialize_takes_forms_too() {
 }
 
 #[tokio::test]
-async fn metadata_may_be_the_text_of_an_object() {
+async fn metadata_may_be_a_json_string() {
     let world = World::new().await;
     let body = json!({
         "email": "a@b.co", "amount": 100, "reference": "text", "metadata": "{\"order\":7}",
@@ -42,7 +42,7 @@ async fn metadata_may_be_the_text_of_an_object() {
 }
 
 #[tokio::test]
-async fn verification_before_and_after_payment() {
+async fn verification_has_the_documented_shape_before_and_after_payment() {
     let world = World::new().await;
     let id = world.initialize("pay-1").await;
     let before = world.verify("pay-1").await;
@@ -81,14 +81,14 @@ async fn transactions_are_fetched_by_id_and_listed() {
     let all = world.get("/transaction?perPage=1").await;
     assert_eq!(all["data"][0]["reference"], "two");
     assert_eq!(all["meta"]["total"], 2);
-    // As some client libraries write it.
+    // Some client libraries send this path.
     assert_eq!(world.get("/transaction/?perPage=1").await["data"], all["data"]);
     let abandoned = world.get("/transaction?status=abandoned").await;
     assert_eq!(abandoned["data"][0]["reference"], "one");
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_with_codes() {
+async fn invalid_requests_are_refused_with_codes() {
     let world = World::new().await;
     world.initialize("taken").await;
     let cases = [
@@ -113,7 +113,7 @@ async fn bad_requests_are_refused_with_codes() {
 }
 
 #[tokio::test]
-async fn keys_are_demanded_and_separate_accounts() {
+async fn keys_are_required_and_isolate_accounts() {
     let world = World::new().await;
     world.initialize("mine").await;
     for key in ["", "pk_test_x", "sk_test_"] {
@@ -151,7 +151,7 @@ async fn a_saved_card_is_charged_until_it_is_deactivated() {
 }
 
 #[tokio::test]
-async fn tests_can_make_a_verification_lie() {
+async fn tampering_changes_the_verification() {
     let world = World::new().await;
     world.pay("lie", SUCCESS).await;
     let paystack = world.simulators.paystack();
@@ -174,7 +174,7 @@ async fn tests_can_make_a_verification_lie() {
 }
 
 #[tokio::test]
-async fn requests_are_remembered_without_the_controls() {
+async fn requests_are_recorded_except_controls() {
     let world = World::new().await;
     world.initialize("seen").await;
     world.verify("seen").await;

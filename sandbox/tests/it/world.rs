@@ -1,4 +1,4 @@
-//! Stand-ins with a clock that stands still, a client, and a receiver of notifications.
+//! Simulators with a manual clock, a client, and a receiver of webhooks.
 
 use std::sync::{
     Arc, Mutex,
@@ -41,7 +41,7 @@ impl World {
         self.client.request(method, format!("{}{path}", self.simulators.url()))
     }
 
-    /// A call of Paystack's API: status and body.
+    /// Calls Paystack's API; returns status and body.
     pub async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let request = self.request(method, &format!("/paystack{path}")).bearer_auth(KEY);
         let request = if body.is_null() { request } else { request.json(&body) };
@@ -61,14 +61,14 @@ impl World {
         body
     }
 
-    /// Status and `code` of a call that is refused.
+    /// Returns status and `code` of a refused call.
     pub async fn post_rejected(&self, path: &str, body: Value) -> (u16, String) {
         let (status, body) = self.call(Method::POST, path, body).await;
         assert_eq!(body["status"], false, "{body}");
         (status, body["code"].as_str().unwrap().to_owned())
     }
 
-    /// Initialises a payment of NGN 5,000 and answers its access code.
+    /// Initializes a payment of NGN 5,000 and returns its access code.
     pub async fn initialize(&self, reference: &str) -> String {
         let body = json!({
             "email": "Ada@Example.com", "amount": 500_000, "reference": reference,
@@ -85,7 +85,7 @@ impl World {
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    /// A payment with this card, as verification shows it.
+    /// Pays with this card and returns the verification response.
     pub async fn pay(&self, reference: &str, card: &str) -> Value {
         let id = self.initialize(reference).await;
         let (status, body) =
@@ -103,14 +103,14 @@ impl World {
         while self.simulators.run_until_idle().await > 0 {}
     }
 
-    /// Names of the notifications received so far, once all is quiet.
+    /// Returns the event names of the webhooks received so far, once idle.
     pub async fn notification_events(&self) -> Vec<String> {
         self.simulators.run_until_idle().await;
         self.receiver.bodies().iter().map(|b| b["event"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-/// Answers what a test tells it to.
+/// A receiver whose response a test can set.
 #[derive(Clone)]
 pub struct Receiver {
     pub url: String,

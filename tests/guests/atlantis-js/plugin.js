@@ -1,4 +1,4 @@
-// A country whose register wants a token first: what a plugin in JavaScript looks like.
+// An example of a plugin in JavaScript: a country whose register requires an access token.
 
 import { Fault, cache, http, log, settings, vault } from 'tollhouse-plugin';
 
@@ -8,7 +8,7 @@ export const identityLookup = {
     const url = settings.url('base_url', `/citizens/${http.encode(identifier)}`);
     const answer = send(http.get(url).bearer(token()));
     if (answer.status === 404) throw Fault.notFound('no such citizen');
-    if (answer.status === 422) throw Fault.invalid('number', 'the register does not take the number');
+    if (answer.status === 422) throw Fault.invalid('number', 'the register rejected the number');
     if (answer.status === 451) throw Fault.refused('sealed', 'the entry is sealed');
     const { name, born, email, phone } = read(answer, { name: 'string', born: 'string' });
     const [year, month, day] = born.split('-');
@@ -17,7 +17,7 @@ export const identityLookup = {
   },
 };
 
-/** Kept by the host for as long as the register says. */
+/** Returns the access token, which the host caches for its lifetime. */
 function token() {
   const kept = cache.get('token');
   if (kept !== undefined) return kept;
@@ -28,12 +28,14 @@ function token() {
   return token;
 }
 
-/** With a mark that is another one in each call, and the same whenever the call is run again. */
+/**
+ * Sends a request with a header that differs in each call, and is the same in each run of a call.
+ */
 const send = (request) => request.header('x-mark', `${Date.now()} ${Math.random()}`).send();
 
 function read(answer, shape) {
   if (answer.status === 200) return answer.json(shape);
   if (answer.status === 401) throw Fault.misconfigured('the register does not accept the key');
   if (answer.status === 402) log.error('the account at the register has no credit');
-  throw Fault.unavailable(`the register answered ${answer.status}`);
+  throw Fault.unavailable(`the register returned ${answer.status}`);
 }

@@ -11,13 +11,13 @@ const CITIZEN = 'GET /citizens/204060';
 
 const lookup = () => identityLookup.lookup({ identity: 'citizen', identifier: '204060', person: null });
 const host = () => new FakeHost().examples(manifest);
-/** A host whose register answers a question with this status. */
+/** A host whose register returns this status for a lookup. */
 const refusing = (status) => {
   const answers = manifest.examples.answers.map((answer) => (answer.to === CITIZEN ? { ...answer, status } : answer));
   return new FakeHost().examples({ ...manifest, examples: { answers } });
 };
 
-test('an entry is told as callers get it, and the token is kept', () => {
+test('an entry is normalized and the token is cached', () => {
   const { requests } = host().install();
   for (let n = 0; n < 2; n += 1) {
     const entry = lookup();
@@ -30,7 +30,7 @@ test('an entry is told as callers get it, and the token is kept', () => {
   assert.equal(requests[2].header('authorization'), 'Bearer example-token');
 });
 
-test('what the register says is told by its category', () => {
+test('each status has its category', () => {
   const cases = { 404: 'not-found', 422: 'invalid', 451: 'refused', 401: 'misconfigured', 402: 'unavailable', 500: 'unavailable' };
   for (const [status, category] of Object.entries(cases)) {
     refusing(Number(status)).install();
@@ -38,7 +38,7 @@ test('what the register says is told by its category', () => {
   }
 });
 
-test('a register out of order is unavailable', () => {
+test('failures of the register are unavailable', () => {
   for (const [status, body] of [[200, '<html>'], [200, { token: 7 }], [503, '']]) {
     new FakeHost().secret('key', 'k').setting('client', 'c').setting('base_url', 'https://r.test').answer('POST', '/tokens', status, body).install();
     assert.throws(lookup, { category: 'unavailable' });

@@ -1,4 +1,4 @@
-"""A country whose register wants a token first: what a plugin in Python looks like."""
+"""An example of a plugin in Python: a country whose register requires an access token."""
 
 import json
 import random
@@ -16,7 +16,7 @@ class IdentityLookup(exports.IdentityLookup):
         if answer.status == 404:
             raise faults.not_found("no such citizen")
         if answer.status == 422:
-            raise faults.invalid("number", "the register does not take the number")
+            raise faults.invalid("number", "the register rejected the number")
         if answer.status == 451:
             raise faults.refused("sealed", "the entry is sealed")
         citizen = read(answer, {"name": str, "born": str})
@@ -26,7 +26,7 @@ class IdentityLookup(exports.IdentityLookup):
 
 
 def token() -> str:
-    """Kept by the host for as long as the register says."""
+    """Returns the access token, which the host caches for its lifetime."""
     kept = cache.get("token")
     if kept is not None:
         return kept
@@ -38,7 +38,9 @@ def token() -> str:
 
 
 def send(request: http.Request) -> http.Response:
-    """With a mark that is another one in each call, and the same whenever the call is run again."""
+    """Sends a request with a header that differs in each call, and is the same in each run of a
+    call.
+    """
     return request.header("x-mark", f"{time.time()} {random.SystemRandom().random()}").send()
 
 
@@ -49,4 +51,4 @@ def read(answer: http.Response, shape: dict[str, type]) -> dict:
         raise faults.misconfigured("the register does not accept the key")
     if answer.status == 402:
         log.error("the account at the register has no credit")
-    raise faults.unavailable(f"the register answered {answer.status}")
+    raise faults.unavailable(f"the register returned {answer.status}")

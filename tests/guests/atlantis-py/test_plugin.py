@@ -19,14 +19,14 @@ def lookup() -> Entry:
 
 
 def refusing(status: int) -> FakeHost:
-    """A host whose register answers a question with this status."""
+    """A host whose register returns this status for a lookup."""
     token, _ = MANIFEST["examples"]["answers"]
     host = FakeHost().examples({**MANIFEST, "examples": {"answers": [token]}})
     return host.answer("GET", CITIZEN, status)
 
 
 class TheRegister(unittest.TestCase):
-    def test_an_entry_is_told_as_callers_get_it_and_the_token_is_kept(self) -> None:
+    def test_an_entry_is_normalized_and_the_token_is_cached(self) -> None:
         host = FakeHost().examples(MANIFEST).install()
         for _ in range(2):
             entry = lookup()
@@ -37,7 +37,7 @@ class TheRegister(unittest.TestCase):
         self.assertEqual(host.requests[0].header("authorization"), f"Basic {basic}")
         self.assertEqual(host.requests[2].header("authorization"), "Bearer example-token")
 
-    def test_what_the_register_says_is_told_by_its_category(self) -> None:
+    def test_each_status_has_its_category(self) -> None:
         for status, category in {
             404: FaultCategory.NOT_FOUND,
             422: FaultCategory.INVALID,
@@ -51,7 +51,7 @@ class TheRegister(unittest.TestCase):
                 lookup()
             self.assertEqual(raised.exception.value.category, category)
 
-    def test_a_register_out_of_order_is_unavailable(self) -> None:
+    def test_failures_of_the_register_are_unavailable(self) -> None:
         account = {**MANIFEST, "examples": {}}
         for status, body in [(200, "<html>"), (200, {"token": 7}), (503, "")]:
             FakeHost().examples(account).answer("POST", "/tokens", status, body).install()

@@ -92,16 +92,15 @@ impl Listener {
         let room = Arc::new(Semaphore::new(limits.connections));
         let addresses = OwnerLimiter::default();
         let mut connections = JoinSet::new();
-        let following =
-            tls.clone().map(|tls| {
-                let metrics = server.metrics.listeners.clone();
-                server.tasks.spawn_supervised("certificates", move || {
+        let following = tls.clone().map(|tls| {
+            let metrics = server.metrics.listeners.clone();
+            server.tasks.spawn_supervised("certificates", move || {
                     let (tls, metrics) = (tls.clone(), metrics.clone());
                     async move {
                         tls.reload_on_change(|at| metrics.set_certificate_expiry(name, at)).await
                     }
                 })
-            });
+        });
         let closing = wait_for_stop(close.clone());
         let accepting = async {
             loop {

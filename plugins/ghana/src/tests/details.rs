@@ -7,14 +7,14 @@ fn published(identity: &str, path: &str, record: Value) -> Value {
     serde_json::from_str(&lookup(question(identity, "N1")).unwrap().details).unwrap()
 }
 
-/// What is published when all that a register says is one thing.
+/// Returns the published fields for a record with few fields.
 fn little(identity: &str, path: &str, record: Value) -> Vec<(String, Value)> {
     let Value::Object(fields) = published(identity, path, record) else { panic!("no object") };
     fields.into_iter().collect()
 }
 
 #[test]
-fn a_passport() {
+fn a_passport_is_published() {
     let record = json!({
         "PassportNo": "G0000575", "FirstName": "Ama", "LastName": "Mensah", "MiddleName": "N/A",
         "Nationality": "GHANAIAN", "DateOfBirth": "21-May-1990", "Gender": "F",
@@ -32,7 +32,7 @@ fn a_passport() {
 }
 
 #[test]
-fn an_insured_person() {
+fn an_insured_person_is_published() {
     let record = json!({"FSSNo": "C987464748983", "FullName": "MENSAH AMA",
         "BirthDate": "1990-05-21", "Sex": "F", "CardSerial": 12345, "Photo": "/9j/4AAQ"});
     let person = json!({"fss_no": "C987464748983", "full_name": "MENSAH AMA",
@@ -41,7 +41,7 @@ fn an_insured_person() {
 }
 
 #[test]
-fn a_licence() {
+fn a_licence_is_published() {
     let record = json!({
         "Name": "AMA MENSAH", "DateOfBirth": "1990-05-21", "ProcessingCenter": "ACCRA",
         "ClassOfLicence": "B", "Nationality": "GHANAIAN", "DateOfIssue": "2024-01-10",
@@ -58,7 +58,7 @@ fn a_licence() {
 }
 
 #[test]
-fn a_voter() {
+fn a_voter_is_published() {
     let record = json!({
         "PollingStation": "TOWN HALL", "VoterID": "9001332866", "Age": 36,
         "DateOfBirth": "1990-05-21", "Sex": "F", "RegDate": "2020-07-01", "Fullname": "AMA MENSAH",
@@ -73,7 +73,7 @@ fn a_voter() {
 }
 
 #[test]
-fn what_is_not_said_is_null_and_there() {
+fn missing_fields_are_published_as_null() {
     for (identity, path, fields) in [
         ("passport", "passport", 13),
         ("ssnit", "ssnit", 6),
@@ -87,7 +87,7 @@ fn what_is_not_said_is_null_and_there() {
 }
 
 #[test]
-fn numbers_are_of_ghana() {
+fn phone_numbers_have_ghanas_calling_code() {
     let record = json!({"FirstName": "Ama", "Phone": "0241234567", "Email": "AMA@Example.com"});
     let _host = host().answer("POST", &format!("{BASE}/passport"), 200, found(record)).install();
     let entry = lookup(question("passport", "G0000575")).unwrap();

@@ -14,7 +14,7 @@ fn told(status: u16, answer: Value) -> FakeHost {
 }
 
 #[test]
-fn what_went_wrong_and_what_the_operator_reads() {
+fn errors_become_faults_and_log_lines() {
     let bare = || FakeHost::new().manifest(crate::MANIFEST);
     for (host, category, level) in [
         (told(200, not_found()), NotFound, None),
@@ -39,7 +39,7 @@ fn what_went_wrong_and_what_the_operator_reads() {
 }
 
 #[test]
-fn a_selfie_without_a_face_is_the_callers_mistake() {
+fn a_selfie_without_a_face_is_invalid() {
     let mut answer = found(json!({"FullName": "MENSAH AMA"}));
     answer["face_data"] = json!({"status": false, "message": "No face detected"});
     let host = host().answer("POST", &format!("{BASE}/ssnit/face"), 200, answer).install();
@@ -47,9 +47,9 @@ fn a_selfie_without_a_face_is_the_callers_mistake() {
     assert!(host.logs().is_empty());
 }
 
-/// A short word and four digits are what the SDK lets through.
+/// `text::short` of the SDK would keep a short word and four digits.
 #[test]
-fn nothing_that_prembly_says_is_handed_on_or_logged() {
+fn upstream_messages_are_never_forwarded_or_logged() {
     for word in ["", "not found", "invalid", "face", "image", "number"] {
         for status in [200, 400, 401, 404, 500] {
             let words = format!("ama Mensah C987464748983 1990 4071 {word}");

@@ -1,4 +1,4 @@
-//! The manifest and the code say the same.
+//! The manifest matches the code.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ fn identities() -> Vec<Value> {
 }
 
 fn text<'v>(identity: &'v Value, name: &str) -> &'v str {
-    identity[name].as_str().unwrap_or_else(|| panic!("{identity} does not say {name}"))
+    identity[name].as_str().unwrap_or_else(|| panic!("{identity} has no {name}"))
 }
 
 fn fits(identity: &Value, identifier: &str) -> bool {
@@ -26,7 +26,7 @@ fn fits(identity: &Value, identifier: &str) -> bool {
 }
 
 #[test]
-fn what_is_offered() {
+fn the_manifest_lists_the_capabilities() {
     let said = identities()
         .iter()
         .map(|i| {
@@ -51,7 +51,7 @@ fn what_is_offered() {
 }
 
 #[test]
-fn documented_identities_fit() {
+fn documented_identifiers_match_their_patterns() {
     for (identity, identifier) in
         identities().iter().zip(["G0000575", "C987464748983", "AAA-21051990-12345", "9001332866"])
     {
@@ -69,7 +69,7 @@ fn documented_identities_fit() {
 }
 
 #[test]
-fn images_are_small_drawings() {
+fn images_are_small_svg_drawings() {
     for identity in identities() {
         let image = text(&identity, "image");
         let svg =
@@ -79,9 +79,9 @@ fn images_are_small_drawings() {
     }
 }
 
-/// What a host does that wants to see each function succeed without Prembly.
+/// Runs each function on the manifest's examples, as `tollhouse plugin check` does.
 #[test]
-fn examples_answer_one_call_of_each_interface() {
+fn examples_suffice_for_one_call_of_each_interface() {
     let manifest = manifest();
     let mut host =
         FakeHost::new().manifest(crate::MANIFEST).secret("prembly_key", "example-secret");

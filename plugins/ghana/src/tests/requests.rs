@@ -16,7 +16,7 @@ fn sent(path: &str, question: Question) -> Value {
 }
 
 #[test]
-fn a_number_and_for_a_licence_the_birth_date() {
+fn requests_have_the_number_and_for_a_licence_the_birth_date() {
     for (identity, path, alone, of_somebody) in [
         ("passport", "passport", json!({"number": "N1"}), json!({"number": "N1"})),
         ("ssnit", "ssnit", json!({"number": "N1"}), json!({"number": "N1"})),
@@ -39,7 +39,7 @@ fn a_number_and_for_a_licence_the_birth_date() {
 }
 
 #[test]
-fn whom_the_present_register_of_voters_does_not_know_may_be_in_the_old_one() {
+fn a_voter_missing_from_the_current_register_is_looked_up_in_the_old_one() {
     let url = format!("{BASE}/voters");
     let known = found(json!({"VoterID": "9001332866"}));
     let asked = |sent: Vec<Sent>| {
@@ -62,7 +62,7 @@ fn whom_the_present_register_of_voters_does_not_know_may_be_in_the_old_one() {
 }
 
 #[test]
-fn a_face_is_compared_with_that_of_an_insured_person() {
+fn a_selfie_is_compared_with_the_photo_of_an_insured_person() {
     for (face, matches, hundredths) in [
         (json!({"status": true, "confidence": 99.9}), true, 9_990),
         (json!({"status": false, "confidence": 0.0404}), false, 404),
@@ -81,7 +81,7 @@ fn a_face_is_compared_with_that_of_an_insured_person() {
 }
 
 #[test]
-fn what_the_manifest_does_not_offer() {
+fn identity_types_that_are_not_offered_are_invalid() {
     let _host = host().install();
     for identity in ["passport", "drivers_license", "voters_card", "bvn"] {
         assert_eq!(compare(question(identity, "1")).unwrap_err().field(), Some("identity"));

@@ -1,4 +1,5 @@
-//! One call to Dojah: authentication, the envelope, and what its errors mean. None of its words are handed on.
+//! Requests to Dojah: authentication, the envelope, and the mapping of errors to faults. Dojah's
+//! messages are never forwarded.
 
 use prembly::NO_CREDIT;
 use serde_json::Value;
@@ -7,31 +8,33 @@ use tollhouse_plugin::record::Record;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{settings, vault};
 
-/// Asks; gives the envelope's `entity`.
+/// Sends a GET request and returns the envelope's `entity`.
 pub(super) fn get(path: &str, query: &[(&str, &str)], timeout_ms: u32) -> Result<Value, Fault> {
     let query = query.iter().map(|(name, value)| format!("{name}={}", encode(value)));
     let url = format!("{}?{}", url(path)?, query.collect::<Vec<_>>().join("&"));
     send(Request::get(url), "", timeout_ms)
 }
 
-/// Sends an image in the field of this name; gives the envelope's `entity`.
+/// Sends a POST request with an image in the field of this name and returns the envelope's
+/// `entity`.
 pub(super) fn post(path: &str, body: &Value, image: &str, timeout_ms: u32) -> Result<Value, Fault> {
     send(Request::post(url(path)?).json(body), image, timeout_ms)
 }
 
-/// The entity of a lookup. That of a licence holds the person in an object of their own.
+/// Returns the record in the entity of a lookup. The entity of a licence has the person in an inner
+/// object.
 pub(super) fn record(entity: Value) -> Result<Record, Fault> {
     let record = Record::of(entity).map(|record| record.merged("personal_details"));
-    record.ok_or_else(|| unexpected_response("Dojah's answer has no record"))
+    record.ok_or_else(|| unexpected_response("Dojah's response has no record"))
 }
 
 pub(super) fn unexpected_response(what: &str) -> Fault {
     Fault::unavailable(what).with_code("unexpected-answer")
 }
 
-/// The image holds nothing of what it was sent for.
+/// The image shows nothing readable.
 pub(super) fn unreadable_image() -> Fault {
-    Fault::invalid("image", "there is nothing to be read on the image")
+    Fault::invalid("image", "nothing can be read on the image")
 }
 
 fn url(path: &str) -> Result<String, Fault> {
@@ -49,9 +52,9 @@ fn send(request: Request, image: &str, timeout_ms: u32) -> Result<Value, Fault> 
     entity(&answer, !image.is_empty())
 }
 
-/// The host's own words may hold the address, and that an identifier.
+/// Replaces the host's message, which may contain the URL and thus an identifier.
 fn no_response(fault: Fault) -> Fault {
-    Fault { message: "no answer came from Dojah".to_owned(), details: Vec::new(), ..fault }
+    Fault { message: "no response from Dojah".to_owned(), details: Vec::new(), ..fault }
 }
 
 fn check_service(status: u16) -> Result<(), Fault> {
@@ -62,7 +65,7 @@ fn check_service(status: u16) -> Result<(), Fault> {
             Err(Fault::unavailable("the account at Dojah has no credit left").with_code(NO_CREDIT))
         }
         408 | 429 | 500.. => {
-            Err(Fault::unavailable(format!("Dojah says {status}")).with_code(&code))
+            Err(Fault::unavailable(format!("Dojah returned {status}")).with_code(&code))
         }
         _ => Ok(()),
     }
@@ -70,16 +73,17 @@ fn check_service(status: u16) -> Result<(), Fault> {
 
 fn entity(answer: &Response, with_image: bool) -> Result<Value, Fault> {
     let mut told: Value =
-        answer.json().map_err(|_| unexpected_response("Dojah's answer cannot be read"))?;
+        answer.json().map_err(|_| unexpected_response("Dojah's response is invalid"))?;
     let entity = told.get_mut("entity").map(Value::take);
     match (entity, told.get("error")) {
         (Some(entity), _) if answer.is_success() && !entity.is_null() => Ok(entity),
         (_, Some(words)) => Err(refusal(answer.status, words, with_image)),
-        _ => Err(unexpected_response("Dojah's answer has neither a record nor an error")),
+        _ => Err(unexpected_response("Dojah's response has neither a record nor an error")),
     }
 }
 
-/// In the order of the questions: "Face not found" is not about the record.
+/// Maps an error. The order of the conditions matters: "Face not found" does not mean a missing
+/// record.
 fn refusal(status: u16, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
@@ -88,8 +92,8 @@ fn refusal(status: u16, words: &Value, with_image: bool) -> Fault {
     } else if status == 404 || says(&["not found", "no record"]) {
         Fault::not_found("the register has no such entry")
     } else if matches!(status, 400 | 422) {
-        Fault::invalid("identifier", "Dojah does not accept it")
+        Fault::invalid("identifier", "Dojah rejected the identifier")
     } else {
-        Fault::refused(&format!("http-{status}"), "Dojah refused")
+        Fault::refused(&format!("http-{status}"), "Dojah refused the request")
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what stands on a document: Dojah gives a list of what it saw, which names each thing in words.
+//! Reads a document: Dojah returns a list of named text fields.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::identity::Person;
@@ -16,11 +16,11 @@ const LAST_NAMES: [&str; 2] = ["surname", "lastname"];
 
 pub(super) struct ParsedDocument {
     pub(super) identifier: String,
-    /// For the register that wants a name beside the number.
+    /// For the register that requires a name beside the number.
     pub(super) person: Option<Person>,
 }
 
-/// `invalid` naming the image when no number stands on it.
+/// Reads a document. `invalid` naming the image if no number is on it.
 pub(super) fn analyze(
     identity: IdentityType,
     document: &str,

@@ -1,4 +1,4 @@
-//! Comparing a selfie, by the number of a register that has the photo, or with a photo.
+//! Compares a selfie, either by the number in a register that has the photo, or with a photo.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::identity::Question;
@@ -10,10 +10,10 @@ use tollhouse_plugin::types::Fault;
 use super::api;
 use crate::identity::{first_name, last_name, person_field};
 
-/// From here on they are one person's when Dojah gives a confidence alone.
+/// The confidence from which two faces match, if Dojah returns only a confidence.
 const THRESHOLD: f64 = 90.0;
 
-/// Where the comparison stands in an entity; else in the entity itself.
+/// Names of the object with the comparison; without one, it is in the entity itself.
 const COMPARISONS: [&str; 2] = ["selfie_verification", "selfie"];
 
 const SELFIE: &str = "selfie_image";
@@ -29,12 +29,12 @@ pub(super) fn by_number(
     let mut record = api::record(api::post(&path, &body, SELFIE, timeout_ms)?)?;
     let comparison = comparison(&mut record)?;
     if record.is_empty() {
-        return Err(api::unexpected_response("Dojah's answer has no record"));
+        return Err(api::unexpected_response("Dojah's response has no record"));
     }
     Ok((record, comparison))
 }
 
-/// With the photo of a record, if it has one: then nobody can tell.
+/// Compares with the photo in a record. Without a photo, it is unavailable.
 pub(super) fn by_photo(
     record: &Record,
     question: &Question,
@@ -56,7 +56,7 @@ pub(super) fn by_photo(
     comparison(&mut api::record(api::post("kyc/photoid/verify", &body, SELFIE, timeout_ms)?)?)
 }
 
-/// Takes it out of what else is known.
+/// Removes the comparison from the other fields of the entity.
 fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
     let inner = COMPARISONS.iter().find_map(|name| entity.take(name).and_then(Record::of));
     let told = inner.as_ref().unwrap_or(entity);
@@ -66,7 +66,7 @@ fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
         value => value.as_f64(),
     });
     if matches.is_none() && percent.is_none() {
-        return Err(api::unexpected_response("Dojah compared no faces"));
+        return Err(api::unexpected_response("Dojah returned no comparison"));
     }
     let percent = percent.unwrap_or_default();
     Ok(normal::comparison(matches.unwrap_or(percent >= THRESHOLD), percent))

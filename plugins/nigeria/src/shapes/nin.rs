@@ -1,5 +1,5 @@
-//! The national register, which answers for a NIN, a virtual NIN and a phone number alike. Many of Prembly's names are
-//! misspelt, and are so here.
+//! The national register, which serves NINs, virtual NINs and phone numbers. Prembly misspells many
+//! names; they are listed as misspelt.
 
 use tollhouse_plugin::record::Kind::{Date, Email, Image, Phone, Text};
 use tollhouse_plugin::record::{Field, Shape};

@@ -17,7 +17,7 @@ fn read(host: FakeHost, identity: &str) -> Result<Reading, Fault> {
 }
 
 #[test]
-fn prembly_reads_and_looks_up_at_once() {
+fn prembly_reads_and_looks_up_in_one_request() {
     for (identity, path, name, record, number) in [
         (
             "drivers_license",
@@ -58,7 +58,7 @@ fn prembly_reads_and_looks_up_at_once() {
 }
 
 #[test]
-fn a_document_that_cannot_be_read_is_the_callers_mistake() {
+fn an_unreadable_document_is_invalid() {
     for words in ["Image is too dark", "Unable to read document"] {
         let answer = json!({"status": false, "detail": words});
         let url = format!("{PREMBLY}/national_passport_image");
@@ -93,7 +93,7 @@ fn analysed(answer: Value) -> Result<Reading, Fault> {
 }
 
 #[test]
-fn prembly_without_a_number_is_out_of_order() {
+fn a_reading_by_prembly_without_a_number_is_unavailable() {
     let answer = found("data", json!({"first_name": "Ada"}));
     let url = format!("{PREMBLY}/national_passport_image");
     let host = host().setting("order", "prembly").answer("POST", &url, 200, answer);
@@ -101,7 +101,7 @@ fn prembly_without_a_number_is_out_of_order() {
 }
 
 #[test]
-fn dojah_reads_and_then_looks_up() {
+fn dojah_reads_and_then_looks_up_in_a_second_request() {
     let seen = entity(json!({
         "document_type": {"document_name": "Nigeria - ePassport", "document_country_code": "NGA"},
         "text_data": [
@@ -132,7 +132,7 @@ fn dojah_reads_and_then_looks_up() {
 }
 
 #[test]
-fn what_the_manifest_does_not_offer() {
+fn identity_types_without_documents_are_invalid() {
     for identity in ["bvn", "nin", "virtual_nin", "voters_card", "cac", "phone_number"] {
         for order in ["prembly", "dojah"] {
             let fault = read(host().setting("order", order), identity).unwrap_err();

@@ -28,7 +28,7 @@ fn dojahs(answer: Value) -> Result<Compared, Fault> {
 }
 
 #[test]
-fn what_prembly_is_sent() {
+fn requests_to_prembly_are_as_documented() {
     let face =
         json!({"status": true, "confidence": 99.9, "message": "Face Match", "response_code": "00"});
     for (identity, path, name, person) in [
@@ -55,7 +55,7 @@ fn what_prembly_is_sent() {
 }
 
 #[test]
-fn prembly_compares_on_two_scales_and_in_two_places() {
+fn comparisons_by_prembly_have_two_scales_and_two_places() {
     for (face, matches, hundredths) in [
         (json!({"status": true, "confidence": 99.9}), true, 9_990),
         (json!({"status": true, "confidence": 0.0404}), true, 404),
@@ -74,7 +74,7 @@ fn prembly_compares_on_two_scales_and_in_two_places() {
 }
 
 #[test]
-fn a_selfie_without_a_face_is_the_callers_mistake() {
+fn a_selfie_without_a_face_is_invalid() {
     let none = json!({"status": false, "message": "No face detected on image"});
     let beside =
         changed(&found("bvn_data", json!({"firstName": "Ada"})), json!({"face_data": none}));
@@ -106,7 +106,7 @@ fn dojah_compares_by_number() {
 }
 
 #[test]
-fn dojah_says_yes_or_no_or_how_sure_it_is() {
+fn comparisons_by_dojah_have_a_match_or_a_confidence() {
     for (told, matches, hundredths) in [
         (json!({"match": false, "confidence_value": 99.0}), false, 9_900),
         (json!({"match": true}), true, 0),
@@ -144,7 +144,7 @@ fn dojah_compares_with_the_photo_of_a_document() {
 }
 
 #[test]
-fn where_dojah_has_no_photo_the_other_is_asked() {
+fn without_a_photo_at_dojah_prembly_compares() {
     let face = json!({"face_data": {"status": true, "confidence": 99.9}});
     let prembly = changed(&found("frsc_data", json!({"firstName": "Ada"})), face);
     let dojah = entity(json!({"personal_details": {"firstname": "Ada"}}));
@@ -166,7 +166,7 @@ fn host_of_dojah_alone() -> FakeHost {
 }
 
 #[test]
-fn what_the_manifest_does_not_offer() {
+fn identity_types_without_faces_are_invalid() {
     for identity in ["virtual_nin", "voters_card", "cac", "phone_number"] {
         for order in ["prembly", "dojah"] {
             let host = host().setting("order", order);

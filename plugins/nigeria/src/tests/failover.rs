@@ -26,14 +26,15 @@ fn ada_at_prembly(host: FakeHost) -> FakeHost {
     host.answer("POST", &prembly(), 200, found("nin_data", json!({"firstname": "Ada"})))
 }
 
-/// The answer's category, and who was asked.
+/// Looks up; returns the fault's category, if any, and the queried upstreams.
 fn asked(host: &Installed) -> (Result<(), Fault>, String) {
     let answer = Nigeria::lookup(question("nin", "12345678909")).map(|_| ());
     let who = |url: &str| if url.starts_with(PREMBLY) { 'p' } else { 'd' };
     (answer, host.requests().iter().map(|sent| who(&sent.url)).collect())
 }
 
-/// Prembly's ways of being out of order, and whether the operator has to pay.
+/// Ways in which Prembly is unavailable, and the level of the log line: `error` if the account has
+/// no credit.
 fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
     let url = prembly();
     let told = |status: u16, answer: Value| host().answer("POST", &url, status, answer);
@@ -57,7 +58,7 @@ fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
 }
 
 #[test]
-fn the_second_answers_when_the_first_is_out_of_order() {
+fn dojah_is_queried_if_prembly_is_unavailable() {
     for (n, (host, level)) in prembly_out_of_order().into_iter().enumerate() {
         let host = ada_at_dojah(host).install();
         let (answer, who) = asked(&host);
@@ -65,12 +66,12 @@ fn the_second_answers_when_the_first_is_out_of_order() {
         assert_eq!(who, "pd", "{n}");
         let logs = host.logs();
         assert_eq!((logs.len(), logs[0].0), (1, level), "{n}");
-        assert!(logs[0].1.starts_with("Prembly is out of order: "), "{n}");
+        assert!(logs[0].1.starts_with("Prembly is unavailable: "), "{n}");
     }
 }
 
 #[test]
-fn the_other_way_round() {
+fn prembly_is_queried_if_dojah_is_unavailable() {
     let url = dojah();
     let told = |status: u16| {
         dojah_first().answer("GET", &url, status, json!({"error": "Result Not Found"}))
@@ -100,7 +101,7 @@ fn the_other_way_round() {
 }
 
 #[test]
-fn a_no_is_the_registers_and_asked_of_nobody_else() {
+fn a_refusal_is_final_and_no_other_upstream_is_queried() {
     let no = |status: u16, answer: Value| host().answer("POST", &prembly(), status, answer);
     let dojahs = |status: u16, answer: Value| dojah_first().answer("GET", &dojah(), status, answer);
     let found = json!({"status": true, "response_code": "01", "nin_data": {"firstname": "Ada"}});
@@ -125,7 +126,7 @@ fn a_no_is_the_registers_and_asked_of_nobody_else() {
 }
 
 #[test]
-fn when_none_is_in_order_the_last_reason_counts() {
+fn if_all_upstreams_are_unavailable_the_last_fault_is_returned() {
     let down = |host: FakeHost| host.timeout("POST", &prembly());
     let key = |host: FakeHost| host.answer("POST", &prembly(), 401, json!({}));
     let get = |host: FakeHost, status: u16| host.answer("GET", &dojah(), status, json!({}));
@@ -144,7 +145,7 @@ fn when_none_is_in_order_the_last_reason_counts() {
 }
 
 #[test]
-fn who_has_no_credentials_is_not_asked() {
+fn upstreams_without_credentials_are_skipped() {
     let bare = || FakeHost::new().manifest(crate::MANIFEST);
     let only_prembly = || bare().secret("prembly_key", "k");
     let only_dojah = || bare().secret("dojah_key", "k").setting("dojah_app_id", "a");
@@ -164,7 +165,7 @@ fn who_has_no_credentials_is_not_asked() {
 }
 
 #[test]
-fn the_operator_must_act() {
+fn invalid_settings_are_misconfigured() {
     let bare = || FakeHost::new().manifest(crate::MANIFEST);
     for host in [
         bare(),
@@ -184,7 +185,7 @@ fn the_operator_must_act() {
 }
 
 #[test]
-fn the_second_has_what_the_first_left() {
+fn the_second_upstream_gets_the_remaining_time() {
     let timeouts = |host: FakeHost| {
         let host = ada_at_dojah(host).install();
         let _ = asked(&host);
@@ -193,7 +194,7 @@ fn the_second_has_what_the_first_left() {
     assert_eq!(timeouts(host().timeout("POST", &prembly())), [24_000, 5_000]);
     let short = host().setting("patience_ms", "9000").timeout("POST", &prembly());
     assert_eq!(timeouts(short), [9_000, 20_000]);
-    // The host cuts it to what is left.
+    // The host caps it at the remaining time.
     assert_eq!(timeouts(host().no_connection("POST", &prembly())), [24_000, 29_000]);
     assert_eq!(timeouts(host().setting("order", "dojah")), [29_000]);
 }

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{by_dojah, by_prembly, changed, contacts, details};
 
 #[test]
-fn a_firm_is_nobody_to_send_a_code_to() {
+fn a_firm_has_no_contact_for_one_time_passwords() {
     let record = json!({
         "rc_number": "092932", "company_name": "TEST COMPANY", "state": "LAGOS",
         "company_status": "ACTIVE", "city": "IKEJA", "branchAddress": "1 Example Street",

@@ -5,7 +5,7 @@ use super::{by_dojah, by_prembly, contacts, details};
 const PATH: &str = "drivers_license/advance/v2";
 
 #[test]
-fn a_licence_has_one_shape_whatever_the_names() {
+fn a_licence_has_one_shape_under_all_names() {
     let published = json!({
         "first_name": "Ada", "last_name": "Obi", "middle_name": "Ngozi", "gender": "Female",
         "issued_date": "10/01/2024", "expiry_date": "09/01/2029", "issued_at": "LAGOS",
@@ -30,7 +30,7 @@ fn a_licence_has_one_shape_whatever_the_names() {
 }
 
 #[test]
-fn the_long_form_says_how_to_reach_the_driver() {
+fn the_long_form_has_the_drivers_contact_data() {
     let record = json!({"name": "ADA OBI", "gender": "Female", "mother_name": "Bo", "dob": "21-05-1990",
         "issued_date": "10-01-2024", "validity": "09-01-2029", "phone": "08012345678",
         "email": "ADA@example.com", "nok_phone": "08099999999"});
@@ -43,7 +43,7 @@ fn the_long_form_says_how_to_reach_the_driver() {
 }
 
 #[test]
-fn dojah_puts_the_person_into_an_object_of_their_own() {
+fn the_person_in_an_inner_object_of_dojah_is_read() {
     let record = json!({"uuid": "1", "license_number": "AAD23208212298", "personal_details": {
         "firstname": "Ada", "surname": "Obi", "othername": "Ngozi", "birth_date": "18/05/1992",
         "gender": "Female", "state": "Enugu"}});

@@ -1,4 +1,4 @@
-//! The manifest and the code say the same.
+//! The manifest matches the code.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ fn identities() -> Vec<Value> {
 }
 
 fn text<'v>(identity: &'v Value, name: &str) -> &'v str {
-    identity[name].as_str().unwrap_or_else(|| panic!("{identity} does not say {name}"))
+    identity[name].as_str().unwrap_or_else(|| panic!("{identity} has no {name}"))
 }
 
 fn fits(identity: &Value, identifier: &str) -> bool {
@@ -29,7 +29,7 @@ fn fits(identity: &Value, identifier: &str) -> bool {
 }
 
 #[test]
-fn capabilities_are_those_of_the_specification() {
+fn capabilities_match_the_specification() {
     let said = identities()
         .iter()
         .map(|i| {
@@ -63,7 +63,7 @@ fn capabilities_are_those_of_the_specification() {
 }
 
 #[test]
-fn documented_identities_fit() {
+fn documented_identifiers_match_their_patterns() {
     for (name, identifiers) in [
         ("bvn", ["54651333604", "22222222222"].as_slice()),
         ("nin", &["12345678909", "70123456789"]),
@@ -90,7 +90,7 @@ fn documented_identities_fit() {
 }
 
 #[test]
-fn images_are_small_drawings() {
+fn images_are_small_svg_drawings() {
     for identity in identities() {
         let image = text(&identity, "image");
         let svg =
@@ -102,7 +102,7 @@ fn images_are_small_drawings() {
 }
 
 #[test]
-fn what_may_be_missing_is_a_secret_or_a_setting() {
+fn optional_names_are_secrets_or_settings() {
     let manifest = manifest();
     for name in manifest["optional"].as_array().unwrap() {
         let name = name.as_str().unwrap();
@@ -111,9 +111,9 @@ fn what_may_be_missing_is_a_secret_or_a_setting() {
     }
 }
 
-/// What a host does that wants to see each function succeed without the upstream.
+/// Runs each function on the manifest's examples, as `tollhouse plugin check` does.
 #[test]
-fn examples_answer_one_call_of_each_interface() {
+fn examples_suffice_for_one_call_of_each_interface() {
     let manifest = manifest();
     let mut host = FakeHost::new()
         .manifest(crate::MANIFEST)

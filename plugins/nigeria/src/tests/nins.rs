@@ -1,10 +1,10 @@
-//! NIN, virtual NIN and phone number: one register.
+//! NIN, virtual NIN and phone number, which share one register.
 
 use serde_json::{Value, json};
 
 use super::{by_dojah, by_prembly, changed, contacts, details};
 
-/// More fields than `json!` takes.
+/// For objects with more fields than `json!` supports.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
@@ -70,7 +70,7 @@ fn published() -> Value {
     )
 }
 
-/// What only Prembly tells.
+/// Fields that only Prembly returns.
 fn less() -> Value {
     json!({"nok_middlename": null, "nok_postalcode": null, "other_spoken_language": null,
         "previous_firstname": null, "previous_middlename": null, "previous_surname": null,
@@ -84,7 +84,7 @@ fn nothing_but(known: Value) -> Value {
 }
 
 #[test]
-fn three_types_have_one_shape() {
+fn nin_virtual_nin_and_phone_number_have_one_shape() {
     for (identity, path, name) in [
         ("nin", "vnin", "nin_data"),
         ("nin", "vnin", "data"),
@@ -101,7 +101,7 @@ fn three_types_have_one_shape() {
 }
 
 #[test]
-fn other_spellings_of_a_phone_lookup() {
+fn other_spellings_in_a_phone_lookup_are_read() {
     let mut record = changed(
         &prembly(),
         json!({"employmentstatus": "employed", "height": "167", "othername": "Ngozi",
@@ -117,7 +117,7 @@ fn other_spellings_of_a_phone_lookup() {
 }
 
 #[test]
-fn a_phone_lookup_that_says_little() {
+fn a_phone_lookup_with_few_fields_is_read() {
     let known = json!({"first_name": "Ada", "middle_name": "Ngozi", "last_name": "Obi",
         "phone_number": "+2348082838283", "date_of_birth": "10/06/1993"});
     let prembly = json!({"firstName": "Ada", "middlename": "Ngozi", "surname": "Obi",
@@ -134,7 +134,7 @@ fn a_phone_lookup_that_says_little() {
 }
 
 #[test]
-fn a_virtual_nin_of_dojahs() {
+fn a_virtual_nin_from_dojah_is_read() {
     let record = json!({"dateOfBirth": "1993-06-10", "firstname": "Ada", "gender": "f",
         "middlename": "", "mobile": "08082838283", "photo": "/9j/4AAQ", "surname": "Obi",
         "user_id": "U1", "vnin": "AA1234567890123B"});

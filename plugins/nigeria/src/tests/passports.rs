@@ -12,7 +12,7 @@ fn published() -> Value {
 }
 
 #[test]
-fn a_passport_is_the_same_from_both() {
+fn a_passport_is_the_same_from_both_upstreams() {
     let prembly = json!({
         "reference_id": "1", "number": "A00400000", "first_name": "Ada", "last_name": "Obi",
         "middle_name": "Ngozi", "dob": "1994-08-21", "gender": "Female", "issued_date": "2024-01-10",
@@ -34,7 +34,7 @@ fn a_passport_is_the_same_from_both() {
 }
 
 #[test]
-fn the_second_version_has_names_of_its_own() {
+fn the_field_names_of_the_second_version_are_read() {
     let record = json!({
         "currentFirstName": "Ada", "currentMiddleName": "Ngozi", "currentLastName": "Obi",
         "currentGender": "Female", "currentDateOfBirthLabel": "21/08/1994",
@@ -43,7 +43,7 @@ fn the_second_version_has_names_of_its_own() {
     });
     let known = json!({"issued_date": null, "expiry_date": null, "issued_at": null, "image": null,
         "signature": null, "phone_number": null});
-    // A midnight in Lagos is of the same day as what is written out.
+    // Midnight in Lagos has the same date as the label.
     for label in [json!("21/08/1994"), json!(""), json!(null)] {
         let record = changed(&record, json!({"currentDateOfBirthLabel": label}));
         let entry = by_prembly("passport", "national_passport", "data", record).unwrap();

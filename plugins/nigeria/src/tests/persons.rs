@@ -49,7 +49,7 @@ fn published_bvn() -> Value {
 }
 
 #[test]
-fn a_bvn_is_the_same_from_both() {
+fn a_bvn_is_the_same_from_both_upstreams() {
     let entries = [
         by_prembly("bvn", "bvn", "bvn_data", prembly_bvn()).unwrap(),
         by_prembly("bvn", "bvn", "data", prembly_bvn()).unwrap(),
@@ -62,7 +62,7 @@ fn a_bvn_is_the_same_from_both() {
 }
 
 #[test]
-fn what_a_bvn_does_not_say_is_null_and_there() {
+fn missing_fields_of_a_bvn_are_null() {
     let entry = by_prembly("bvn", "bvn", "data", json!({"firstName": "Ada"})).unwrap();
     let mut nothing = published_bvn();
     nothing.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
@@ -71,7 +71,7 @@ fn what_a_bvn_does_not_say_is_null_and_there() {
 }
 
 #[test]
-fn a_watch_listed_bvn_says_so_whatever_the_record_says() {
+fn a_watch_listed_response_code_overrides_the_record() {
     let mut answer = found("bvn_data", prembly_bvn());
     answer["response_code"] = json!("07");
     let _host = host().answer("POST", &format!("{PREMBLY}/bvn"), 200, answer).install();
@@ -80,7 +80,7 @@ fn a_watch_listed_bvn_says_so_whatever_the_record_says() {
 }
 
 #[test]
-fn a_code_goes_to_the_second_number_when_the_first_is_none() {
+fn the_second_phone_number_is_used_if_the_first_is_missing() {
     for first in [json!("****"), json!("0701****678"), json!(null), json!("none")] {
         let record = changed(&prembly_bvn(), json!({"phoneNumber1": first, "email": "none"}));
         let entry = by_prembly("bvn", "bvn", "data", record).unwrap();
@@ -89,14 +89,14 @@ fn a_code_goes_to_the_second_number_when_the_first_is_none() {
 }
 
 #[test]
-fn a_voters_card_is_the_same_from_both() {
+fn a_voters_card_is_the_same_from_both_upstreams() {
     let prembly = json!({
         "vin": "987F545AJ67890", "fullName": "ADA OBI", "gender": "female", "occupation": "TRADER",
         "date_of_birth": "1990-05-21", "state": "ENUGU", "lga": "NSUKKA",
         "registrationAreaWard": "WARD 3", "pollingUnit": "TOWN HALL", "pollingUnitCode": "14/02/03/004",
         "timeOfRegistration": "2011-02-07 13:50:07", "phone_number": "08012345678"
     });
-    // Some of Dojah's names end in a stray colon.
+    // Some names in Dojah's responses end in a stray colon.
     let dojah = json!({
         "full_name": "ADA OBI", "voter_identification_number": "987F545AJ67890", "gender": "female",
         "occupation": "TRADER", "date_of_birth:": "21/05/1990", "state": "ENUGU",

@@ -8,7 +8,7 @@ use super::{DOJAH, PREMBLY, host, of_ada, question};
 use crate::Nigeria;
 
 const NUMBER: &str = "54651333604";
-/// A short word and four digits are what the SDK lets through.
+/// `text::short` of the SDK would keep a short word and four digits.
 const PRIVATE: [&str; 6] = ["ada", "Ada", "Obi", NUMBER, "1990", "4071"];
 
 const CALLS: [(&str, &str); 7] = [
@@ -33,7 +33,7 @@ fn answering(order: &str, answer: impl Fn(FakeHost, &str, &str) -> FakeHost) -> 
         .fold(host, |host, (method, path)| answer(host, method, &format!("{}{path}", base(path))))
 }
 
-/// All that can be seen of three calls that fail.
+/// Returns everything visible of three failing calls: faults and log lines.
 fn seen(host: FakeHost) -> String {
     let host = host.install();
     let image = Image { media_type: "image/png".into(), bytes: b"ada".to_vec() };
@@ -56,7 +56,7 @@ fn assert_silent(host: FakeHost) {
 }
 
 #[test]
-fn nothing_that_upstreams_say_is_handed_on_or_logged() {
+fn upstream_messages_are_never_forwarded_or_logged() {
     for order in ["prembly,dojah", "dojah,prembly"] {
         for word in ["", "not found", "invalid", "face", "image", "number", "balance"] {
             for status in [200, 400, 401, 402, 404, 409, 424, 500] {
@@ -72,7 +72,7 @@ fn nothing_that_upstreams_say_is_handed_on_or_logged() {
 }
 
 #[test]
-fn nothing_that_cannot_be_read_is_quoted() {
+fn unreadable_bodies_are_never_quoted() {
     for body in
         ["ada Obi 54651333604 1990", "{\"ada\":\"Obi\"}", "[\"ada\"]", "{\"entity\":\"ada\"}"]
     {
@@ -84,9 +84,9 @@ fn nothing_that_cannot_be_read_is_quoted() {
     }
 }
 
-/// The address of a GET holds the identifier.
+/// The URL of a GET request contains the identifier.
 #[test]
-fn the_hosts_own_words_are_not_handed_on() {
+fn messages_of_host_faults_are_never_forwarded() {
     for code in ["timeout", "connect", "cut"] {
         let words = format!("no answer from https://api.dojah.io/?bvn={NUMBER} for ada 1990");
         let fault = Fault::unavailable("").with_code(code).with_detail("url", &words);
@@ -98,7 +98,7 @@ fn the_hosts_own_words_are_not_handed_on() {
 }
 
 #[test]
-fn a_comparison_says_whether_they_match_and_no_more() {
+fn a_comparison_has_a_fixed_message() {
     let words = format!("ada Obi {NUMBER}");
     let face =
         json!({"status": true, "confidence": 99.9, "message": words, "response_code": words});

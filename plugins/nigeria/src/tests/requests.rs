@@ -1,4 +1,4 @@
-//! What leaves for each type.
+//! The requests for each identity type.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::identity::{Person, Question};
@@ -33,7 +33,7 @@ fn to_dojah(path: &str, question: Question) -> String {
 }
 
 #[test]
-fn a_number_alone() {
+fn most_requests_have_only_the_number() {
     for (identity, number, path, body) in [
         ("bvn", "54651333604", "bvn", json!({"number": "54651333604"})),
         ("nin", "12345678909", "vnin", json!({"number_nin": "12345678909"})),
@@ -75,9 +75,9 @@ fn a_number_alone() {
     }
 }
 
-/// The others need no more than the number, so no more is sent.
+/// Other registers need only the number, so nothing else is sent.
 #[test]
-fn the_person_is_named_to_registers_that_want_a_name() {
+fn names_are_sent_only_to_registers_that_require_them() {
     let licence =
         json!({"number": "L1", "first_name": "Ada", "last_name": "Obi", "dob": "1990-05-21"});
     for (identity, path, body) in [
@@ -95,14 +95,14 @@ fn the_person_is_named_to_registers_that_want_a_name() {
 }
 
 #[test]
-fn a_person_without_a_name_is_none() {
+fn blank_names_are_not_sent() {
     let nobody = Person { first_name: " ".into(), last_name: String::new(), date_of_birth: None };
     let question = Question { person: Some(nobody), ..question("drivers_license", "L1") };
     assert_eq!(to_prembly("drivers_license/advance/v2", question), json!({"number": "L1"}));
 }
 
 #[test]
-fn the_operator_says_where_upstreams_are() {
+fn the_urls_of_upstreams_are_settings() {
     let host = host()
         .setting("prembly_url", "https://old.test")
         .setting("prembly_prefix", "api/v1")
@@ -125,7 +125,7 @@ fn the_operator_says_where_upstreams_are() {
 }
 
 #[test]
-fn an_unknown_type_is_the_callers_mistake() {
+fn an_unknown_identity_type_is_invalid() {
     let _host = host().install();
     assert_eq!(Nigeria::lookup(question("ssnit", "1")).unwrap_err().field(), Some("identity"));
 }

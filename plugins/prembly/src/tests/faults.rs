@@ -19,10 +19,10 @@ fn assert_told(status: u16, answer: Value, category: FaultCategory, code: &str) 
 }
 
 #[test]
-fn codes_count_more_than_statuses() {
+fn codes_outweigh_statuses() {
     let data = json!({"firstName": "Ada"});
     for (status, answer, category, code) in [
-        // `status` may say true.
+        // `status` may be true.
         (200, json!({"status": true, "response_code": "01", "data": data}), NotFound, ""),
         (200, json!({"status": false, "response_code": "01"}), NotFound, ""),
         (200, json!({"status": false, "response_code": 1}), NotFound, ""),
@@ -45,7 +45,7 @@ fn codes_count_more_than_statuses() {
 }
 
 #[test]
-fn without_a_code_the_words_count() {
+fn without_a_code_the_message_decides() {
     for (status, words, category) in [
         (200, json!("Record not found"), NotFound),
         (404, json!("No record found for this number"), NotFound),
@@ -60,7 +60,7 @@ fn without_a_code_the_words_count() {
 }
 
 #[test]
-fn what_is_to_blame() {
+fn faults_name_the_field_at_fault() {
     let blamed = |body: Value, words: &str| {
         let answer = json!({"status": false, "detail": words});
         asked(host().answer("POST", BVN, 400, answer), &body)
@@ -83,7 +83,7 @@ fn what_is_to_blame() {
 }
 
 #[test]
-fn another_upstream_may_do_better() {
+fn failures_of_prembly_are_unavailable() {
     for status in [408, 429, 500, 502, 503] {
         assert_told(status, json!({"status": false}), Unavailable, &format!("http-{status}"));
     }
@@ -95,7 +95,7 @@ fn another_upstream_may_do_better() {
         (host().answer_text("POST", BVN, 200, "<html>"), "unexpected-answer"),
         (host().answer_text("POST", BVN, 200, ""), "unexpected-answer"),
         (host().answer_text("POST", BVN, 404, "<html>"), "unexpected-answer"),
-        // Of a server that knows no such path.
+        // From a server without this path.
         (host().answer("POST", BVN, 404, json!({"detail": "Not found."})), "unexpected-answer"),
         (host().answer("POST", BVN, 200, json!({})), "unexpected-answer"),
         (host().answer("POST", BVN, 200, json!([])), "unexpected-answer"),
@@ -107,7 +107,7 @@ fn another_upstream_may_do_better() {
 }
 
 #[test]
-fn a_success_without_a_record() {
+fn a_success_without_a_record_is_not_found_or_unavailable() {
     for (verification, category, code) in [
         (json!("NOT-VERIFIED"), NotFound, ""),
         (json!("PENDING"), Unavailable, "unexpected-answer"),
@@ -122,7 +122,7 @@ fn a_success_without_a_record() {
 }
 
 #[test]
-fn the_operator_must_act() {
+fn rejected_credentials_are_misconfigured() {
     for status in [401, 403] {
         for body in ["{\"detail\":\"Invalid key\"}", "no"] {
             let fault = fault_of(host().answer_text("POST", BVN, status, body));
@@ -136,7 +136,7 @@ fn the_operator_must_act() {
 }
 
 #[test]
-fn nothing_that_prembly_says_is_handed_on() {
+fn upstream_messages_are_never_forwarded() {
     for word in ["", "not found", "invalid", "face", "image"] {
         for status in [200, 400, 401, 404, 500] {
             let words = format!("ada obi 54651333604 1990 {word}");

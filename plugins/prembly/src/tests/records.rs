@@ -18,7 +18,7 @@ fn envelope(rest: Value) -> Value {
 }
 
 #[test]
-fn a_record_stands_in_many_places() {
+fn a_record_is_found_in_every_place() {
     let ada = json!({"firstName": "Ada"});
     for rest in [
         json!({"data": ada}),
@@ -43,7 +43,7 @@ fn a_record_stands_in_many_places() {
 }
 
 #[test]
-fn face_data_stands_beside_the_record_or_in_it() {
+fn face_data_is_found_beside_the_record_or_in_it() {
     let face =
         json!({"status": true, "response_code": "00", "message": "Face Match", "confidence": 99.9});
     let ada = json!({"firstName": "Ada"});
@@ -65,7 +65,7 @@ fn face_data_stands_beside_the_record_or_in_it() {
 }
 
 #[test]
-fn a_watch_listed_entry_says_so() {
+fn a_watch_listed_entry_is_marked() {
     let answer = |rest: Value| {
         let mut answer = envelope(rest);
         answer["response_code"] = json!("07");

@@ -26,7 +26,7 @@ fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn charges_a_card() {
+fn a_card_is_charged() {
     let host = host().answer("POST", PATH, 200, told(transaction())).install();
     let payment = <Paystack as saved_card::Guest>::charge(order()).unwrap();
     assert_eq!(payment.status, PaymentStatus::Success);
@@ -37,7 +37,7 @@ fn charges_a_card() {
     assert_eq!(host.requests()[0].json(), wanted);
 }
 
-/// HTTP 200 says that the charge was tried, not that it went well.
+/// HTTP 200 only means that the charge was attempted.
 #[test]
 fn a_declined_card_is_a_failed_payment() {
     let data = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
@@ -47,7 +47,7 @@ fn a_declined_card_is_a_failed_payment() {
 }
 
 #[test]
-fn a_paused_charge_sends_the_customer_on() {
+fn a_paused_charge_returns_the_challenge_url() {
     let payment = charge(
         200,
         told(json!({
@@ -63,12 +63,12 @@ fn a_paused_charge_sends_the_customer_on() {
 }
 
 #[test]
-fn a_success_without_an_amount_is_not_believed() {
+fn a_success_without_an_amount_is_unavailable() {
     let fault = charge(200, told(json!({"status": "success", "reference": "re4lyvq3s3"})));
     assert_eq!(fault.unwrap_err().category, FaultCategory::Unavailable);
 }
 
-/// Charges under a reference that was used before; gives what it makes of this answer about it.
+/// Charges with a used reference; the lookup of the earlier charge gets this response.
 fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
     let duplicate = json!({"status": false, "message": "Duplicate Transaction Reference",
         "code": "duplicate_reference"});
@@ -80,15 +80,15 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn a_repeated_reference_is_answered_by_its_first_charge() {
+fn a_repeated_reference_returns_the_first_charge() {
     assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
     let failed = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
     assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
-/// It may have been charged, so nobody may take it for refused.
+/// The charge may have succeeded, so it must not be reported as refused.
 #[test]
-fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = json!({"status": false, "message": "Transaction reference not found"});
     for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
         let fault = charge_again(status, answer).unwrap_err();
@@ -96,9 +96,9 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
-/// Only what Paystack does not know was refused for good.
+/// A charge counts as refused only if Paystack does not know its reference.
 #[test]
-fn a_refusal_in_whatever_words_is_checked() {
+fn every_refusal_triggers_a_lookup() {
     let refused = json!({"status": false, "message": "This reference has been taken"});
     let unknown = json!({"status": false, "message": "Transaction reference not found"});
     let again = |status, answer| {
@@ -114,7 +114,7 @@ fn a_refusal_in_whatever_words_is_checked() {
 }
 
 #[test]
-fn a_mandate_takes_its_time() {
+fn a_debit_is_pending_at_first() {
     let data = transaction_with(json!({
         "status": "processing", "channel": "direct_debit", "requested_amount": null, "fees": null,
         "gateway_response": "Transaction in progress", "paid_at": null, "paidAt": null,
@@ -138,7 +138,7 @@ fn a_mandate_takes_its_time() {
 }
 
 #[test]
-fn forgets_a_card() {
+fn a_card_is_deauthorized() {
     let answer = json!({"status": true, "message": "Authorization has been deactivated"});
     let host = host().answer("POST", "/customer/authorization/deactivate", 200, answer).install();
     assert_eq!(<Paystack as saved_card::Guest>::deauthorize("AUTH_x".into()), Ok(true));

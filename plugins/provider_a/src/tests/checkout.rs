@@ -28,7 +28,7 @@ fn page() -> Value {
     }))
 }
 
-/// Starts, and gives what was sent besides.
+/// Opens a session; returns it and the body sent.
 fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
     let host = host().answer("POST", "https://api.paystack.co/transaction/initialize", 200, page());
     let host = host.install();
@@ -40,7 +40,7 @@ fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
 }
 
 #[test]
-fn asks_for_a_page() {
+fn a_session_is_opened() {
     let (session, sent) = start(order());
     let wanted = json!({
         "email": "demo@test.com", "amount": 40333, "currency": "NGN", "reference": "re4lyvq3s3",
@@ -59,7 +59,7 @@ fn the_access_code_stays_out_of_raw() {
 }
 
 #[test]
-fn wishes_go_where_paystack_looks_for_them() {
+fn options_are_sent_where_paystack_reads_them() {
     let (_, sent) = start(CheckoutOrder {
         channels: vec!["card".into(), "ussd".into()],
         cancel_url: Some("https://shop.test/left".into()),
@@ -76,7 +76,7 @@ fn wishes_go_where_paystack_looks_for_them() {
 }
 
 #[test]
-fn the_callers_own_filters_stay() {
+fn filters_of_the_caller_are_kept() {
     let filters = |metadata: Value| {
         let order =
             CheckoutOrder { metadata: metadata.to_string(), save_instrument: true, ..order() };
@@ -88,7 +88,7 @@ fn the_callers_own_filters_stay() {
 }
 
 #[test]
-fn empty_metadata_is_an_object_and_anything_else_is_refused_unsent() {
+fn empty_metadata_is_an_object_and_other_types_are_refused_unsent() {
     let (_, sent) = start(CheckoutOrder { metadata: String::new(), ..order() });
     assert_eq!(sent["metadata"], json!({}));
     let host = host().install();
@@ -112,7 +112,7 @@ fn start_told(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn a_reference_is_good_once() {
+fn a_used_reference_is_refused_as_duplicate() {
     let coded = json!({"status": false, "message": "Duplicate Transaction Reference",
         "type": "validation_error", "code": "duplicate_reference"});
     let older = json!({"status": false, "message": "Duplicate Transaction Reference"});
@@ -125,7 +125,7 @@ fn a_reference_is_good_once() {
 }
 
 #[test]
-fn a_success_without_a_page_is_no_success() {
+fn a_success_without_a_page_is_unavailable() {
     let fault = start_told(200, told(json!({"reference": "re4lyvq3s3"})));
     assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));
 }

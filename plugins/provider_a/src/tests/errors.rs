@@ -16,7 +16,7 @@ fn fault(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn the_operator_must_act() {
+fn rejected_credentials_are_misconfigured() {
     let invalid_key = json!({"status": false, "message": "Invalid key"});
     assert_eq!(fault(401, invalid_key).category, FaultCategory::Misconfigured);
     let no_secret = FakeHost::new().manifest(crate::MANIFEST);
@@ -26,7 +26,7 @@ fn the_operator_must_act() {
 }
 
 #[test]
-fn another_time_may_be_better() {
+fn temporary_errors_are_unavailable() {
     for (status, code) in [(500, "http-500"), (503, "http-503"), (429, "http-429")] {
         let found = fault(status, json!({"status": false, "message": "Oops"}));
         assert_eq!(found.category, FaultCategory::Unavailable);
@@ -47,7 +47,7 @@ fn another_time_may_be_better() {
 }
 
 #[test]
-fn validation_errors_name_our_field() {
+fn validation_errors_name_the_contracts_field() {
     for (message, field) in [
         ("Invalid Email Address Passed", "email"),
         ("Invalid Amount Sent", "amount"),
@@ -65,7 +65,7 @@ fn validation_errors_name_our_field() {
 }
 
 #[test]
-fn the_rest_is_a_no() {
+fn other_errors_are_refused() {
     let unnamed = json!({"status": false, "message": "Something is missing",
         "type": "validation_error", "code": "missing_params"});
     let business = json!({"status": false, "message": "Email is not on the list",
@@ -81,7 +81,7 @@ fn the_rest_is_a_no() {
 }
 
 #[test]
-fn what_paystack_says_is_handed_on_without_people_or_tokens() {
+fn messages_are_forwarded_without_personal_data_or_tokens() {
     let message = "Customer ada@example.com cannot use AUTH_uh8bcl3zbn";
     let found = fault(400, json!({"status": false, "message": message}));
     assert_eq!(found.message, "Customer [...] cannot use [...]");

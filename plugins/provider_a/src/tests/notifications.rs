@@ -6,7 +6,7 @@ use tollhouse_plugin::vault;
 use super::{host, transaction};
 use crate::Paystack;
 
-/// The documented vector.
+/// The documented example.
 const BODY: &[u8] = br#"{"event":"charge.success","data":{"reference":"pay-1","amount":10000}}"#;
 const SIGNATURE: &str = "dc7cd888540ba73cdf492d2d0f92eb4188dfc48f5b474ac36c2c76d003733c2a\
     bf675210b0d09cc0f217f7c0afa3d99d86e639cf10e7bc6f479c0930d19581d2";
@@ -16,7 +16,7 @@ fn parse(signature: &str, body: &[u8]) -> Result<Vec<Notification>, Refusal> {
     Paystack::parse(headers, body.to_vec())
 }
 
-/// Parses what is properly signed.
+/// Parses a body with a valid signature.
 fn parse_signed(body: &[u8]) -> Result<Vec<Notification>, Refusal> {
     let _host = host().install();
     let mac = vault::hmac("sha512", "secret_key", body).unwrap();
@@ -29,7 +29,7 @@ fn event(name: &str, data: Value) -> Notification {
 }
 
 #[test]
-fn the_documented_signature_in_either_case() {
+fn the_documented_signature_is_accepted_in_either_case() {
     let _host = host().install();
     for signature in [SIGNATURE.to_owned(), SIGNATURE.to_uppercase()] {
         let found = parse(&signature, BODY).unwrap();
@@ -40,7 +40,7 @@ fn the_documented_signature_in_either_case() {
 }
 
 #[test]
-fn strangers_are_not_heard() {
+fn invalid_signatures_are_unauthentic() {
     let _host = host().install();
     let mut altered = BODY.to_vec();
     altered[60] ^= 1;
@@ -58,21 +58,21 @@ fn strangers_are_not_heard() {
 }
 
 #[test]
-fn nobody_is_authentic_without_a_key() {
+fn without_a_key_every_webhook_is_unauthentic() {
     let host = FakeHost::new().manifest(crate::MANIFEST).install();
     assert_eq!(parse(SIGNATURE, BODY).unwrap_err(), Refusal::Unauthentic);
     assert_eq!(host.logs().len(), 1);
 }
 
 #[test]
-fn a_charge() {
+fn a_charge_event_names_the_payment() {
     let found = event("charge.success", transaction());
     assert_eq!(found.service_ref, "re4lyvq3s3");
     assert_eq!(found.transaction_id, "4099260516");
 }
 
 #[test]
-fn refunds_speak_of_the_payment() {
+fn refund_events_name_the_payment() {
     for (name, amount) in [
         ("refund.pending", json!("5000")),
         ("refund.processing", json!(20000)),
@@ -92,7 +92,7 @@ fn refunds_speak_of_the_payment() {
 }
 
 #[test]
-fn mandates() {
+fn mandate_events_are_recognized() {
     for name in ["direct_debit.authorization.created", "direct_debit.authorization.active"] {
         let data = json!({
             "authorization_code": "AUTH_8x", "active": true, "channel": "direct_debit",
@@ -104,7 +104,7 @@ fn mandates() {
 }
 
 #[test]
-fn the_rest_is_named_and_nothing_more() {
+fn other_events_have_only_a_name() {
     for name in ["charge.dispute.create", "transfer.success", "subscription.create", "new"] {
         let found = event(name, json!({"reference": "x", "id": 1}));
         assert_eq!((found.subject, found.event.as_str()), (Subject::Other, name));
@@ -113,7 +113,7 @@ fn the_rest_is_named_and_nothing_more() {
 }
 
 #[test]
-fn signed_nonsense_is_malformed() {
+fn signed_invalid_bodies_are_malformed() {
     for body in [&b"no json"[..], b"{}", b"[]", br#"{"event":"charge.success","data":{}}"#] {
         assert!(matches!(parse_signed(body).unwrap_err(), Refusal::Malformed(_)));
     }

@@ -29,7 +29,7 @@ fn of_ours() -> Value {
     json!({"id": 1004723697, "reference": "T685", "amount": 10000})
 }
 
-/// Starts with these refunds there already; gives how many requests to refund left.
+/// Starts a refund when these already exist; returns it and the number of refund requests sent.
 fn start(existing: Value) -> (Refund, usize) {
     let host = host()
         .answer("GET", LIST, 200, told(existing))
@@ -40,7 +40,7 @@ fn start(existing: Value) -> (Refund, usize) {
 }
 
 #[test]
-fn refunds_once() {
+fn a_refund_is_requested_once() {
     let (made, posts) = start(json!([]));
     assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "3018284"));
     assert_eq!(posts, 1);
@@ -48,7 +48,7 @@ fn refunds_once() {
 }
 
 #[test]
-fn says_whose_refund_it_is() {
+fn the_request_names_the_transaction_and_the_refund() {
     let host = host()
         .answer("GET", LIST, 200, told(json!([])))
         .answer("POST", "/refund", 200, told(refund(1, "pending", json!(1004723697))))
@@ -62,7 +62,7 @@ fn says_whose_refund_it_is() {
 }
 
 #[test]
-fn a_repeat_finds_what_was_made() {
+fn a_retry_returns_the_existing_refund() {
     for named in [of_ours(), json!(1004723697), json!("T685"), json!(null)] {
         let (made, posts) = start(json!([refund(7, "processed", named)]));
         assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Done, "7"));
@@ -71,7 +71,7 @@ fn a_repeat_finds_what_was_made() {
 }
 
 #[test]
-fn failed_refunds_and_those_of_others_do_not_count() {
+fn failed_refunds_and_refunds_of_other_transactions_are_ignored() {
     let others = json!({"id": 5, "reference": "T999"});
     let (made, posts) =
         start(json!([refund(7, "failed", of_ours()), refund(8, "processed", others)]));
@@ -86,7 +86,7 @@ fn refund_with(changes: Value) -> Value {
     refund
 }
 
-/// Starts with a refund there that leaves nothing to do; gives why.
+/// Starts a refund when existing ones prevent it; returns the fault.
 fn start_in_vain(existing: Value) -> Fault {
     let host = host().answer("GET", LIST, 200, told(existing)).install();
     let fault = Paystack::start(order()).unwrap_err();
@@ -95,7 +95,7 @@ fn start_in_vain(existing: Value) -> Fault {
 }
 
 #[test]
-fn a_refund_of_a_part_is_not_ours() {
+fn an_existing_partial_refund_is_partly_refunded() {
     for amount in [json!(4000), json!("4000"), json!(10001)] {
         let fault = start_in_vain(json!([refund_with(json!({"amount": amount}))]));
         assert_eq!(
@@ -103,12 +103,12 @@ fn a_refund_of_a_part_is_not_ours() {
             (FaultCategory::Refused, "partly-refunded")
         );
     }
-    // Whether that was all of it, nobody knows.
+    // It is unknown whether this refund covers the whole amount.
     assert!(start_in_vain(json!([refund_with(json!({"amount": null}))])).retryable);
 }
 
 #[test]
-fn ours_is_known_by_its_note_or_by_its_amount() {
+fn the_refund_is_recognized_by_its_note_or_its_amount() {
     let part = refund_with(json!({"amount": 1, "id": 8}));
     for ours in [json!({"amount": "10000"}), json!({"amount": 9000, "merchant_note": "x [R-1]"})] {
         let (made, posts) = start(json!([part, refund_with(ours)]));
@@ -118,9 +118,9 @@ fn ours_is_known_by_its_note_or_by_its_amount() {
     assert_eq!(start_in_vain(json!([refund_with(theirs)])).code, "partly-refunded");
 }
 
-/// Without the list nobody knows whether there is one.
+/// Without the list, it is unknown whether the refund exists.
 #[test]
-fn no_list_no_refund() {
+fn without_the_list_no_refund_is_requested() {
     let ask = |status: u16, answer: Value| {
         let host = host().answer("GET", LIST, status, answer).install();
         let fault = Paystack::start(order()).unwrap_err();
@@ -132,7 +132,7 @@ fn no_list_no_refund() {
 }
 
 #[test]
-fn an_unknown_transaction_id_is_looked_up() {
+fn a_missing_transaction_id_is_looked_up() {
     let host = host()
         .answer("GET", "/transaction/verify/T685", 200, told(transaction()))
         .answer("GET", "/refund?transaction=4099260516", 200, told(json!([])))
@@ -148,7 +148,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told_status, status, speaks) in [
         ("pending", RefundStatus::Pending, false),
         ("processing", RefundStatus::Pending, false),
@@ -163,7 +163,7 @@ fn statuses() {
 }
 
 #[test]
-fn what_is_no_refund() {
+fn unknown_and_unreadable_refunds_are_faults() {
     let unknown = json!({"status": false, "message": "Refund not found"});
     assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);

@@ -16,7 +16,7 @@ fn verify(data: Value) -> Payment {
 }
 
 #[test]
-fn reads_the_recorded_answer() {
+fn the_recorded_response_is_read() {
     let payment = verify(transaction());
     assert_eq!(payment.status, PaymentStatus::Success);
     assert_eq!(payment.service_ref, "re4lyvq3s3");
@@ -31,7 +31,7 @@ fn reads_the_recorded_answer() {
 }
 
 #[test]
-fn reads_the_card() {
+fn the_card_is_read() {
     let card = verify(transaction()).instrument.unwrap();
     assert_eq!((card.kind.as_str(), card.reusable), ("card", true));
     assert_eq!(card.token, "AUTH_uh8bcl3zbn");
@@ -44,7 +44,7 @@ fn reads_the_card() {
 }
 
 #[test]
-fn raw_charges_nothing() {
+fn raw_omits_anything_that_could_charge_again() {
     let raw = parsed(&verify(transaction()).raw);
     assert_eq!(raw["authorization"]["last4"], "4081");
     assert!(raw["authorization"]["authorization_code"].is_null());
@@ -52,7 +52,7 @@ fn raw_charges_nothing() {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told, status) in [
         ("success", PaymentStatus::Success),
         ("failed", PaymentStatus::Failed),
@@ -69,7 +69,7 @@ fn statuses() {
 }
 
 #[test]
-fn metadata_of_every_shape() {
+fn metadata_is_read_in_every_shape() {
     let object = Some(r#"{"a":1}"#.to_owned());
     for (metadata, echoed) in [
         (json!(""), None),
@@ -86,7 +86,7 @@ fn metadata_of_every_shape() {
 }
 
 #[test]
-fn card_types_name_a_brand_first() {
+fn the_brand_comes_from_the_card_type() {
     for (told, brand) in
         [("visa ", "visa"), ("mastercard DEBIT", "mastercard"), (" Verve", "verve"), ("", "visa")]
     {
@@ -97,7 +97,7 @@ fn card_types_name_a_brand_first() {
 }
 
 #[test]
-fn months_are_two_digits() {
+fn months_have_two_digits() {
     for (told, month) in [(json!("12"), "12"), (json!(1), "01"), (json!("07"), "07")] {
         let mut data = transaction();
         data["authorization"]["exp_month"] = told;
@@ -106,7 +106,7 @@ fn months_are_two_digits() {
 }
 
 #[test]
-fn what_is_absent_is_not_guessed() {
+fn absent_fields_stay_empty() {
     let payment = verify(transaction_with(json!({
         "fees": null, "requested_amount": null, "paid_at": null, "paidAt": null,
         "authorization": {}, "gateway_response": null, "message": "Waiting",
@@ -117,7 +117,7 @@ fn what_is_absent_is_not_guessed() {
 }
 
 #[test]
-fn instruments_that_are_no_card() {
+fn bank_accounts_become_mandates_only_if_reusable() {
     let with = |changes: Value| {
         let mut data = transaction();
         for (name, value) in changes.as_object().unwrap() {
@@ -136,7 +136,7 @@ fn instruments_that_are_no_card() {
 }
 
 #[test]
-fn both_spellings_of_the_moment_and_no_other() {
+fn paid_at_is_read_in_both_spellings_and_only_in_utc() {
     let paid_at = |snake: Value, camel: Value| {
         verify(transaction_with(json!({"paid_at": snake, "paidAt": camel}))).paid_at
     };
@@ -148,20 +148,20 @@ fn both_spellings_of_the_moment_and_no_other() {
 }
 
 #[test]
-fn large_ids_and_amounts_as_text() {
+fn large_ids_and_amounts_as_strings_are_exact() {
     let payment = verify(transaction_with(json!({"id": u64::MAX, "amount": "40333"})));
     assert_eq!(payment.transaction_id, "18446744073709551615");
     assert_eq!(payment.amount, naira(40333));
 }
 
 #[test]
-fn a_page_that_was_not_paused_is_no_challenge() {
+fn a_page_of_a_transaction_that_is_not_paused_is_not_a_challenge() {
     let url = json!({"authorization_url": "https://checkout.paystack.com/3ni8"});
     assert_eq!(verify(transaction_with(url)).challenge_url, None);
 }
 
 #[test]
-fn an_unknown_reference() {
+fn an_unknown_reference_is_not_found() {
     let coded = json!({"status": false, "message": "Transaction reference not found",
         "meta": {"nextStep": "..."}, "type": "validation_error", "code": "transaction_not_found"});
     let older = json!({"status": false, "message": "Transaction reference not found"});
@@ -172,22 +172,22 @@ fn an_unknown_reference() {
     }
 }
 
-/// A 404 of something in between must not pass for "never paid".
+/// A 404 from an intermediary must not count as "never paid".
 #[test]
-fn a_stray_404_is_no_answer() {
+fn a_404_that_is_not_from_the_api_is_unavailable() {
     let _host = host().answer_text("GET", "/verify/x", 404, "<h1>Not found</h1>").install();
     assert_eq!(Paystack::verify("x".into()).unwrap_err().category, FaultCategory::Unavailable);
 }
 
 #[test]
-fn references_cannot_leave_their_place_in_the_path() {
+fn references_are_encoded_in_the_path() {
     let host = host().answer("GET", "/verify/a%2F..%2Frefund%3Fx%3D1", 200, told(transaction()));
     let _host = host.install();
     assert!(Paystack::verify("a/../refund?x=1".into()).is_ok());
 }
 
 #[test]
-fn a_payment_without_amount_is_unreadable() {
+fn a_payment_without_an_amount_is_unavailable() {
     for data in [json!({"amount": null}), json!({"amount": 40333.5}), json!({"currency": null})] {
         let fault = verify_told(200, told(transaction_with(data))).unwrap_err();
         assert_eq!(fault.category, FaultCategory::Unavailable);

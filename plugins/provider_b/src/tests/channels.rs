@@ -17,7 +17,7 @@ fn asked(
 }
 
 #[test]
-fn wishes_become_payment_options() {
+fn channels_become_payment_options() {
     let all = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
     for (channels, save, currency, options) in [
         (&all[..0], false, "NGN", None),
@@ -33,7 +33,7 @@ fn wishes_become_payment_options() {
 }
 
 #[test]
-fn mobile_money_is_another_option_in_each_currency() {
+fn mobile_money_has_an_option_per_currency() {
     for (currency, option) in [
         ("GHS", "mobilemoneyghana"),
         ("RWF", "mobilemoneyrwanda"),
@@ -49,7 +49,7 @@ fn mobile_money_is_another_option_in_each_currency() {
 }
 
 #[test]
-fn wishes_that_come_to_nothing_are_the_callers() {
+fn channels_that_are_not_offered_are_invalid() {
     for (channels, save, currency) in [
         (&["mobile_money"][..], false, "NGN"),
         (&["mobile_money"], false, "USD"),
@@ -62,7 +62,7 @@ fn wishes_that_come_to_nothing_are_the_callers() {
 }
 
 #[test]
-fn payment_types_have_our_names() {
+fn payment_types_map_to_the_contracts_channels() {
     for (told, ours) in [
         ("card", "card"),
         ("account", "bank"),

@@ -34,7 +34,7 @@ fn wanted() -> Value {
 }
 
 #[test]
-fn charges_a_card() {
+fn a_card_is_charged() {
     let host = host().answer("POST", PATH, 200, told(transaction())).install();
     let payment = <Flutterwave as saved_card::Guest>::charge(order()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(6000)));
@@ -42,7 +42,7 @@ fn charges_a_card() {
 }
 
 #[test]
-fn a_mandate_is_debited_by_the_same_call() {
+fn a_mandate_is_debited_with_the_same_call() {
     let data = transaction_with(json!({
         "status": "pending", "payment_type": "debit_ng_account", "card": null, "app_fee": null,
     }));
@@ -55,7 +55,7 @@ fn a_mandate_is_debited_by_the_same_call() {
     assert_eq!(host.requests()[0].json(), wanted());
 }
 
-/// HTTP 200 and "success" say that the charge was tried, not that it went well.
+/// HTTP 200 and "success" only mean that the charge was attempted.
 #[test]
 fn a_declined_card_is_a_failed_payment() {
     let data = transaction_with(json!({"status": "failed", "processor_response": "Declined"}));
@@ -65,9 +65,9 @@ fn a_declined_card_is_a_failed_payment() {
 
 const BANK: &str = "https://ravesandboxapi.flutterwave.com/mockvbvpage?ref=FLW-MOCK";
 
-/// Told within `data` or beside it.
+/// The redirect is inside `data` or beside it.
 #[test]
-fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
+fn a_redirect_to_the_bank_is_a_challenge() {
     let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
     let mut within = told(transaction_with(json!({"status": "pending", "meta": meta})));
     within["message"] = json!("Charge initiated");
@@ -82,7 +82,7 @@ fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
 }
 
 #[test]
-fn a_charge_that_is_over_sends_nobody_on() {
+fn a_settled_charge_has_no_challenge() {
     let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
     for status in ["successful", "failed"] {
         let data = transaction_with(json!({"status": status, "meta": meta}));
@@ -94,7 +94,7 @@ fn a_charge_that_is_over_sends_nobody_on() {
 }
 
 #[test]
-fn what_waits_may_be_told_with_little() {
+fn a_pending_charge_may_omit_fields() {
     let payment = charge(200, told(json!({"id": 1, "status": "pending"}))).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(6000)));
     assert_eq!(payment.service_ref, "3456787654");
@@ -108,7 +108,7 @@ fn the_token_stays_out_of_raw() {
     assert!(!raw.contains(TOKEN) && parsed(&raw)["card"]["last_4digits"] == "7238", "{raw}");
 }
 
-/// Charges under a reference that was used before; gives what it makes of this answer about it.
+/// Charges with a used reference; the lookup of the earlier charge gets this response.
 fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
     let _host = host()
         .answer("POST", PATH, 400, refused("Duplicate transaction reference"))
@@ -118,15 +118,15 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn a_repeated_reference_is_answered_by_its_first_charge() {
+fn a_repeated_reference_returns_the_first_charge() {
     assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
     let failed = transaction_with(json!({"status": "failed"}));
     assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
-/// It may have been charged, so nobody may take it for refused.
+/// The charge may have succeeded, so it must not be reported as refused.
 #[test]
-fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = refused("No transaction was found for this id");
     for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
         let fault = charge_again(status, answer).unwrap_err();
@@ -134,9 +134,9 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
-/// Nobody knows all words for a reference that was used before.
+/// The messages for a used reference vary, and not all are known.
 #[test]
-fn a_refusal_in_whatever_words_is_checked() {
+fn every_refusal_triggers_a_lookup() {
     let nothing = refused("No transaction was found for this id");
     for (status, words) in
         [(400, "tx_ref must be unique"), (400, "Try another one"), (404, "Token not found")]
@@ -161,14 +161,14 @@ fn a_refusal_in_whatever_words_is_checked() {
 }
 
 #[test]
-fn a_late_503_leaves_the_outcome_open() {
+fn a_503_is_unavailable_and_leaves_the_outcome_unknown() {
     let answer = refused("An error occurred. Please contact support");
     let fault = charge(503, answer).unwrap_err();
     assert_eq!((fault.category, fault.code.as_str()), (FaultCategory::Unavailable, "http-503"));
 }
 
 #[test]
-fn no_token_is_given_back() {
+fn tokens_are_not_deauthorized() {
     let host = host().install();
     assert_eq!(<Flutterwave as saved_card::Guest>::deauthorize(TOKEN.into()), Ok(false));
     assert!(host.requests().is_empty());

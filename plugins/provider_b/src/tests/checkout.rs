@@ -22,7 +22,7 @@ pub(super) fn order() -> CheckoutOrder {
     }
 }
 
-/// Starts, and gives what was sent besides.
+/// Opens a session; returns it and the body sent.
 fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
     let page = told(json!({"link": LINK}));
     let host = host().answer("POST", "https://api.flutterwave.com/v3/payments", 200, page);
@@ -35,7 +35,7 @@ fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
 }
 
 #[test]
-fn asks_for_a_page() {
+fn a_session_is_opened() {
     let (session, sent) = start(order());
     let wanted = json!({
         "tx_ref": "3456787654", "amount": 403.33, "currency": "NGN",
@@ -49,7 +49,7 @@ fn asks_for_a_page() {
 }
 
 #[test]
-fn wishes_are_one_text() {
+fn payment_options_are_one_string() {
     let channels = vec!["card".into(), "qr".into()];
     let (_, sent) = start(CheckoutOrder { channels, customer_name: None, ..order() });
     assert_eq!(sent["payment_options"], "card,nqr");
@@ -59,7 +59,7 @@ fn wishes_are_one_text() {
 }
 
 #[test]
-fn an_order_that_cannot_be_is_not_sent() {
+fn an_invalid_order_is_not_sent() {
     for (order, field) in [
         (CheckoutOrder { metadata: "[]".into(), ..order() }, "metadata"),
         (CheckoutOrder { channels: vec!["mobile_money".into()], ..order() }, "channels"),
@@ -85,9 +85,9 @@ fn start_told(status: u16, answer: Value) -> Fault {
     Flutterwave::start(order()).unwrap_err()
 }
 
-/// There is no code for it, and more than one wording.
+/// The message varies, and there is no code.
 #[test]
-fn a_reference_is_good_once() {
+fn a_used_reference_is_refused_as_duplicate() {
     for message in [
         "Duplicate transaction reference",
         "DUPLICATE_TX_REF",
@@ -101,7 +101,7 @@ fn a_reference_is_good_once() {
 }
 
 #[test]
-fn a_success_without_a_page_is_no_success() {
+fn a_success_without_a_page_is_unavailable() {
     for data in [json!(null), json!({}), json!({"link": null})] {
         let fault = start_told(200, told(data));
         assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));

@@ -18,7 +18,7 @@ fn fault(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn the_operator_must_act() {
+fn rejected_credentials_are_misconfigured() {
     for (status, message) in [
         (401, "Invalid authorization key"),
         (401, "Authorization required"),
@@ -33,7 +33,7 @@ fn the_operator_must_act() {
 }
 
 #[test]
-fn another_time_may_be_better() {
+fn temporary_errors_are_unavailable() {
     for (status, code) in [(500, "http-500"), (503, "http-503"), (429, "http-429")] {
         let found = fault(status, refused("An error occurred. Please contact support"));
         assert_eq!(found.category, FaultCategory::Unavailable);
@@ -54,7 +54,7 @@ fn another_time_may_be_better() {
 }
 
 #[test]
-fn validation_errors_name_our_field() {
+fn validation_errors_name_the_contracts_field() {
     for (message, field) in [
         ("email is required", "email"),
         ("Invalid amount passed", "amount"),
@@ -68,7 +68,7 @@ fn validation_errors_name_our_field() {
 }
 
 #[test]
-fn the_rest_is_a_no() {
+fn other_errors_are_refused() {
     let two_hundred = refused("The amount is not for today");
     for (status, answer) in [(400, refused("Something is missing")), (200, two_hundred)] {
         let found = fault(status, answer);
@@ -79,7 +79,7 @@ fn the_rest_is_a_no() {
 }
 
 #[test]
-fn what_flutterwave_says_is_handed_on_without_people_or_tokens() {
+fn messages_are_forwarded_without_personal_data_or_tokens() {
     let message = "Customer ada@example.com cannot use flw-t1nf-f9b3bf384cd30d6f-k3n";
     assert_eq!(fault(400, refused(message)).message, "Customer [...] cannot use [...]");
 }

@@ -15,7 +15,7 @@ fn card_with(changes: Value) -> Option<Instrument> {
 }
 
 #[test]
-fn reads_the_card() {
+fn the_card_is_read() {
     let card = card_with(json!({})).unwrap();
     assert_eq!((card.kind.as_str(), card.reusable), ("card", true));
     assert_eq!(card.token, "flw-t1nf-f9b3bf384cd30d6fca42b6df9d27bd2f-k3n");
@@ -30,14 +30,14 @@ fn reads_the_card() {
 }
 
 #[test]
-fn without_a_token_nothing_is_reusable() {
+fn without_a_token_there_is_no_instrument() {
     for token in [json!(null), json!(""), json!({})] {
         assert_eq!(card_with(json!({"token": token})), None);
     }
 }
 
 #[test]
-fn countries_are_the_last_two_letters() {
+fn the_country_is_the_last_two_letters() {
     for (told, country) in [
         ("NIGERIA NG", "NG"),
         ("NG", "NG"),
@@ -51,7 +51,7 @@ fn countries_are_the_last_two_letters() {
 }
 
 #[test]
-fn expiries() {
+fn expiry_dates_are_normalized() {
     for (told, month, year) in
         [("09/32", "09", "2032"), ("9/32", "09", "2032"), ("09/2032", "09", "2032"), ("", "", "")]
     {
@@ -62,7 +62,7 @@ fn expiries() {
 }
 
 #[test]
-fn a_new_token_of_the_same_card_has_its_signature() {
+fn a_new_token_of_a_card_keeps_its_signature() {
     let signature = |changes: Value| card_with(changes).unwrap().signature;
     let known = signature(json!({}));
     assert_eq!(signature(json!({"token": "flw-t1nf-other-k3n", "country": "NG"})), known);

@@ -1,4 +1,5 @@
-//! Amounts are exact on the way there and back. Bodies are texts here: in a `Value` they would be floats already.
+//! Amounts are exact in requests and responses. Response bodies here are text, because a `Value`
+//! would hold floats.
 
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::saved_card::{CardOrder, Guest as _};
@@ -18,7 +19,7 @@ fn verify(amount: &str, charged: &str, fee: &str) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn what_is_told_is_read_to_the_last_digit() {
+fn amounts_in_responses_are_exact() {
     for (amount, charged, fee, minor) in [
         ("60", "60", "0.84", (6_000, 6_000, Some(84))),
         ("60.5", "61.35", "null", (6_050, 6_135, None)),
@@ -39,7 +40,7 @@ fn what_is_told_is_read_to_the_last_digit() {
 }
 
 #[test]
-fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
+fn inexact_and_invalid_amounts_are_unavailable() {
     for (amount, charged, fee) in [
         ("60.001", "60", "0"),
         ("59.99999999999999999999", "60", "0"),
@@ -54,9 +55,9 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
     }
 }
 
-/// What was charged is not taken for more than it is, fees not for less.
+/// Charged amounts are rounded down, and fees up.
 #[test]
-fn fees_and_what_was_charged_may_be_finer() {
+fn fees_and_charged_amounts_are_rounded() {
     for (charged, fee, minor) in [
         ("60.845", "0.845", (6_084, Some(85))),
         ("\"60.849\"", "\"0.8401\"", (6_084, Some(85))),
@@ -71,9 +72,9 @@ fn fees_and_what_was_charged_may_be_finer() {
     }
 }
 
-/// What was asked for says nothing of what was taken.
+/// The requested amount does not prove what was charged.
 #[test]
-fn a_success_without_what_was_charged_is_unreadable() {
+fn a_success_without_a_charged_amount_is_unavailable() {
     for charged in ["null", "{}", "\"sixty\"", "-60"] {
         let fault = verify("60", charged, "0").unwrap_err();
         assert_eq!(
@@ -85,7 +86,7 @@ fn a_success_without_what_was_charged_is_unreadable() {
 }
 
 #[test]
-fn what_is_ordered_is_written_to_the_last_digit() {
+fn amounts_in_requests_are_exact() {
     for (minor, written) in [
         (6_000, r#""amount":60,"#),
         (5, r#""amount":0.05,"#),

@@ -5,7 +5,7 @@ use tollhouse_plugin::testing::FakeHost;
 use super::{HASH, host, told, transaction};
 use crate::Flutterwave;
 
-/// The documented vector.
+/// The documented example.
 const BODY: &[u8] = br#"{"event":"charge.completed","data":{"tx_ref":"pay-1"}}"#;
 const SIGNATURE: &str = "UX+0vDcfjwZZ5uGVO+SaKSRVqvM4MrxWZU/Lddr8lVs=";
 
@@ -24,9 +24,9 @@ fn event(name: &str, data: Value) -> Notification {
     parse_known(body.to_string().as_bytes()).unwrap().remove(0)
 }
 
-/// Either header will do, and both.
+/// Either header suffices, and both are accepted.
 #[test]
-fn the_shared_text_or_the_documented_signature() {
+fn the_shared_text_or_the_documented_signature_is_accepted() {
     let _host = host().install();
     let (hash, signature) = (("verif-hash", HASH), ("flutterwave-signature", SIGNATURE));
     for headers in [&[hash][..], &[signature], &[hash, signature]] {
@@ -36,9 +36,10 @@ fn the_shared_text_or_the_documented_signature() {
     }
 }
 
-/// At least one, and what is there must be right: a good one does not make up for a bad one.
+/// At least one header is required, and each that is present must match: a valid one does not
+/// outweigh an invalid one.
 #[test]
-fn strangers_are_not_heard() {
+fn invalid_credentials_are_unauthentic() {
     let _host = host().install();
     let almost = SIGNATURE.replace("UX+0", "UX+1");
     let hex = "517fb4bc371f8f0659e6e1953be49a292455aaf33832bc56654fcb75dafc955b";
@@ -64,20 +65,20 @@ fn strangers_are_not_heard() {
 }
 
 #[test]
-fn nobody_is_authentic_without_a_shared_text() {
+fn without_a_shared_text_every_webhook_is_unauthentic() {
     let host = FakeHost::new().manifest(crate::MANIFEST).secret("secret_key", "k").install();
     for header in [("verif-hash", HASH), ("flutterwave-signature", SIGNATURE)] {
         assert_eq!(parse(&[header], BODY).unwrap_err(), Refusal::Unauthentic);
     }
     assert_eq!(host.logs().len(), 2);
     drop(host);
-    // Nor with one that says nothing.
+    // Neither does an empty one.
     let _host = FakeHost::new().secret("webhook_hash", "").install();
     assert_eq!(parse(&[("verif-hash", "")], BODY).unwrap_err(), Refusal::Unauthentic);
 }
 
 #[test]
-fn a_charge_that_failed_is_told_as_well() {
+fn an_event_of_a_failed_charge_names_the_payment() {
     for status in ["successful", "failed"] {
         let mut data = transaction();
         data["status"] = json!(status);
@@ -87,9 +88,9 @@ fn a_charge_that_failed_is_told_as_well() {
     }
 }
 
-/// Told flat, without an event, and with nothing of ours.
+/// The event is flat, has no name, and does not contain the service reference.
 #[test]
-fn refunds_are_traced_to_their_payment() {
+fn refund_events_are_traced_to_their_payment() {
     let by_id = "/transactions/782728102/verify";
     for name in ["TransactionId", "transaction_id"] {
         let body = json!({
@@ -112,7 +113,7 @@ fn refunds_are_traced_to_their_payment() {
 }
 
 #[test]
-fn the_rest_is_named_and_nothing_more() {
+fn other_events_have_only_a_name() {
     for name in ["transfer.completed", "subscription.cancelled", "singlebillpayment.status", "new"]
     {
         let found = event(name, json!({"tx_ref": "x", "id": 1}));
@@ -122,7 +123,7 @@ fn the_rest_is_named_and_nothing_more() {
 }
 
 #[test]
-fn nonsense_of_a_friend_is_malformed() {
+fn authentic_invalid_bodies_are_malformed() {
     for body in [
         &b"no json"[..],
         b"{}",

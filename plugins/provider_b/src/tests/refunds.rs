@@ -18,7 +18,7 @@ fn order() -> RefundOrder {
     }
 }
 
-/// As it is told when it is made.
+/// A refund as returned when it is created.
 fn refund(id: u64, status: &str) -> Value {
     json!({
         "id": id, "account_id": 73362, "tx_id": 5708, "flw_ref": "URF_1577867664541_3572735",
@@ -36,7 +36,7 @@ fn refund_with(changes: Value) -> Value {
     refund
 }
 
-/// Starts with these refunds there already; gives how many requests to refund left.
+/// Starts a refund when these already exist; returns it and the number of refund requests sent.
 fn start(existing: Value) -> (Refund, usize) {
     let host = host()
         .answer("GET", LIST, 200, told(existing))
@@ -46,9 +46,9 @@ fn start(existing: Value) -> (Refund, usize) {
     (refund, host.requests().iter().filter(|sent| sent.method == "POST").count())
 }
 
-/// "completed" says that it was begun.
+/// "completed" only means initiated.
 #[test]
-fn refunds_once() {
+fn a_refund_is_requested_once() {
     let (made, posts) = start(json!([]));
     assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "8612"));
     assert_eq!(posts, 1);
@@ -56,7 +56,7 @@ fn refunds_once() {
 }
 
 #[test]
-fn says_whose_refund_it_is_and_of_how_much() {
+fn the_request_names_the_refund_and_its_amount() {
     let host = host()
         .answer("GET", LIST, 404, refused("No refunds found"))
         .answer("POST", START, 200, told(refund(8612, "completed")))
@@ -67,7 +67,7 @@ fn says_whose_refund_it_is_and_of_how_much() {
 }
 
 #[test]
-fn a_repeat_finds_what_was_made() {
+fn a_retry_returns_the_existing_refund() {
     for named in [
         json!({"tx_id": 5708}),
         json!({"tx_id": "5708"}),
@@ -83,13 +83,13 @@ fn a_repeat_finds_what_was_made() {
 }
 
 #[test]
-fn failed_refunds_and_those_of_others_do_not_count() {
+fn failed_refunds_and_refunds_of_other_transactions_are_ignored() {
     let (failed, others) = (refund(7, "failed"), refund_with(json!({"tx_id": 5709})));
     let (made, posts) = start(json!([failed, others]));
     assert_eq!((made.provider_id.as_str(), posts), ("8612", 1));
 }
 
-/// Starts with a refund there that leaves nothing to do; gives why.
+/// Starts a refund when existing ones prevent it; returns the fault.
 fn start_in_vain(existing: Value) -> Fault {
     let host = host().answer("GET", LIST, 200, told(existing)).install();
     let fault = Flutterwave::start(order()).unwrap_err();
@@ -98,21 +98,21 @@ fn start_in_vain(existing: Value) -> Fault {
 }
 
 #[test]
-fn a_refund_of_a_part_is_not_ours() {
+fn an_existing_partial_refund_is_partly_refunded() {
     for amount in [json!(4000), json!("4999.99"), json!(5000.01)] {
         let fault = start_in_vain(json!([refund_with(json!({"amount_refunded": amount}))]));
         let found = (fault.category, fault.code.as_str());
         assert_eq!(found, (FaultCategory::Refused, "partly-refunded"));
     }
-    // Whether that was all of it, or whose, nobody knows.
+    // It is unknown whether this refund covers the whole amount, or belongs to the transaction.
     for unclear in [json!({"amount_refunded": null}), json!({"tx_id": null}), json!({"id": null})] {
         assert!(start_in_vain(json!([refund_with(unclear)])).retryable);
     }
 }
 
-/// Lists spell the note otherwise.
+/// Lists use another name for the note.
 #[test]
-fn ours_is_known_by_its_note_or_by_its_amount() {
+fn the_refund_is_recognized_by_its_note_or_its_amount() {
     let part = refund_with(json!({"amount_refunded": 1, "id": 8}));
     for ours in [
         json!({"amount_refunded": "5000.00"}),
@@ -126,9 +126,9 @@ fn ours_is_known_by_its_note_or_by_its_amount() {
     assert_eq!(start_in_vain(json!([refund_with(theirs)])).code, "partly-refunded");
 }
 
-/// Without the list nobody knows whether there is one.
+/// Without the list, it is unknown whether the refund exists.
 #[test]
-fn no_list_no_refund() {
+fn without_the_list_no_refund_is_requested() {
     let ask = |status: u16, answer: Value| {
         let host = host().answer("GET", LIST, status, answer).install();
         let fault = Flutterwave::start(order()).unwrap_err();
@@ -156,15 +156,15 @@ fn every_page_of_the_list_is_read() {
 }
 
 #[test]
-fn a_list_that_does_not_end_is_not_searched_for_ever() {
+fn an_endless_list_is_unavailable() {
     let host = host().answer("GET", "/refunds", 200, page(1, 1000, json!([]))).install();
     assert!(Flutterwave::start(order()).unwrap_err().retryable);
     assert_eq!(host.requests().len(), 10);
 }
 
-/// What cannot be seen may be ours.
+/// The refunds that cannot be listed may include this order's.
 #[test]
-fn a_list_that_breaks_off_is_no_empty_one() {
+fn an_incomplete_list_is_unavailable() {
     let others = json!([refund_with(json!({"tx_id": 1}))]);
     let breaks_off = host().answer("GET", LIST, 200, page(1, 2, others)).answer(
         "GET",
@@ -181,7 +181,8 @@ fn a_list_that_breaks_off_is_no_empty_one() {
     }
 }
 
-/// Orders a refund that is not in the list yet and is refused in these words; then the list has these.
+/// Starts a refund that is not listed and is refused with this message; the list then gets this
+/// response.
 fn start_refused(words: &str, then: (u16, Value)) -> Result<Refund, Fault> {
     let host = host()
         .answer("GET", LIST, 200, told(json!([])))
@@ -201,7 +202,7 @@ const REFUNDED: [&str; 4] = [
 ];
 
 #[test]
-fn a_refusal_is_answered_by_what_was_made_before() {
+fn a_refusal_returns_the_existing_refund() {
     for words in REFUNDED.into_iter().chain(["Not today"]) {
         let made = start_refused(words, (200, told(json!([refund_with(json!({}))])))).unwrap();
         assert_eq!((made.provider_id.as_str(), made.status), ("7", RefundStatus::Done), "{words}");
@@ -214,9 +215,9 @@ fn a_refusal_is_answered_by_what_was_made_before() {
     }
 }
 
-/// The list may be behind.
+/// The list may lag behind.
 #[test]
-fn what_is_said_to_be_refunded_is_not_refused() {
+fn a_refund_reported_as_existing_but_not_listed_is_unavailable() {
     for words in REFUNDED {
         let fault = start_refused(words, (200, told(json!([])))).unwrap_err();
         assert_eq!(
@@ -232,7 +233,7 @@ fn what_is_said_to_be_refunded_is_not_refused() {
 }
 
 #[test]
-fn an_unknown_transaction_id_is_looked_up() {
+fn a_missing_transaction_id_is_looked_up() {
     let host = host()
         .answer("GET", VERIFY, 200, told(transaction()))
         .answer("GET", "/refunds", 200, told(json!([])))
@@ -248,7 +249,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told_status, status, speaks, logs) in [
         ("completed", RefundStatus::Pending, false, 0),
         ("completed-mpgs", RefundStatus::Done, false, 0),
@@ -269,7 +270,7 @@ fn statuses() {
 }
 
 #[test]
-fn what_is_no_refund() {
+fn unknown_and_unreadable_refunds_are_faults() {
     let unknown = refused("Refund not found");
     assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);

@@ -17,7 +17,7 @@ fn verify(data: Value) -> Payment {
 }
 
 #[test]
-fn reads_the_recorded_answer() {
+fn the_recorded_response_is_read() {
     let payment = verify(transaction());
     assert_eq!(payment.status, PaymentStatus::Success);
     assert_eq!(payment.service_ref, "3456787654");
@@ -32,7 +32,7 @@ fn reads_the_recorded_answer() {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told, status, logs) in [
         ("successful", PaymentStatus::Success, 0),
         ("failed", PaymentStatus::Failed, 0),
@@ -51,9 +51,9 @@ fn statuses() {
     }
 }
 
-/// What the customer pays on top is not what was asked for.
+/// The requested amount excludes fees that the customer pays on top.
 #[test]
-fn fees_that_the_customer_bears_are_not_asked_for() {
+fn fees_borne_by_the_customer_are_not_part_of_the_requested_amount() {
     let payment = verify(transaction_with(json!({"amount": 60, "charged_amount": 60.84})));
     assert_eq!((payment.requested, payment.amount), (Some(naira(6000)), naira(6084)));
     let pending = json!({"status": "pending", "charged_amount": null});
@@ -61,7 +61,7 @@ fn fees_that_the_customer_bears_are_not_asked_for() {
 }
 
 #[test]
-fn metadata_is_the_orders_without_flutterwaves() {
+fn metadata_excludes_the_fields_that_flutterwave_adds() {
     for (meta, echoed) in [
         (json!({"__CheckoutInitAddress": "https://x.test", "order": 7}), Some(r#"{"order":7}"#)),
         (json!({"__CheckoutInitAddress": "https://x.test"}), None),
@@ -75,7 +75,7 @@ fn metadata_is_the_orders_without_flutterwaves() {
 }
 
 #[test]
-fn raw_charges_nothing_and_keeps_what_is_the_callers() {
+fn raw_omits_tokens_except_in_caller_data() {
     let meta = json!({"token": "the caller's own"});
     let raw = parsed(&verify(transaction_with(json!({"meta": meta}))).raw);
     assert_eq!(
@@ -87,7 +87,7 @@ fn raw_charges_nothing_and_keeps_what_is_the_callers() {
 }
 
 #[test]
-fn what_is_absent_is_not_guessed() {
+fn absent_fields_stay_empty() {
     let payment = verify(transaction_with(json!({
         "app_fee": null, "created_at": null, "card": null, "processor_response": null,
         "meta": null, "customer": null, "payment_type": null,
@@ -97,21 +97,21 @@ fn what_is_absent_is_not_guessed() {
 }
 
 #[test]
-fn nothing_is_paid_before_it_is_taken() {
+fn only_a_success_has_a_payment_time() {
     for status in ["pending", "failed"] {
         assert_eq!(verify(transaction_with(json!({"status": status}))).paid_at, None);
     }
 }
 
 #[test]
-fn large_ids_stay_whole() {
+fn large_ids_keep_all_digits() {
     let payment = verify(transaction_with(json!({"id": u64::MAX})));
     assert_eq!(payment.transaction_id, "18446744073709551615");
 }
 
-/// The customer never opened the link, or the provider never heard of it: the wording differs.
+/// The message depends on whether the customer opened the link.
 #[test]
-fn an_unknown_reference() {
+fn an_unknown_reference_is_not_found() {
     for (status, message) in [
         (400, "No transaction was found for this id"),
         (404, "No transaction was found for this id"),
@@ -123,16 +123,16 @@ fn an_unknown_reference() {
     }
 }
 
-/// A 404 of something in between must not pass for "never paid".
+/// A 404 from an intermediary must not count as "never paid".
 #[test]
-fn a_stray_404_is_no_answer() {
+fn a_404_that_is_not_from_the_api_is_unavailable() {
     let _host = host().answer_text("GET", VERIFY, 404, "<h1>Not found</h1>").install();
     let fault = Flutterwave::verify("3456787654".into()).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
 #[test]
-fn references_cannot_leave_their_place_in_the_query() {
+fn references_are_encoded_in_the_query() {
     let path = "/verify_by_reference?tx_ref=a%26id%3D1%2F..";
     let host = host().answer("GET", path, 200, told(transaction())).install();
     assert!(Flutterwave::verify("a&id=1/..".into()).is_ok());
@@ -140,7 +140,7 @@ fn references_cannot_leave_their_place_in_the_query() {
 }
 
 #[test]
-fn a_payment_without_amount_is_unreadable() {
+fn a_payment_without_an_amount_is_unavailable() {
     for data in [json!({"amount": null}), json!({"currency": null})] {
         let fault = verify_told(200, told(transaction_with(data))).unwrap_err();
         assert_eq!(fault.category, FaultCategory::Unavailable);

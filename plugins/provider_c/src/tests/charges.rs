@@ -28,7 +28,7 @@ fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn charges_a_card() {
+fn a_card_is_charged() {
     let host = host().answer("POST", PATH, 200, told(transaction())).install();
     let payment = Monnify::charge(order()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(40333)));
@@ -41,7 +41,7 @@ fn charges_a_card() {
     assert_eq!(host.requests()[0].json(), wanted);
 }
 
-/// In the words of direct charges, with little else.
+/// A response in the format of direct charges, which has few fields.
 fn direct(status: &str, more: Value) -> Value {
     let mut body = json!({
         "status": status, "transactionReference": "MNFY|1", "paymentReference": "pay-1",
@@ -54,7 +54,7 @@ fn direct(status: &str, more: Value) -> Value {
 }
 
 #[test]
-fn the_words_of_direct_charges() {
+fn statuses_of_direct_charges_are_mapped() {
     for (word, status) in [
         ("SUCCESS", PaymentStatus::Success),
         ("PENDING", PaymentStatus::Pending),
@@ -73,7 +73,7 @@ fn the_words_of_direct_charges() {
 const BANK: &str = "https://sandbox.monnify.com/3ds/1";
 
 #[test]
-fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
+fn a_redirect_to_the_bank_is_a_challenge() {
     let more = json!({"secure3dData": {"id": "1", "redirectUrl": BANK}});
     let payment = charge(200, direct("BANK_AUTHORIZATION_REQUIRED", more.clone())).unwrap();
     assert_eq!(payment.status, PaymentStatus::Pending);
@@ -83,9 +83,10 @@ fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
     }
 }
 
-/// There is no page on which it could be typed, and what would let us type it is not shown.
+/// There is no page to enter the OTP on, and `authData`, with which it could be submitted, is not
+/// shown.
 #[test]
-fn a_code_that_was_sent_is_waited_for() {
+fn a_charge_that_needs_an_otp_is_pending() {
     let otp = json!({"id": "MNFY-1", "message": "Enter the OTP", "authData": "s3cr3t"});
     let payment = charge(200, direct("OTP_AUTHORIZATION_REQUIRED", json!({"otpData": otp})));
     let payment = payment.unwrap();
@@ -95,7 +96,7 @@ fn a_code_that_was_sent_is_waited_for() {
 }
 
 #[test]
-fn what_waits_may_be_told_with_little() {
+fn a_pending_charge_may_omit_fields() {
     let payment = charge(200, told(json!({"status": "PENDING"}))).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(40333)));
     assert_eq!(payment.service_ref, "pay-1");
@@ -110,7 +111,7 @@ fn the_token_stays_out_of_raw() {
     assert_eq!(parsed(&raw)["cardDetails"]["last4"], "1111");
 }
 
-/// Charges under a reference that was used before; gives what it makes of this answer about it.
+/// Charges with a used reference; the lookup of the earlier charge gets this response.
 fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
     let _host = host()
         .answer("POST", PATH, 422, refused("99", "Duplicate payment reference"))
@@ -122,15 +123,15 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn a_repeated_reference_is_answered_by_its_first_charge() {
+fn a_repeated_reference_returns_the_first_charge() {
     assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
     let failed = transaction_with(json!({"paymentStatus": "FAILED"}));
     assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
-/// It may have been charged, so nobody may take it for refused.
+/// The charge may have succeeded, so it must not be reported as refused.
 #[test]
-fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = refused("99", "No transaction");
     for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
         let fault = charge_again(status, answer).unwrap_err();
@@ -138,9 +139,9 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
-/// Nobody knows all words for a reference that was used before.
+/// The messages for a used reference vary, and not all are known.
 #[test]
-fn a_refusal_in_whatever_words_is_checked() {
+fn every_refusal_triggers_a_lookup() {
     let nothing = refused("99", "No transaction");
     for (status, words) in [
         (422, "paymentReference must be unique"),
@@ -168,7 +169,7 @@ fn a_refusal_in_whatever_words_is_checked() {
 }
 
 #[test]
-fn no_token_is_given_back() {
+fn tokens_are_not_deauthorized() {
     let host = host().install();
     assert_eq!(Monnify::deauthorize("MNFY_8C1F7E2A".into()), Ok(false));
     assert!(host.requests().is_empty());

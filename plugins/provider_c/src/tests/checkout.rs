@@ -32,7 +32,7 @@ fn page() -> Value {
     }))
 }
 
-/// Starts, and gives what was sent besides.
+/// Opens a session; returns it and the body sent.
 fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
     let host = host().answer("POST", PATH, 200, page()).install();
     let session = Monnify::start(order).unwrap();
@@ -43,7 +43,7 @@ fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
 }
 
 #[test]
-fn asks_for_a_page() {
+fn a_session_is_opened() {
     let (session, sent) = start(order());
     let wanted = json!({
         "amount": 403.33, "customerName": "Demo", "customerEmail": "demo@test.com",
@@ -56,14 +56,14 @@ fn asks_for_a_page() {
 }
 
 #[test]
-fn the_accounts_key_stays_out_of_raw() {
+fn raw_omits_the_accounts_key() {
     let raw = parsed(&start(order()).0.raw);
     assert_eq!(raw["merchantName"], "Demo");
     assert!(raw["apiKey"].is_null());
 }
 
 #[test]
-fn wishes_become_payment_methods() {
+fn channels_become_payment_methods() {
     let all = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
     for (channels, save, methods) in [
         (&all[..0], false, json!(null)),
@@ -79,7 +79,7 @@ fn wishes_become_payment_methods() {
 }
 
 #[test]
-fn payment_methods_have_our_names() {
+fn payment_methods_map_to_the_contracts_channels() {
     for (told, ours) in [
         ("CARD", "card"),
         ("ACCOUNT_TRANSFER", "bank_transfer"),
@@ -93,7 +93,7 @@ fn payment_methods_have_our_names() {
 }
 
 #[test]
-fn an_order_that_cannot_be_is_not_sent() {
+fn an_invalid_order_is_not_sent() {
     let dollars = Money { minor: 100, currency: "USD".into() };
     for (order, field) in [
         (CheckoutOrder { metadata: "[]".into(), ..order() }, "metadata"),
@@ -115,7 +115,7 @@ fn an_order_that_cannot_be_is_not_sent() {
 }
 
 #[test]
-fn an_account_without_a_contract_is_the_operators() {
+fn an_account_without_a_contract_is_misconfigured() {
     let host = FakeHost::new().manifest(crate::MANIFEST).install();
     let fault = Monnify::start(order()).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Misconfigured);
@@ -128,7 +128,7 @@ fn start_told(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn a_reference_is_good_once() {
+fn a_used_reference_is_refused_as_duplicate() {
     for (status, message) in [
         (400, "Duplicate payment reference"),
         (422, "DUPLICATE_REFERENCE"),
@@ -143,7 +143,7 @@ fn a_reference_is_good_once() {
 }
 
 #[test]
-fn a_success_without_a_page_is_no_success() {
+fn a_success_without_a_page_is_unavailable() {
     for body in [json!(null), json!({}), json!({"checkoutUrl": null})] {
         let fault = start_told(200, told(body));
         assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));

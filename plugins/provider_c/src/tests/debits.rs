@@ -35,7 +35,7 @@ fn debit(status: u16, answer: Value) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn debits_a_mandate() {
+fn a_mandate_is_debited() {
     let host = host().answer("POST", PATH, 200, debited("PENDING")).install();
     let payment = Monnify::debit(order()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(40333)));
@@ -49,7 +49,7 @@ fn debits_a_mandate() {
 }
 
 #[test]
-fn the_mandate_is_the_instrument_and_stays_out_of_raw() {
+fn the_mandate_is_the_instrument_and_raw_omits_it() {
     let payment = debit(200, debited("PAID")).unwrap();
     assert_eq!(payment.status, PaymentStatus::Success);
     assert!(!payment.raw.contains("MTDD"), "{}", payment.raw);
@@ -58,9 +58,9 @@ fn the_mandate_is_the_instrument_and_stays_out_of_raw() {
     assert_eq!((mandate.token.as_str(), mandate.signature.as_str()), ("MTDD|01HT", ""));
 }
 
-/// Where all transactions are told the mandate stands under another name.
+/// In the list of all transactions, the mandate is in another field.
 #[test]
-fn the_mandate_as_a_product_stays_out_of_raw() {
+fn raw_omits_the_mandate_as_a_product() {
     let product = |kind: &str| json!({"product": {"type": kind, "reference": "MTDD|01HT"}});
     for (kind, shows) in [("DIRECT_DEBIT", false), ("direct_debit", false), ("WEB_SDK", true)] {
         let data = transaction_with(product(kind));
@@ -71,9 +71,9 @@ fn the_mandate_as_a_product_stays_out_of_raw() {
     }
 }
 
-/// A debit is no transaction of the other list.
+/// Debits are not in the list of transactions.
 #[test]
-fn a_debit_is_verified_where_debits_are() {
+fn a_debit_is_verified_at_the_debit_endpoint() {
     let host = host()
         .answer("GET", QUERY, 404, refused("99", "There is no transaction with the reference"))
         .answer("GET", DEBIT, 200, debited("PAID"))
@@ -86,7 +86,7 @@ fn a_debit_is_verified_where_debits_are() {
 }
 
 #[test]
-fn a_repeated_reference_is_answered_by_its_first_debit() {
+fn a_repeated_reference_returns_the_first_debit() {
     for words in ["Duplicate payment reference", "Try another one"] {
         let _host = host()
             .answer("POST", PATH, 400, refused("99", words))

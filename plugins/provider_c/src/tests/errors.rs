@@ -18,7 +18,7 @@ fn fault(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn another_time_may_be_better() {
+fn temporary_errors_are_unavailable() {
     for (status, code) in [(500, "http-500"), (503, "http-503"), (429, "http-429")] {
         let found = fault(status, refused("99", "Oops"));
         assert_eq!(found.category, FaultCategory::Unavailable);
@@ -39,7 +39,7 @@ fn another_time_may_be_better() {
 }
 
 #[test]
-fn validation_errors_name_our_field() {
+fn validation_errors_name_the_contracts_field() {
     for (message, field) in [
         ("customerEmail must be a well-formed email address", "email"),
         ("amount must be greater than 20", "amount"),
@@ -56,7 +56,7 @@ fn validation_errors_name_our_field() {
 }
 
 #[test]
-fn the_rest_is_a_no() {
+fn other_errors_are_refused() {
     for (status, answer, code) in [
         (400, refused("99", "Something is missing"), "99"),
         (403, refused("99", "The amount is not for this merchant"), "99"),
@@ -71,7 +71,7 @@ fn the_rest_is_a_no() {
 }
 
 #[test]
-fn what_monnify_says_is_handed_on_without_people_or_tokens() {
+fn messages_are_forwarded_without_personal_data_or_tokens() {
     let message = "Customer ada@example.com cannot use MNFY_8C1F7E2A44";
     assert_eq!(fault(400, refused("99", message)).message, "Customer [...] cannot use [...]");
 }

@@ -1,4 +1,4 @@
-//! The manifest's examples are enough for every call.
+//! The examples in the manifest suffice for every call.
 
 use tollhouse_plugin::checkout::{self, CheckoutOrder};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
@@ -11,7 +11,7 @@ use super::naira;
 use crate::{MANIFEST, Monnify};
 
 #[test]
-fn every_call_succeeds() {
+fn every_call_succeeds_with_the_examples() {
     let _host = FakeHost::new().examples(MANIFEST).install();
     let (service_ref, email) = ("example-1".to_owned(), "ada@example.com".to_owned());
     let (amount, narration) = (naira(500_000), "Example".to_owned());
@@ -61,7 +61,7 @@ fn every_call_succeeds() {
 }
 
 #[test]
-fn the_notification_is_authentic() {
+fn the_example_webhook_is_authentic() {
     let _host = FakeHost::new().examples(MANIFEST).install();
     let (headers, body) = example_notification(MANIFEST);
     let found = <Monnify as notifications::Guest>::parse(headers, body).unwrap();

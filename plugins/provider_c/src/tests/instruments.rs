@@ -15,7 +15,7 @@ fn card_with(changes: Value) -> Option<Instrument> {
 }
 
 #[test]
-fn reads_the_card() {
+fn the_card_is_read() {
     let card = card_with(json!({})).unwrap();
     assert_eq!((card.kind.as_str(), card.reusable), ("card", true));
     assert_eq!((card.token.as_str(), card.email.as_str()), ("MNFY_8C1F7E2A", "demo@test.com"));
@@ -27,16 +27,16 @@ fn reads_the_card() {
     assert_eq!(card.signature, "10f7697da1babb28a711382774e6472e006e61d955c67115ca3c78d162f86b9a");
 }
 
-/// Tokens are not switched on for every account.
+/// Tokens are not enabled for every account.
 #[test]
-fn without_a_token_nothing_is_reusable() {
+fn without_a_token_there_is_no_instrument() {
     for token in [json!(null), json!("")] {
         assert_eq!(card_with(json!({"cardToken": token})), None);
     }
 }
 
 #[test]
-fn a_card_says_whether_it_can_be_charged_again() {
+fn the_reusable_flag_of_a_card_is_read() {
     for (told, reusable) in
         [(json!(true), true), (json!("true"), true), (json!(false), false), (json!(null), false)]
     {
@@ -45,7 +45,7 @@ fn a_card_says_whether_it_can_be_charged_again() {
 }
 
 #[test]
-fn a_new_token_of_the_same_card_has_its_signature() {
+fn a_new_token_of_a_card_keeps_its_signature() {
     let signature = |changes: Value| card_with(changes).unwrap().signature;
     let known = signature(json!({}));
     let same =

@@ -1,4 +1,5 @@
-//! Amounts are exact on the way there and back. Bodies are texts here: in a `Value` they would be floats already.
+//! Amounts are exact in requests and responses. Response bodies here are text, because a `Value`
+//! would hold floats.
 
 use tollhouse_plugin::direct_debit::{DebitOrder, Guest as _};
 use tollhouse_plugin::payments::Payment;
@@ -18,7 +19,7 @@ fn verify(paid: &str, payable: &str, settled: &str) -> Result<Payment, Fault> {
 }
 
 #[test]
-fn numbers_and_texts_are_read_to_the_last_digit() {
+fn amounts_in_responses_are_exact() {
     for (paid, payable, settled, minor) in [
         ("30", "30", "29.57", (3_000, Some(3_000), Some(43))),
         ("\"30.00\"", "\"30.00\"", "\"29.57\"", (3_000, Some(3_000), Some(43))),
@@ -44,7 +45,7 @@ fn numbers_and_texts_are_read_to_the_last_digit() {
 }
 
 #[test]
-fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
+fn inexact_and_invalid_amounts_are_unavailable() {
     for (paid, payable, settled) in [
         ("30.001", "30", "29"),
         ("\"30.001\"", "30", "29"),
@@ -59,9 +60,9 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
     }
 }
 
-/// What nothing is compared with keeps back no success.
+/// An invalid amount that is only reported does not fail the payment.
 #[test]
-fn a_settlement_may_be_finer_or_unreadable() {
+fn an_inexact_or_invalid_settlement_does_not_fail_the_payment() {
     for (settled, fees) in [
         ("29.995", Some(1)),
         ("\"29.571\"", Some(43)),
@@ -74,9 +75,9 @@ fn a_settlement_may_be_finer_or_unreadable() {
     }
 }
 
-/// What is kept cannot be more than what was paid.
+/// Monnify cannot keep more than was paid.
 #[test]
-fn a_settlement_of_more_tells_no_fees() {
+fn a_settlement_above_the_payment_leaves_the_fees_unknown() {
     assert_eq!(verify("30", "30", "30.01").unwrap().fees_minor, None);
     assert_eq!(verify("30", "30", "30").unwrap().fees_minor, Some(0));
 }
@@ -93,7 +94,7 @@ fn order(amount: Money) -> DebitOrder {
 }
 
 #[test]
-fn what_is_ordered_is_written_to_the_last_digit() {
+fn amounts_in_requests_are_exact() {
     for (minor, written) in [
         (6_000, r#""debitAmount":60,"#),
         (5, r#""debitAmount":0.05,"#),
@@ -107,9 +108,9 @@ fn what_is_ordered_is_written_to_the_last_digit() {
     }
 }
 
-/// A debit names no currency: dollars would be taken as naira.
+/// Debits name no currency, so dollars would be taken for naira.
 #[test]
-fn other_currencies_are_not_sent() {
+fn orders_in_other_currencies_are_not_sent() {
     let host = host().install();
     let fault = Monnify::debit(order(Money { minor: 1, currency: "USD".into() })).unwrap_err();
     assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("currency")));

@@ -6,7 +6,7 @@ use tollhouse_plugin::vault;
 use super::{PAGE, host, stranger, told, transaction};
 use crate::Monnify;
 
-/// The documented vector.
+/// The documented example.
 const BODY: &[u8] =
     br#"{"eventType":"SUCCESSFUL_TRANSACTION","eventData":{"paymentReference":"pay-1"}}"#;
 const SIGNATURE: &str = "9455b60b54102c5a72f9bb31e6a399f37a62311110aa6e3945ceb825924f59b5\
@@ -17,7 +17,7 @@ fn parse(signature: &str, body: &[u8]) -> Result<Vec<Notification>, Refusal> {
     Monnify::parse(headers, body.to_vec())
 }
 
-/// Parses what is properly signed, on the installed host.
+/// Parses a body with a valid signature, on the installed host.
 fn parse_signed(body: &[u8]) -> Result<Vec<Notification>, Refusal> {
     let mac = vault::hmac("sha512", "secret_key", body).unwrap();
     parse(&mac.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), body)
@@ -29,7 +29,7 @@ fn event(name: &str, data: Value) -> Notification {
 }
 
 #[test]
-fn the_documented_signature_in_either_case() {
+fn the_documented_signature_is_accepted_in_either_case() {
     let _host = host().install();
     for signature in [SIGNATURE.to_owned(), SIGNATURE.to_uppercase()] {
         let found = parse(&signature, BODY).unwrap();
@@ -39,7 +39,7 @@ fn the_documented_signature_in_either_case() {
 }
 
 #[test]
-fn strangers_are_not_heard() {
+fn invalid_signatures_are_unauthentic() {
     let _host = host().install();
     let mut altered = BODY.to_vec();
     altered[70] ^= 1;
@@ -57,14 +57,14 @@ fn strangers_are_not_heard() {
 }
 
 #[test]
-fn nobody_is_authentic_without_a_key() {
+fn without_a_key_every_webhook_is_unauthentic() {
     let host = FakeHost::new().manifest(crate::MANIFEST).install();
     assert_eq!(parse(SIGNATURE, BODY).unwrap_err(), Refusal::Unauthentic);
     assert_eq!(host.logs().len(), 1);
 }
 
 #[test]
-fn payments_and_transfers_that_were_rejected() {
+fn events_of_payments_and_rejected_transfers_name_the_payment() {
     let _host = host().install();
     for name in ["SUCCESSFUL_TRANSACTION", "REJECTED_PAYMENT"] {
         let found = event(name, transaction());
@@ -82,9 +82,9 @@ fn refund() -> Value {
     })
 }
 
-/// A refund's event names the payment by Monnify's reference alone, whose `|` may not stand in a path.
+/// A refund event has only Monnify's reference, whose `|` must be encoded in a path.
 #[test]
-fn refunds_are_traced_to_their_payment() {
+fn refund_events_are_traced_to_their_payment() {
     for name in ["SUCCESSFUL_REFUND", "FAILED_REFUND"] {
         let host = host().answer("GET", PAGE, 200, told(transaction())).install();
         let found = event(name, refund());
@@ -95,9 +95,9 @@ fn refunds_are_traced_to_their_payment() {
     }
 }
 
-/// Monnify does not wait longer than that for us, whatever there is to do.
+/// Monnify waits only briefly for a response to its webhook, even if a login is needed.
 #[test]
-fn a_login_for_a_trace_is_not_waited_for_longer() {
+fn a_login_for_a_trace_has_the_short_timeout() {
     let login = "/api/v1/auth/login";
     let token = told(json!({"accessToken": "new", "expiresIn": 3567}));
     let unknown = stranger().answer("GET", PAGE, 200, told(transaction()));
@@ -112,7 +112,7 @@ fn a_login_for_a_trace_is_not_waited_for_longer() {
 }
 
 #[test]
-fn a_refund_that_cannot_be_traced_is_told_all_the_same() {
+fn a_refund_event_that_cannot_be_traced_is_still_reported() {
     let host = host().timeout("GET", PAGE);
     let host = host.install();
     let found = event("SUCCESSFUL_REFUND", refund());
@@ -121,7 +121,7 @@ fn a_refund_that_cannot_be_traced_is_told_all_the_same() {
 }
 
 #[test]
-fn a_refund_that_names_its_payment_is_not_asked_about() {
+fn a_refund_event_that_names_its_payment_needs_no_lookup() {
     let host = host().install();
     let mut data = refund();
     data["paymentReference"] = json!("pay-1");
@@ -130,7 +130,7 @@ fn a_refund_that_names_its_payment_is_not_asked_about() {
 }
 
 #[test]
-fn mandates() {
+fn mandate_events_are_recognized() {
     let _host = host().install();
     let data = json!({
         "mandateCode": "MTDD|01HT", "externalMandateReference": "m-1", "mandateStatus": "ACTIVATED",
@@ -141,7 +141,7 @@ fn mandates() {
 }
 
 #[test]
-fn the_rest_is_named_and_nothing_more() {
+fn other_events_have_only_a_name() {
     let _host = host().install();
     for name in ["SETTLEMENT", "ACCOUNT_ACTIVITY", "SUCCESSFUL_DISBURSEMENT", "low_balance_alert"] {
         let found = event(name, json!({"paymentReference": "x", "transactionReference": "MNFY|1"}));
@@ -151,7 +151,7 @@ fn the_rest_is_named_and_nothing_more() {
 }
 
 #[test]
-fn signed_nonsense_is_malformed() {
+fn signed_invalid_bodies_are_malformed() {
     let _host = host().install();
     for body in [
         &b"no json"[..],

@@ -32,13 +32,13 @@ fn unknown() -> Value {
     refused("R7", "No refund was initiated with the reference")
 }
 
-/// A host where the refund is not there yet.
+/// A host on which the refund does not exist yet.
 fn fresh() -> FakeHost {
     host().answer("GET", FIND, 404, unknown())
 }
 
 #[test]
-fn refunds_once() {
+fn a_refund_is_requested_once() {
     let host = fresh().answer("POST", START, 200, refund("IN_PROGRESS")).install();
     let made = Monnify::start(order()).unwrap();
     assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "R-1"));
@@ -50,9 +50,9 @@ fn refunds_once() {
     assert_eq!(host.requests()[1].json(), wanted);
 }
 
-/// Of a failed one, too: its reference is used up.
+/// A failed refund is returned too, because its reference is used up.
 #[test]
-fn a_repeat_finds_what_was_made() {
+fn a_retry_returns_the_existing_refund() {
     for (word, status) in [
         ("IN_PROGRESS", RefundStatus::Pending),
         ("COMPLETED", RefundStatus::Done),
@@ -65,9 +65,9 @@ fn a_repeat_finds_what_was_made() {
     }
 }
 
-/// Without an answer about it nobody knows whether there is one.
+/// Without a response to the query, it is unknown whether the refund exists.
 #[test]
-fn no_answer_no_refund() {
+fn without_a_lookup_no_refund_is_requested() {
     for (status, answer) in [
         (500, json!({})),
         (200, told(json!({}))),
@@ -81,7 +81,7 @@ fn no_answer_no_refund() {
 }
 
 #[test]
-fn a_reference_that_was_used_meanwhile_is_looked_up() {
+fn a_reference_used_concurrently_is_looked_up() {
     for duplicate in [refused("R9", "Refund reference exists"), refused("99", "Duplicate refund")] {
         let host = fresh()
             .answer("GET", FIND, 200, refund("IN_PROGRESS"))
@@ -90,7 +90,7 @@ fn a_reference_that_was_used_meanwhile_is_looked_up() {
         assert_eq!(Monnify::start(order()).unwrap().provider_id, "R-1");
         assert_eq!(host.requests().len(), 3);
         drop(host);
-        // It may have been made, so nobody may take it for refused.
+        // The refund may exist, so it must not be reported as refused.
         let _host = fresh().answer("POST", START, 400, duplicate).install();
         assert!(Monnify::start(order()).unwrap_err().retryable);
     }
@@ -102,7 +102,7 @@ fn start_told(status: u16, answer: Value) -> Fault {
 }
 
 #[test]
-fn codes_of_refunds() {
+fn refund_codes_are_mapped_to_faults() {
     use FaultCategory::{Invalid, NotFound, Refused, Unavailable};
     for (code, category, ours) in [
         ("R1", NotFound, "R1"),
@@ -125,7 +125,7 @@ fn codes_of_refunds() {
 }
 
 #[test]
-fn less_than_a_hundred_naira_is_not_asked_for() {
+fn less_than_100_naira_is_invalid_and_not_sent() {
     let host = host().install();
     let fault = Monnify::start(RefundOrder { amount: naira(9_999), ..order() }).unwrap_err();
     assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("amount")));
@@ -140,7 +140,7 @@ fn less_than_a_hundred_naira_is_not_asked_for() {
 }
 
 #[test]
-fn reasons_are_there_and_not_too_long() {
+fn reasons_are_never_empty_or_too_long() {
     for (reason, sent) in [("é".repeat(80), "é".repeat(64)), (" ".into(), "Refund".into())] {
         let host = fresh().answer("POST", START, 200, refund("PENDING")).install();
         Monnify::start(RefundOrder { reason, ..order() }).unwrap();
@@ -149,7 +149,7 @@ fn reasons_are_there_and_not_too_long() {
 }
 
 #[test]
-fn an_unknown_transaction_is_looked_up() {
+fn a_missing_transaction_id_is_looked_up() {
     let host = fresh()
         .answer("GET", QUERY, 200, told(transaction()))
         .answer("POST", START, 200, refund("IN_PROGRESS"))
@@ -165,7 +165,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told_status, status, speaks, logs) in [
         ("IN_PROGRESS", RefundStatus::Pending, false, 0),
         ("PENDING", RefundStatus::Pending, false, 0),
@@ -183,7 +183,7 @@ fn statuses() {
 }
 
 #[test]
-fn what_is_no_refund() {
+fn unknown_and_unreadable_refunds_are_faults() {
     assert_eq!(check(404, unknown()).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(400, unknown()).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);

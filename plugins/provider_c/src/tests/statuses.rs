@@ -13,7 +13,7 @@ fn verify(changes: Value) -> (Payment, Vec<(Level, String)>) {
 }
 
 #[test]
-fn statuses() {
+fn statuses_are_mapped() {
     for (told, status, logs) in [
         ("PAID", PaymentStatus::Success, 0),
         ("OVERPAID", PaymentStatus::Success, 0),
@@ -32,16 +32,16 @@ fn statuses() {
     }
 }
 
-/// What was asked for is there; what is more is noted.
+/// The requested amount was paid; the surplus is noted in the message.
 #[test]
-fn too_much_is_enough() {
+fn an_overpayment_is_a_success() {
     let (payment, _) = verify(json!({"paymentStatus": "OVERPAID", "amountPaid": "500.00"}));
     assert_eq!((payment.amount, payment.requested), (naira(50000), Some(naira(40333))));
     assert_eq!(payment.message, "OVERPAID: 500 of 403.33 NGN");
 }
 
 #[test]
-fn a_part_is_not_enough() {
+fn a_partial_payment_is_pending() {
     let (payment, _) = verify(json!({"paymentStatus": "PARTIALLY_PAID", "amountPaid": 100}));
     assert_eq!(payment.status, PaymentStatus::Pending);
     assert_eq!((payment.amount, payment.requested), (naira(10000), None));
@@ -49,15 +49,16 @@ fn a_part_is_not_enough() {
     assert_eq!(payment.message, "PARTIALLY_PAID: 100 of 403.33 NGN");
 }
 
-/// Whatever the status says: the host compares what was asked for, so less than that must not be told to have been it.
+/// The host compares the requested amount, so a smaller payment must not report it, whatever the
+/// status is.
 #[test]
-fn less_than_was_asked_for_does_not_pass_for_it() {
+fn a_smaller_payment_does_not_report_the_requested_amount() {
     let (payment, _) = verify(json!({"amountPaid": "403.32"}));
     assert_eq!((payment.amount, payment.requested), (naira(40332), None));
 }
 
 #[test]
-fn what_is_not_paid_yet_has_no_moment_and_no_fees() {
+fn an_unpaid_transaction_has_no_payment_time_and_no_fees() {
     for status in ["PENDING", "FAILED", "EXPIRED"] {
         let (payment, _) = verify(json!({"paymentStatus": status}));
         assert_eq!((payment.paid_at, payment.fees_minor), (None, None));

@@ -17,7 +17,7 @@ fn verify(host: FakeHost) -> (Result<(), Fault>, Installed) {
     (Monnify::verify("pay-1".into()).map(drop), host)
 }
 
-/// The end of the URL and the credentials of each request.
+/// Returns the end of the URL and the credentials of each request.
 fn sent(host: &Installed) -> Vec<(String, String)> {
     let told = |sent: &tollhouse_plugin::testing::Sent| {
         let end = sent.url.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
@@ -31,7 +31,7 @@ fn request(end: &str, credentials: &str) -> (String, String) {
 }
 
 #[test]
-fn a_stranger_logs_in_and_stays_so_until_a_minute_before_the_end() {
+fn a_token_is_cached_until_a_minute_before_it_expires() {
     let host = stranger().answer("POST", LOGIN, 200, token("new", json!(3567))).answer(
         "GET",
         QUERY,
@@ -50,7 +50,7 @@ fn a_stranger_logs_in_and_stays_so_until_a_minute_before_the_end() {
 }
 
 #[test]
-fn a_token_that_ends_at_once_is_not_kept() {
+fn a_token_that_expires_at_once_is_not_cached() {
     for expires_in in [json!(60), json!(1), json!(0), json!(null), json!("soon"), json!(-5)] {
         let host = stranger().answer("POST", LOGIN, 200, token("new", expires_in)).answer(
             "GET",
@@ -71,7 +71,7 @@ fn a_token_that_ends_at_once_is_not_kept() {
 }
 
 #[test]
-fn a_token_that_ended_early_is_renewed_once() {
+fn a_token_that_expired_early_is_renewed_once() {
     let host = host()
         .answer("GET", QUERY, 401, json!({"error": "invalid_token"}))
         .answer("GET", QUERY, 200, told(transaction()))
@@ -88,7 +88,7 @@ fn a_token_that_ended_early_is_renewed_once() {
 }
 
 #[test]
-fn what_a_new_token_does_not_open_is_the_operators() {
+fn a_rejected_new_token_is_misconfigured() {
     let host = host().answer("GET", QUERY, 401, refused("99", "Access denied")).answer(
         "POST",
         LOGIN,
@@ -101,7 +101,7 @@ fn what_a_new_token_does_not_open_is_the_operators() {
 }
 
 #[test]
-fn who_cannot_log_in_asks_for_nothing() {
+fn a_failed_login_sends_no_further_requests() {
     for (status, answer, category) in [
         (401, refused("99", "Invalid credentials"), FaultCategory::Misconfigured),
         (500, json!({}), FaultCategory::Unavailable),

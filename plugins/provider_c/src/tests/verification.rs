@@ -15,7 +15,7 @@ fn verify(data: Value) -> Payment {
 }
 
 #[test]
-fn reads_a_payment() {
+fn a_payment_is_read() {
     let payment = verify(transaction());
     assert_eq!(payment.status, PaymentStatus::Success);
     assert_eq!(payment.service_ref, "pay-1");
@@ -26,9 +26,9 @@ fn reads_a_payment() {
     assert_eq!(payment.challenge_url, None);
 }
 
-/// Monnify's clocks are those of Lagos, unless they say otherwise.
+/// Monnify's timestamps are in Lagos time unless they have an offset.
 #[test]
-fn moments_are_of_lagos() {
+fn timestamps_are_in_lagos_time() {
     for (told, read) in [
         ("21/01/2022 03:49:28 PM", Some("2022-01-21T14:49:28Z")),
         ("21/01/2022 12:05:00 AM", Some("2022-01-20T23:05:00Z")),
@@ -44,7 +44,7 @@ fn moments_are_of_lagos() {
 }
 
 #[test]
-fn metadata_is_handed_back() {
+fn metadata_is_returned() {
     for (told, echoed) in [
         (json!({"order": 7}), Some(r#"{"order":7}"#)),
         (json!("{\"order\":7}"), Some(r#"{"order":7}"#)),
@@ -58,7 +58,7 @@ fn metadata_is_handed_back() {
 }
 
 #[test]
-fn raw_charges_nothing_and_keeps_what_is_the_callers() {
+fn raw_omits_tokens_except_in_caller_data() {
     let meta = json!({"cardToken": "the caller's own"});
     let raw = parsed(&verify(transaction_with(json!({"metaData": meta}))).raw);
     assert_eq!(raw["cardDetails"]["last4"], "1111");
@@ -67,7 +67,7 @@ fn raw_charges_nothing_and_keeps_what_is_the_callers() {
 }
 
 #[test]
-fn what_is_absent_is_not_guessed() {
+fn absent_fields_stay_empty() {
     let payment = verify(transaction_with(json!({
         "settlementAmount": null, "paidOn": null, "cardDetails": null, "customer": null,
         "metaData": null, "paymentMethod": null, "totalPayable": null, "currency": null,
@@ -77,7 +77,8 @@ fn what_is_absent_is_not_guessed() {
     assert_eq!((payment.channel.as_str(), payment.amount), ("", naira(40333)));
 }
 
-/// Verifies a success that says nothing of what is settled; this is what Monnify's own reference leads to.
+/// Verifies a success without a settlement amount; the lookup by Monnify's reference gets this
+/// response.
 fn verify_unsettled(status: u16, page: Value) -> Result<Option<u64>, Fault> {
     let data = transaction_with(json!({"settlementAmount": null}));
     let host = host().answer("GET", QUERY, 200, told(data)).answer("GET", PAGE, status, page);
@@ -88,7 +89,7 @@ fn verify_unsettled(status: u16, page: Value) -> Result<Option<u64>, Fault> {
 }
 
 #[test]
-fn what_is_settled_is_asked_for_where_it_is_not_told() {
+fn a_missing_settlement_is_looked_up() {
     assert_eq!(verify_unsettled(200, told(transaction())), Ok(Some(1_010)));
     let silent = transaction_with(json!({"settlementAmount": null}));
     assert_eq!(verify_unsettled(200, told(silent)), Ok(None));
@@ -101,9 +102,9 @@ fn what_is_settled_is_asked_for_where_it_is_not_told() {
     }
 }
 
-/// Before anything is taken nothing is kept.
+/// A payment that was not taken has no settlement.
 #[test]
-fn what_waits_or_failed_has_no_settlement_to_ask_for() {
+fn only_a_success_triggers_a_settlement_lookup() {
     for status in ["PENDING", "FAILED", "REVERSED"] {
         let data = transaction_with(json!({"settlementAmount": null, "paymentStatus": status}));
         let host = host().answer("GET", QUERY, 200, told(data)).install();
@@ -113,20 +114,20 @@ fn what_waits_or_failed_has_no_settlement_to_ask_for() {
 }
 
 #[test]
-fn another_currency_is_told_as_such() {
+fn another_currency_is_reported() {
     let payment = verify(transaction_with(json!({"currency": "USD"})));
     assert_eq!(payment.requested.unwrap().currency, "USD");
 }
 
 #[test]
-fn a_success_without_an_amount_is_not_believed() {
+fn a_success_without_an_amount_is_unavailable() {
     let data = transaction_with(json!({"amountPaid": null}));
     let _host = host().answer("GET", QUERY, 200, told(data)).install();
     let fault = Monnify::verify("pay-1".into()).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
-/// Asks for what is neither a transaction nor, by this answer, a debit.
+/// Verifies a reference that is neither a transaction nor, by this response, a debit.
 fn unknown(status: u16, answer: Value) -> Fault {
     let host = host()
         .answer("GET", QUERY, 404, refused("99", "There's no transaction matching the reference"))
@@ -137,9 +138,9 @@ fn unknown(status: u16, answer: Value) -> Fault {
     fault
 }
 
-/// A merchant without mandates is refused there, and has no debits.
+/// For a merchant without mandates the query is refused; such a merchant has no debits.
 #[test]
-fn what_is_neither_a_transaction_nor_a_debit_is_unknown() {
+fn a_reference_of_neither_a_transaction_nor_a_debit_is_not_found() {
     for (status, message) in
         [(404, "No debit"), (400, "No transaction found"), (403, "Not enabled")]
     {
@@ -147,9 +148,9 @@ fn what_is_neither_a_transaction_nor_a_debit_is_unknown() {
     }
 }
 
-/// Nobody may begin again what may be there.
+/// A payment that may exist must not be started again.
 #[test]
-fn what_may_be_a_debit_is_not_unknown() {
+fn a_reference_that_may_be_a_debit_is_unavailable() {
     for (status, answer) in [
         (500, json!({})),
         (429, json!({})),
@@ -163,16 +164,16 @@ fn what_may_be_a_debit_is_not_unknown() {
     }
 }
 
-/// A 404 of something in between must not pass for "never paid".
+/// A 404 from an intermediary must not count as "never paid".
 #[test]
-fn a_stray_404_is_no_answer() {
+fn a_404_that_is_not_from_the_api_is_unavailable() {
     let _host = host().answer_text("GET", QUERY, 404, "<h1>Not found</h1>").install();
     let fault = Monnify::verify("pay-1".into()).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
 #[test]
-fn references_cannot_leave_their_place_in_the_query() {
+fn references_are_encoded_in_the_query() {
     let path = "/query?paymentReference=MNFY%7C1%26x%3D1";
     let host = host().answer("GET", path, 200, told(transaction())).install();
     assert!(Monnify::verify("MNFY|1&x=1".into()).is_ok());

@@ -1,7 +1,8 @@
-//! Dates of many notations as DD/MM/YYYY.
+//! Dates in many all_notations_are_parsed, as DD/MM/YYYY.
 //!
-//! A year of two digits is of the century that its date makes sense in: what happened ([`date`]) is not in the future, so it is
-//! the latest such day up to today; what ends ([`expiry`]) is of this century, since no register serves what ended before.
+//! The meaning of a date selects the century of a two-digit year. A past event ([`date`]) is on the
+//! latest such day that is not in the future. An expiry date ([`expiry`]) is in this century,
+//! because registers do not return documents that expired before.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,33 +15,34 @@ const MONTHS: [&str; 12] = [
     "october", "november", "december",
 ];
 
-/// Year, month, day: what is earlier is less.
+/// Year, month, day: tuples compare chronologically.
 pub(super) type Day = (i64, i64, i64);
 
-/// Which century a year of two digits is of.
+/// The rule that selects the century of a two-digit year.
 #[derive(Clone, Copy)]
 enum Century {
     NotAfter(Day),
     This,
 }
 
-/// The day of a birth, an issue, a registration: of something that has happened. Read are DD-MM-YYYY, YYYY-MM-DD and
-/// DD-Mon-YYYY, with `-` or `/` and with or without a time behind it, DD-Mon-YY, and milliseconds since 1970.
+/// Parses the date of a past event, such as a birth, an issue or a registration. Accepts
+/// DD-MM-YYYY, YYYY-MM-DD and DD-Mon-YYYY, with `-` or `/` and an optional time, DD-Mon-YY, and
+/// milliseconds since 1970.
 pub fn date(value: &Value) -> Option<String> {
     format_day(parse(&super::text(value)?, Century::NotAfter(today()))?)
 }
 
-/// The day on which something ends, in the same notations.
+/// Parses an expiry date, in the same all_notations_are_parsed.
 pub fn expiry(value: &Value) -> Option<String> {
     format_day(parse(&super::text(value)?, Century::This)?)
 }
 
-/// The day that a moment's text begins with.
+/// Returns the day at the start of a timestamp.
 pub(super) fn day(told: &str) -> Option<Day> {
     parse(told, Century::This)
 }
 
-/// The day so many days later.
+/// Returns the day `days` days later.
 pub(super) fn add_days(day: Day, days: i64) -> Day {
     day_from_epoch_days(epoch_days(day) + days)
 }
@@ -60,7 +62,7 @@ fn today() -> Day {
 
 fn parse(told: &str, century: Century) -> Option<Day> {
     if let Some(ms) = milliseconds(told) {
-        // A midnight somewhere: the nearest one of UTC is of the same day.
+        // Midnight in some time zone: the nearest midnight UTC has the same date.
         return validate_day(day_from_epoch_days((ms + DAY_MS / 2).div_euclid(DAY_MS)));
     }
     let separator = told.find(['-', '/']).map(|at| &told[at..=at])?;
@@ -73,15 +75,16 @@ fn parse(told: &str, century: Century) -> Option<Day> {
     }
 }
 
-/// Shorter numbers would be within days of 1970, and are rather something else: a year, or a day without separators.
+/// Parses numbers of at least nine digits. Shorter ones would be within days of 1970, and are more
+/// likely a year or a day without separators.
 fn milliseconds(told: &str) -> Option<i64> {
     let digits = told.strip_prefix('-').unwrap_or(told);
     let long = digits.len() >= 9 && digits.bytes().all(|digit| digit.is_ascii_digit());
-    // Beyond 14 digits is no day that `real` would take.
+    // More than 14 digits are beyond the range of `real`.
     (long && digits.len() <= 14).then(|| told.parse().ok()).flatten()
 }
 
-/// What stands before a time of day, if what stands behind is one.
+/// Returns the text before an optional time of day, or `None` if another text follows.
 fn strip_time(rest: &str) -> Option<&str> {
     let Some(at) = rest.find(|c: char| c.is_whitespace() || c == 'T') else { return Some(rest) };
     let time = rest[at..].trim_start_matches(|c: char| c.is_whitespace() || c == 'T');
@@ -94,7 +97,7 @@ fn resolve_year(year: &str, month: &str, day: i64, century: Century) -> Option<D
     let month = parse_month(month)?;
     match year.len() {
         4 => validate_day((parse_digits(year, 4)?, month, day)),
-        // With the month as a number nobody knows which of the three is the year.
+        // With a numeric month, the position of the year is ambiguous.
         2 if named => {
             let year = parse_digits(year, 2)?;
             let late = validate_day((2000 + year, month, day));
@@ -122,7 +125,8 @@ fn parse_digits(told: &str, most_digits: usize) -> Option<i64> {
     plain.then(|| told.parse().ok()).flatten()
 }
 
-/// The day itself if there is one in the calendar; 0001-01-01 is how some registers write that they do not know.
+/// Returns the day if it exists and is plausible: some registers write 0001-01-01 for an unknown
+/// date.
 fn validate_day((year, month, day): Day) -> Option<Day> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
@@ -135,8 +139,8 @@ fn validate_day((year, month, day): Day) -> Option<Day> {
     ((1800..2200).contains(&year) && (1..=days).contains(&day)).then_some((year, month, day))
 }
 
-/// The day of the Gregorian calendar that is so many days after 1 January 1970. Counted in eras of 400 years that begin
-/// with March, so that the day of a leap year is the last of its year.
+/// Returns the day of the Gregorian calendar that is `days` days after 1 January 1970. Counts in
+/// eras of 400 years that begin in March, so that a leap day is the last day of its year.
 fn day_from_epoch_days(days: i64) -> Day {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -164,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notations() {
+    fn all_notations_are_parsed() {
         for (told, read) in [
             (json!("21-05-1990"), "21/05/1990"),
             (json!("21/05/1990"), "21/05/1990"),
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_date() {
+    fn invalid_dates_are_none() {
         for garbage in [
             "", "N/A", "****", "yesterday", "31-02-1990", "29-02-1900", "1990-13-01", "00-01-1990",
             "0001-01-01", "0000-00-00", "1990", "19900521", "21051990", "21-05-90", "21-05/1990",
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn years_of_two_digits_are_of_the_past_or_of_this_century() {
+    fn two_digit_years_are_in_the_past_or_in_this_century() {
         let today = Century::NotAfter((2026, 11, 22));
         for (told, century, year) in [
             ("22-Nov-26", today, 2026),
@@ -219,7 +223,7 @@ mod tests {
             ("01-Jan-27", today, 1927),
             ("01-Jan-00", today, 2000),
             ("31-Dec-99", today, 1999),
-            // 1900 was no leap year.
+            // 1900 was not a leap year.
             ("29-Feb-00", today, 2000),
             ("01-Jan-31", Century::This, 2031),
             ("31-Dec-99", Century::This, 2099),
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn days_since_1970() {
+    fn days_since_1970_convert_to_dates_and_back() {
         for (days, day) in [
             (0, (1970, 1, 1)),
             (-1, (1969, 12, 31)),

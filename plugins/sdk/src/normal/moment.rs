@@ -1,4 +1,4 @@
-//! Moments of many notations in RFC 3339 and UTC.
+//! Timestamps in many all_notations_are_parsed, as RFC 3339 in UTC.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use super::date;
 
 const DAY_MINUTES: i64 = 1_440;
 
-/// A moment as RFC 3339 has it, in UTC. Read are ISO 8601 and `DD/MM/YYYY hh:mm:ss PM`; where no offset stands, the clock is
-/// one that is so many minutes ahead of UTC.
+/// Parses a timestamp and returns it as RFC 3339 in UTC. Accepts ISO 8601 and `DD/MM/YYYY hh:mm:ss
+/// PM`. A timestamp without an offset is in local time, `ahead_minutes` ahead of UTC.
 pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
     let told = super::text(value)?;
     let day = date::day(&told)?;
@@ -20,7 +20,7 @@ pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest}Z"))
 }
 
-/// The clock alone, and by how many minutes it is ahead of UTC.
+/// Returns the time of day without its offset, and the offset in minutes ahead of UTC.
 fn split_offset(clock: &str, ahead: i64) -> Option<(&str, i64)> {
     if let Some(clock) = clock.strip_suffix('Z') {
         return Some((clock, 0));
@@ -33,7 +33,7 @@ fn split_offset(clock: &str, ahead: i64) -> Option<(&str, i64)> {
     Some((clock, if offset.starts_with('-') { -minutes } else { minutes }))
 }
 
-/// Hour, minute, and the seconds as RFC 3339 has them.
+/// Returns the hour, the minute, and the seconds as RFC 3339 writes them.
 fn parse_time(clock: &str) -> Option<(i64, i64, String)> {
     let (clock, half) = match clock.split_once(' ') {
         Some((clock, half)) => (clock, Some(half.to_ascii_uppercase())),
@@ -68,7 +68,7 @@ mod tests {
     const LAGOS: i64 = 60;
 
     #[test]
-    fn notations() {
+    fn all_notations_are_parsed() {
         for (told, read) in [
             ("21/01/2022 03:49:28 PM", "2022-01-21T14:49:28Z"),
             ("21/01/2022 12:30:00 AM", "2022-01-20T23:30:00Z"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_moment() {
+    fn invalid_timestamps_are_none() {
         for garbage in [
             "", "N/A", "yesterday", "2022-01-21", "21/01/2022", "2022-01-21T",
             "2022-01-21T24:00:00Z", "2022-01-21T15:60:00Z", "2022-01-21T15:49:60Z",

@@ -1,4 +1,5 @@
-//! The bindings of a manifest's secrets in a native test: a request that the real host would refuse fails the test.
+//! Secret bindings of a manifest in native tests: a request that the real host would reject fails
+//! the test.
 
 use serde_json::Value;
 
@@ -7,13 +8,13 @@ use crate::http::encode;
 use crate::shared::tollhouse::plugin::http::Request;
 
 impl FakeHost {
-    /// Takes the bindings of a manifest; secrets that it only names are not bound.
+    /// Adds the bindings in a manifest. Secrets that it only names are unbound.
     pub(super) fn bind(&mut self, manifest: &Value) {
         let bindings = manifest["secrets"].as_object().into_iter().flatten();
         self.bindings.extend(bindings.map(|(name, binding)| (name.clone(), binding.clone())));
     }
 
-    /// Panics if a placeholder is where its secret may not be sent.
+    /// Panics if a placeholder is in a place where its secret must not be sent.
     pub(super) fn check_bindings(&self, request: &Request) {
         for placeholder in &self.placeholders {
             let encoded = encode(&placeholder.text);
@@ -24,7 +25,7 @@ impl FakeHost {
                     let permits = |binding| self.permits(binding, place, &request.url);
                     assert!(
                         may_hold && binding.is_none_or(permits),
-                        "the host refuses a request to {}: the secret {name} is in {place}, where the manifest does not bind it to",
+                        "the host rejects a request to {}: the secret {name} is in {place}, where the manifest does not bind it",
                         origin(&request.url)
                     );
                 }
@@ -57,7 +58,7 @@ impl FakeHost {
     }
 }
 
-/// Scheme, host and port.
+/// Returns scheme, host and port.
 fn origin(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
@@ -79,7 +80,7 @@ mod tests {
         "secrets": {"key": {"to": ["base_url", "b.test"], "in": ["header:x-key", "body"]}, "other": {}}
     }"#;
 
-    /// Whether the host takes a request that has the secret in it.
+    /// Returns whether the host sends a request that contains the secret.
     fn is_sent(name: &str, request: impl Fn(&str) -> Request) -> bool {
         let host = FakeHost::new().manifest(MANIFEST).secret("key", "k3y").secret("other", "0ther");
         let host = ["GET", "POST"]
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_sent_where_the_manifest_binds_it_to_and_nowhere_else() {
+    fn a_secret_is_sent_only_where_the_manifest_binds_it() {
         const URL: &str = "https://a.test/x";
         assert!(is_sent("key", |key| Request::get(URL).header("X-Key", key)));
         assert!(is_sent("key", |key| Request::post("https://b.test/x").body(key)));

@@ -1,4 +1,4 @@
-//! What the fake host does when the plugin calls it.
+//! The fake host's implementation of the host functions.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -41,11 +41,11 @@ impl FakeHost {
         let fits = |end: &str| url.ends_with(end) || path.ends_with(end);
         let Some(route) = self.routes.iter_mut().find(|r| r.method == method && fits(&r.url))
         else {
-            panic!("FakeHost has no answer for {method} {url}");
+            panic!("FakeHost has no response for {method} {url}");
         };
         match route.answers.len() {
             1 => route.answers[0].clone(),
-            _ => route.answers.pop_front().expect("a route has an answer"),
+            _ => route.answers.pop_front().expect("a route has a response"),
         }
     }
 
@@ -95,7 +95,7 @@ impl FakeHost {
 }
 
 fn keyed_hash<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
-    let mut mac = <M as KeyInit>::new_from_slice(key).expect("an HMAC key has any length");
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("an HMAC key may have any length");
     mac.update(data);
     mac.finalize().into_bytes().to_vec()
 }

@@ -1,18 +1,19 @@
-//! A manifest's examples in a native test: the world in which `tollhouse plugin bench` measures the plugin.
+//! Loads the examples of a manifest into the fake host, as `tollhouse plugin bench` does.
 
 use serde_json::Value;
 
 use super::FakeHost;
 
-/// What every secret of an example account is, and the settings that have no default.
+/// The values of every secret of the example account, and of settings without a default.
 const SECRET: &str = "example-secret";
 const SETTING: &str = "example";
 const URL_SETTING: &str = "https://provider.example";
 
 impl FakeHost {
-    /// Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers.
+    /// Loads a complete manifest: the defaults of its settings, an account of example values, and
+    /// the responses in its examples.
     pub fn examples(self, json: &str) -> FakeHost {
-        let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
+        let manifest: Value = serde_json::from_str(json).expect("the manifest is not JSON");
         let mut host = self;
         host.bind(&manifest);
         let bound = manifest["secrets"].as_object().into_iter().flatten();
@@ -27,7 +28,7 @@ impl FakeHost {
         }
         for answer in manifest["examples"]["answers"].as_array().into_iter().flatten() {
             let to = answer["to"].as_str().and_then(|to| to.split_once(' '));
-            let (method, url) = to.expect("an example's answer is to a method and a URL");
+            let (method, url) = to.expect("the key `to` of an example has a method and a URL");
             let status = answer["status"].as_u64().and_then(|status| u16::try_from(status).ok());
             host = host.answer(method, url, status.unwrap_or(200), answer["body"].clone());
         }
@@ -35,11 +36,11 @@ impl FakeHost {
     }
 }
 
-/// Headers and body of the manifest's example of a notification.
+/// Returns headers and body of the manifest's example webhook.
 pub fn example_notification(json: &str) -> (Vec<(String, String)>, Vec<u8>) {
-    let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
+    let manifest: Value = serde_json::from_str(json).expect("the manifest is not JSON");
     let notification = &manifest["examples"]["notification"];
-    let text = |value: &Value| value.as_str().expect("an example is of texts").to_owned();
+    let text = |value: &Value| value.as_str().expect("example values are strings").to_owned();
     let headers = notification["headers"].as_object().into_iter().flatten();
     let headers = headers.map(|(name, value)| (name.clone(), text(value))).collect();
     (headers, text(&notification["body"]).into_bytes())

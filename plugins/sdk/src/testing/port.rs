@@ -1,4 +1,4 @@
-//! The host's functions by the names that a component imports them under, answered by the installed fake.
+//! The host functions under the names that a component imports, served by the installed fake host.
 
 pub(crate) mod http {
     use crate::shared::tollhouse::plugin::http::{Request, Response};

@@ -1,4 +1,4 @@
-//! What can be read on the picture of a document.
+//! Reads the picture of a document.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The picture has to be given as what `input_type` says, else it is none.
+/// Analyses a document. The picture must be given in the format that `input_type` names.
 pub(super) async fn analyze(env: Arc<Env>, params: Params) -> ApiResult {
     let front = params.required("imagefrontside")?;
     let picture = match params.get("input_type") {
@@ -33,7 +33,9 @@ pub(super) async fn analyze(env: Arc<Env>, params: Params) -> ApiResult {
             Ok(entity(analysis(&env, kind, &person)))
         }
         Some(_) => Ok(entity(unreadable())),
-        None => Err(ApiError::invalid("input_type must be url or base64, and imagefrontside that")),
+        None => {
+            Err(ApiError::invalid("input_type must be url or base64, and match imagefrontside"))
+        }
     }
 }
 

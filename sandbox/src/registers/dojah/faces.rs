@@ -1,4 +1,4 @@
-//! Comparisons of a selfie with the photo on record, or with that on a document.
+//! Compares a selfie with the photo on record, or with the one on a document.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn verify(kind: Kind, name: &str, write: RenderRecord, params: Params) -> 
     Ok(entity(record))
 }
 
-/// Names that were sent along match always: a picture does not say whose it is.
+/// Names in the request always match, because a picture does not contain one.
 async fn verify_photo_id(params: Params) -> ApiResult {
     let (selfie, document) = (params.picture("selfie_image")?, params.picture("photoid_image")?);
     let mut selfie = comparison_json(selfie.compare(&document))?;

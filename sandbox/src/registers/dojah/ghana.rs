@@ -1,4 +1,5 @@
-//! Ghana's records, in Dojah's words. What is sent along with a number is compared, and never a reason to refuse.
+//! Ghana's records in Dojah's format. Further parameters of a lookup are compared, but never cause
+//! a refusal.
 
 use serde_json::{Value, json};
 

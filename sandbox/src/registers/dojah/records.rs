@@ -1,4 +1,4 @@
-//! Nigeria's records, in Dojah's words.
+//! Nigeria's records in Dojah's format.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn bvn(person: &Person, _: &Query) -> Value {
     bvn_record(person)
 }
 
-/// As the full one, with a status.
+/// The full record with a status.
 pub(super) fn bvn_advance(person: &Person, _: &Query) -> Value {
     let mut record = bvn_record(person);
     record["status"] = json!(200);
@@ -102,7 +102,7 @@ pub(super) fn nin_record(person: &Person) -> Value {
     record
 }
 
-/// Where somebody was born and lives, and the next of kin, of whose address the second part is a list.
+/// Places of birth and residence, and the next of kin, the second part of whose address is a list.
 fn places_json(person: &Person) -> Value {
     let (state, lga, town, _) = person.home;
     let (origin_state, origin_lga, origin_town, _) = person.origin;
@@ -147,7 +147,7 @@ pub(super) fn vnin_record(person: &Person) -> Value {
     })
 }
 
-/// Without a photo, as Dojah has none of drivers.
+/// Without a photo, because Dojah has none of drivers.
 pub(super) fn license(person: &Person, _: &Query) -> Value {
     json!({
         "personal_details": {
@@ -225,7 +225,7 @@ pub(super) fn phone_basic(person: &Person, _: &Query) -> Value {
     })
 }
 
-/// One word keeps the spelling of the register behind it.
+/// One field keeps the register's own spelling.
 pub(super) fn phone(person: &Person, _: &Query) -> Value {
     let (state, lga, town, _) = person.home;
     let (origin_state, origin_lga, origin_town, _) = person.origin;
@@ -262,7 +262,7 @@ pub(super) fn phone(person: &Person, _: &Query) -> Value {
     })
 }
 
-/// The digits of E.164.
+/// Returns the digits of the E.164 number.
 fn msisdn(person: &Person) -> String {
     let phone = person.phone.as_deref().unwrap_or_default();
     phone.trim_start_matches('+').to_owned()

@@ -1,4 +1,4 @@
-//! What all of Dojah's endpoints take and refuse.
+//! The common request format and errors of Dojah's endpoints.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The key comes alone: one behind a scheme word is no key here.
+/// Authenticates a request. The key must be sent without a scheme such as `Bearer`.
 fn authenticate(headers: &HeaderMap) -> Result<(), ApiError> {
     let given = |name: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -54,7 +54,7 @@ fn authenticate(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// The parameters of a GET that has a key.
+/// The parameters of an authenticated GET request.
 pub(super) struct Query(HashMap<String, String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Query {
@@ -77,13 +77,13 @@ impl Query {
         self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// Whether what was sent along is what is on record; what was not sent is not.
+    /// Returns whether a parameter was sent and matches the record.
     pub(super) fn matches_record(&self, name: &str, recorded: &str) -> bool {
         self.get(name).is_some_and(|text| text.eq_ignore_ascii_case(recorded))
     }
 }
 
-/// The parameters of a POST that has a key.
+/// The parameters of an authenticated POST request.
 pub(super) struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -109,7 +109,7 @@ impl Params {
         self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// In base64, without the head of a data URL.
+    /// Returns a base64 image, which must not have the prefix of a data URL.
     pub(super) fn picture(&self, name: &str) -> Result<Picture, ApiError> {
         let text = self.required(name)?;
         let picture = if text.starts_with("data:") { None } else { Picture::from_base64(text) };

@@ -1,11 +1,11 @@
-//! Licences, passports, voters' cards and companies, as Prembly tells them.
+//! Licences, passports, voter's cards and companies in Prembly's format.
 
 use serde_json::{Value, json};
 
 use super::records::{merge, or_empty};
 use crate::registers::{days, national, people::Person};
 
-/// For how many years they are good.
+/// Validity in years.
 const LICENSE_YEARS: u32 = 5;
 const PASSPORT_YEARS: u32 = 10;
 
@@ -153,7 +153,7 @@ pub(super) fn company(person: &Person) -> Value {
     })
 }
 
-/// As a search finds it: among others, of which there are none.
+/// A search result: a list with one company.
 pub(super) fn company_advance(person: &Person) -> Value {
     let mut company = company(person);
     merge(

@@ -1,4 +1,4 @@
-//! Ghana's registers, as Prembly tells them.
+//! Ghana's registers in Prembly's format.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What Prembly can be asked, and in which words.
+//! Prembly's lookups and their parameters.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::registers::{kinds::Kind, people::Person};
 pub(super) struct Lookup {
     pub path: &'static str,
     kinds: &'static [Kind],
-    /// The parameters that may hold the identifier.
+    /// The parameters that may contain the identifier.
     pub numbers: &'static [&'static str],
     pub input: LookupInput,
     key: &'static str,
@@ -20,11 +20,11 @@ pub(super) enum LookupInput {
     Number,
     /// With a selfie, which is compared with the photo on record.
     Face(Scale),
-    /// By the picture of a document, which has the number on it.
+    /// By the picture of a document, which shows the number.
     Document,
 }
 
-/// How a confidence is written, which is not the same everywhere.
+/// The scale of a confidence, which differs between lookups.
 #[derive(Clone, Copy)]
 pub(super) enum Scale {
     Percent,
@@ -45,7 +45,7 @@ impl Lookup {
         self.kinds.iter().copied().find(|kind| kind.canonical_form(number).is_some())
     }
 
-    /// Where the record stands in the answer, which for some was another name once.
+    /// Returns the name of the field with the record. Some lookups formerly used another name.
     pub(super) fn data_key(&self, old: bool) -> &'static str {
         match (self.key, self.kinds) {
             ("data", [Kind::Bvn]) if old => "bvn_data",

@@ -1,4 +1,4 @@
-//! Records of persons, in the words of the registers behind Prembly, misspelt as they are.
+//! Records of persons, with the field names of the registers behind Prembly, misspellings included.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub(super) fn nin_basic(person: &Person) -> Value {
     })
 }
 
-/// A virtual one stands for a real one, which it does not tell.
+/// A virtual NIN does not reveal the real one.
 fn nin_of(person: &Person) -> String {
     if is_virtual(person) { "****".to_owned() } else { person.number.clone() }
 }
@@ -91,7 +91,7 @@ pub(super) fn nin(person: &Person) -> Value {
     record
 }
 
-/// A phone number leads to the same register, whose words are spelt better here.
+/// Phone lookups use the same register, with fewer misspellings.
 pub(super) fn phone_advance(person: &Person) -> Value {
     let (state, _, town, _) = person.home;
     let mut record = merge_all([home_json(person), origin_json(person), kin_json(person)]);

@@ -1,4 +1,4 @@
-//! What all of Prembly's endpoints take and refuse.
+//! The common request format and errors of Prembly's endpoints.
 
 use axum::{
     Json,
@@ -27,7 +27,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The parameters of a request that has a key.
+/// The parameters of an authenticated request.
 pub(super) struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -47,7 +47,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 }
 
 impl Params {
-    /// A number counts as text, as it does with Prembly.
+    /// Returns a string; numbers count as strings.
     fn text(&self, name: &str) -> Option<String> {
         let text = match self.0.get(name)? {
             Value::String(text) => text.trim().to_owned(),
@@ -57,7 +57,7 @@ impl Params {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// The identifier, by the first of its names that is there.
+    /// Returns the identifier, from the first of these parameters that is present.
     pub(super) fn number(&self, names: &[&str]) -> Result<String, ApiError> {
         let found = names.iter().find_map(|name| self.text(name));
         found.ok_or_else(|| ApiError::invalid(format!("{} is required", names.join(" or "))))

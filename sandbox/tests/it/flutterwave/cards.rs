@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{SUCCESS, Shop};
 
 #[tokio::test]
-async fn every_test_card_does_what_it_says() {
+async fn every_test_card_has_its_documented_outcome() {
     let shop = Shop::new().await;
     let approved = "Approved by Financial Institution";
     let cards = [
@@ -42,7 +42,7 @@ async fn a_card_is_described_as_documented() {
 }
 
 #[tokio::test]
-async fn a_declining_card_fails_whatever_the_outcome_says() {
+async fn a_declining_card_fails_for_every_outcome() {
     let shop = Shop::new().await;
     let page = shop.link("declined").await;
     let body = json!({ "outcome": "abandoned", "card": "5143010522339965" });

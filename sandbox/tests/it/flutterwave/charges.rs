@@ -79,7 +79,7 @@ async fn a_challenge_is_completed_on_the_banks_page() {
 }
 
 #[tokio::test]
-async fn a_failed_challenge_is_over() {
+async fn a_failed_challenge_cannot_be_repeated() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
     shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
@@ -117,7 +117,7 @@ async fn a_charge_can_be_declined_or_left_pending() {
 }
 
 #[tokio::test]
-async fn a_saved_card_moves_with_its_customers_address() {
+async fn a_saved_card_follows_its_customers_new_address() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
     let path = format!("/tokens/{}", token.as_str().unwrap());

@@ -4,14 +4,14 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{KEY, SUCCESS, Shop, charge, order};
 
-/// Status of a call; `None` when the connection breaks.
+/// Returns the status of a call; `None` if the connection breaks.
 async fn status(shop: &Shop, method: Method, path: &str, body: &Value) -> Option<u16> {
     let request = shop.world.request(method, &format!("/flutterwave/v3{path}")).bearer_auth(KEY);
     request.json(body).send().await.ok().map(|response| response.status().as_u16())
 }
 
 #[tokio::test]
-async fn each_operation_can_go_wrong() {
+async fn every_operation_can_fail() {
     let shop = Shop::new().await;
     let token = shop.saved("there").await;
     let id = shop.verify("there").await["id"].clone();
@@ -46,7 +46,7 @@ async fn each_operation_can_go_wrong() {
 }
 
 #[tokio::test]
-async fn a_cut_comes_before_or_after_the_work() {
+async fn a_cut_drops_the_connection_before_or_after_processing() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
     for (tx_ref, kind, done) in
@@ -62,7 +62,7 @@ async fn a_cut_comes_before_or_after_the_work() {
 }
 
 #[tokio::test]
-async fn notifications_are_duplicated_lost_and_reversed() {
+async fn webhooks_are_duplicated_lost_and_reordered() {
     let shop = Shop::new().await;
     let faults = shop.world.simulators.faults();
     faults.push(Fault::new("notification", FaultKind::Duplicate));

@@ -22,7 +22,7 @@ async fn fetch(shop: &Shop, reference: &str) -> Value {
     shop.get(&format!("/accounts/token/{reference}")).await["data"].clone()
 }
 
-/// The token of a mandate that can be charged.
+/// Returns reference and token of a mandate that can be charged.
 async fn active(shop: &Shop) -> (String, Value) {
     let reference = tokenize(shop).await;
     shop.world.advance(10).await;
@@ -40,7 +40,7 @@ fn charge(token: &Value, tx_ref: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_transfer_arrives_by_itself_and_the_token_comes_by_webhook() {
+async fn the_transfer_arrives_by_the_clock_and_the_webhook_has_the_token() {
     let shop = Shop::new().await;
     let data = shop.post("/accounts/tokenize", request()).await["data"].clone();
     assert_eq!((&data["status"], &data["token"]), (&json!("PENDING"), &Value::Null));
@@ -70,7 +70,7 @@ async fn the_transfer_arrives_by_itself_and_the_token_comes_by_webhook() {
 }
 
 #[tokio::test]
-async fn a_customer_consents_or_refuses_on_the_page() {
+async fn a_customer_consents_or_declines_on_the_page() {
     let shop = Shop::new().await;
     let yes = tokenize(&shop).await;
     let page = shop.world.request(Method::GET, "/").send().await.unwrap().text().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_customer_consents_or_refuses_on_the_page() {
 }
 
 #[tokio::test]
-async fn a_debit_names_the_account_and_charges_the_fee_on_top() {
+async fn a_debit_has_the_account_and_adds_the_fee() {
     let shop = Shop::new().await;
     let (_, token) = active(&shop).await;
     let answer = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
@@ -106,7 +106,7 @@ async fn a_debit_names_the_account_and_charges_the_fee_on_top() {
 }
 
 #[tokio::test]
-async fn a_debit_can_fail_or_wait() {
+async fn a_debit_can_fail_or_stay_pending() {
     let shop = Shop::new().await;
     let (_, token) = active(&shop).await;
     let faults = shop.world.simulators.faults();
@@ -124,7 +124,7 @@ async fn a_debit_can_fail_or_wait() {
 }
 
 #[tokio::test]
-async fn a_token_is_suspended_taken_up_again_and_deleted_for_good() {
+async fn a_token_is_suspended_reactivated_and_permanently_deleted() {
     let shop = Shop::new().await;
     let (reference, token) = active(&shop).await;
     let path = format!("/accounts/token/{reference}");
@@ -145,7 +145,7 @@ async fn a_token_is_suspended_taken_up_again_and_deleted_for_good() {
 }
 
 #[tokio::test]
-async fn bad_mandates_are_refused() {
+async fn invalid_mandates_are_refused() {
     let shop = Shop::new().await;
     let cases = [
         ("amount", json!(99)),

@@ -11,7 +11,7 @@ fn signatures_match_the_known_vector() {
 }
 
 #[tokio::test]
-async fn successes_and_failures_are_told_without_token_and_meta() {
+async fn webhooks_of_successes_and_failures_omit_token_and_meta() {
     let shop = Shop::new().await;
     for (tx_ref, card, status) in
         [("good", SUCCESS, "successful"), ("bad", "5258585922666506", "failed")]
@@ -32,7 +32,7 @@ async fn successes_and_failures_are_told_without_token_and_meta() {
 }
 
 #[tokio::test]
-async fn a_signature_is_sent_to_those_who_want_one() {
+async fn a_signature_is_sent_if_configured() {
     let shop = Shop::new().await;
     let webhook = Webhook::new(HASH, &shop.world.receiver.url).signed();
     shop.world.simulators.flutterwave().configure_webhook(KEY, webhook);
@@ -53,7 +53,7 @@ async fn a_signature_is_sent_to_those_who_want_one() {
 }
 
 #[tokio::test]
-async fn leaving_the_page_is_told_to_nobody() {
+async fn leaving_the_page_sends_no_webhook() {
     let shop = Shop::new().await;
     let page = shop.link("left").await;
     shop.complete(&page, json!({ "outcome": "abandoned" })).await;
@@ -61,7 +61,7 @@ async fn leaving_the_page_is_told_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_is_tried_three_times_more() {
+async fn a_failing_receiver_gets_three_retries() {
     let shop = Shop::new().await;
     shop.world.receiver.respond_with(500);
     shop.pay("good", SUCCESS).await;
@@ -75,7 +75,7 @@ async fn a_receiver_that_fails_is_tried_three_times_more() {
 }
 
 #[tokio::test]
-async fn a_hook_is_sent_again_on_demand() {
+async fn a_webhook_is_resent_on_demand() {
     let shop = Shop::new().await;
     let id = shop.pay("good", SUCCESS).await["id"].clone();
     let answer = shop.post(&format!("/transactions/{id}/resend-hook"), Value::Null).await;

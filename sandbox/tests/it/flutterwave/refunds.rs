@@ -9,7 +9,7 @@ async fn refund(shop: &Shop, transaction: &Value, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_refund_is_begun_at_once_and_arrives_after_ten_seconds() {
+async fn a_refund_is_initiated_at_once_and_disbursed_after_ten_seconds() {
     let shop = Shop::new().await;
     let id = shop.pay("pay", SUCCESS).await["id"].clone();
     let begun = refund(&shop, &id, json!({ "amount": "1000.50", "comments": "sorry" })).await;
@@ -24,14 +24,14 @@ async fn a_refund_is_begun_at_once_and_arrives_after_ten_seconds() {
     shop.world.advance(1).await;
     let arrived = shop.get(&path).await["data"].clone();
     assert_eq!(arrived["status"], "completed-mpgs");
-    // A text here, an object where it was begun.
+    // A string here, an object in the response to the new refund.
     assert_eq!(arrived["meta"], r#"{"source":"availablebalance"}"#);
     assert_eq!((&arrived["transaction_id"], &arrived["comment"]), (&id, &json!("sorry")));
     assert_eq!(shop.verify("pay").await["status"], "successful");
 }
 
 #[tokio::test]
-async fn refunds_never_exceed_the_payment_and_are_found_by_its_id() {
+async fn refunds_never_exceed_the_payment_and_are_listed_by_its_id() {
     let shop = Shop::new().await;
     let id = shop.pay("pay", SUCCESS).await["id"].clone();
     let other = shop.pay("other", SUCCESS).await["id"].clone();
@@ -53,7 +53,7 @@ async fn refunds_never_exceed_the_payment_and_are_found_by_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_not_paid_is_not_refunded() {
+async fn an_unpaid_transaction_is_not_refunded() {
     let shop = Shop::new().await;
     let failed = shop.pay("failed", "5258585922666506").await["id"].clone();
     let refused = shop.refused(&format!("/transactions/{failed}/refund"), json!({})).await;
@@ -63,19 +63,19 @@ async fn what_is_not_paid_is_not_refunded() {
 }
 
 #[tokio::test]
-async fn a_card_can_make_refunds_fail() {
+async fn refunds_to_a_failing_card_fail() {
     let shop = Shop::new().await;
     let id = shop.pay("pay", "5531886652142968").await["id"].clone();
     let begun = refund(&shop, &id, json!({})).await;
     shop.world.advance(10).await;
     let path = format!("/refunds/{}", begun["id"]);
     assert_eq!(shop.get(&path).await["data"]["status"], "failed");
-    // What failed is free to be refunded again.
+    // The failed amount can be refunded again.
     refund(&shop, &id, json!({})).await;
 }
 
 #[tokio::test]
-async fn without_a_card_the_money_goes_to_the_bank() {
+async fn without_a_card_a_refund_goes_to_the_bank() {
     let shop = Shop::new().await;
     let mut order = order("transfer");
     order["payment_options"] = json!("banktransfer");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{KEY, SUCCESS, Shop, order};
 
 #[tokio::test]
-async fn a_link_leads_to_the_page_and_nothing_is_known_until_somebody_tries() {
+async fn a_link_opens_the_page_and_no_transaction_exists_before_an_attempt() {
     let shop = Shop::new().await;
     let answer = shop.post("/payments", order("pay-1")).await;
     assert_eq!(answer["message"], "Hosted Link");
@@ -47,7 +47,7 @@ async fn verification_has_the_documented_shape() {
 }
 
 #[tokio::test]
-async fn amounts_are_exact_decimals_as_numbers_or_texts() {
+async fn amounts_are_exact_decimals_as_numbers_or_strings() {
     let shop = Shop::new().await;
     for (at, amount) in [json!(2500.55), json!("2500.55")].into_iter().enumerate() {
         let tx_ref = format!("exact-{at}");
@@ -64,7 +64,7 @@ async fn amounts_are_exact_decimals_as_numbers_or_texts() {
 }
 
 #[tokio::test]
-async fn the_browser_comes_back_with_what_happened() {
+async fn the_redirect_has_the_outcome() {
     let shop = Shop::new().await;
     let page = shop.link("trip").await;
     let left = shop.complete(&page, json!({ "outcome": "abandoned" })).await;
@@ -85,7 +85,7 @@ async fn the_browser_comes_back_with_what_happened() {
 }
 
 #[tokio::test]
-async fn other_ways_to_pay_are_named_by_their_result() {
+async fn other_payment_options_have_their_payment_type() {
     let shop = Shop::new().await;
     let ways = [
         ("banktransfer", "bank_transfer"),
@@ -111,7 +111,7 @@ async fn other_ways_to_pay_are_named_by_their_result() {
 }
 
 #[tokio::test]
-async fn a_link_ends_with_its_session_or_its_tries() {
+async fn a_link_expires_by_session_duration_or_attempts() {
     let shop = Shop::new().await;
     let mut short = order("short");
     short["session_duration"] = json!(10);
@@ -130,7 +130,7 @@ async fn a_link_ends_with_its_session_or_its_tries() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused() {
+async fn invalid_requests_are_refused() {
     let shop = Shop::new().await;
     shop.link("taken").await;
     let with = |name: &str, value: Value| {
@@ -161,7 +161,7 @@ async fn bad_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn keys_are_demanded_and_separate_accounts() {
+async fn keys_are_required_and_isolate_accounts() {
     let shop = Shop::new().await;
     let paid = shop.pay("mine", SUCCESS).await;
     let path = format!("/flutterwave/v3/transactions/{}/verify", paid["id"]);
@@ -179,14 +179,14 @@ async fn keys_are_demanded_and_separate_accounts() {
 }
 
 #[tokio::test]
-async fn transactions_are_listed_even_under_a_doubled_slash() {
+async fn transactions_are_listed_also_under_a_doubled_slash() {
     let shop = Shop::new().await;
     shop.link("untried").await;
     shop.pay("one", SUCCESS).await;
     let two = shop.pay("two", SUCCESS).await;
     let all = shop.get("/transactions").await;
     assert_eq!(all["meta"]["page_info"]["total"], 2);
-    // Ids are texts in lists.
+    // Ids are strings in lists.
     assert_eq!(all["data"][0]["id"], two["id"].to_string());
     assert_eq!(all["data"][0]["customer_email"], "ada@example.com");
     let one = shop.get("/transactions?tx_ref=one").await["data"].clone();
@@ -197,7 +197,7 @@ async fn transactions_are_listed_even_under_a_doubled_slash() {
 }
 
 #[tokio::test]
-async fn tests_can_make_a_verification_lie() {
+async fn tampering_changes_the_verification() {
     let shop = Shop::new().await;
     shop.pay("lie", SUCCESS).await;
     let flutterwave = shop.world.simulators.flutterwave();
@@ -215,7 +215,7 @@ async fn tests_can_make_a_verification_lie() {
 }
 
 #[tokio::test]
-async fn requests_are_remembered_without_the_controls() {
+async fn requests_are_recorded_except_controls() {
     let shop = Shop::new().await;
     shop.link("seen").await;
     let body = json!({ "secret_key": KEY, "hash": "other", "url": "http://127.0.0.1:9/x" });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{KEY, SUCCESS, Shop};
 
 #[tokio::test]
-async fn every_test_card_does_what_it_says() {
+async fn every_test_card_has_its_documented_outcome() {
     let shop = Shop::new().await;
     let cards = [
         (SUCCESS, "PAID"),
@@ -38,7 +38,7 @@ async fn a_card_is_described_as_documented() {
 }
 
 #[tokio::test]
-async fn without_tokenization_nothing_is_left_to_charge() {
+async fn without_tokenization_a_payment_returns_no_token() {
     let shop = Shop::new().await;
     shop.world.simulators.monnify().set_tokenization(KEY, false);
     let card = shop.pay("pay", SUCCESS).await["cardDetails"].clone();
@@ -46,7 +46,7 @@ async fn without_tokenization_nothing_is_left_to_charge() {
 }
 
 #[tokio::test]
-async fn a_declining_card_fails_whatever_the_outcome_says() {
+async fn a_declining_card_fails_for_every_outcome() {
     let shop = Shop::new().await;
     let page = shop.page("declined").await;
     let body = json!({ "outcome": "abandoned", "card": "4000000000009995" });
@@ -57,7 +57,7 @@ async fn a_declining_card_fails_whatever_the_outcome_says() {
 }
 
 #[tokio::test]
-async fn other_methods_pay_without_a_card() {
+async fn other_methods_need_no_card() {
     let shop = Shop::new().await;
     let mut order = super::order("ussd");
     order["paymentMethods"] = json!(["USSD"]);

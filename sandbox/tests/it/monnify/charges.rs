@@ -74,7 +74,7 @@ async fn a_charge_can_be_declined_or_left_pending() {
 }
 
 #[tokio::test]
-async fn the_banks_page_is_asked_for_by_a_card_or_by_a_fault() {
+async fn a_card_or_a_fault_requires_the_banks_page() {
     let shop = Shop::new().await;
     let secure = shop.saved("secure", "4000000000000002").await;
     let plain = shop.saved("plain", SUCCESS).await;
@@ -99,7 +99,7 @@ async fn the_banks_page_is_asked_for_by_a_card_or_by_a_fault() {
 }
 
 #[tokio::test]
-async fn an_otp_is_asked_for_and_checked() {
+async fn an_otp_is_required_and_checked() {
     let shop = Shop::new().await;
     let token = shop.saved("first", "5060995994247093").await;
     for (reference, code, status) in

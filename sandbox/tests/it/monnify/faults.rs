@@ -4,7 +4,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{KEY, SECRET, SUCCESS, Shop, order};
 
-/// Status of a call; `None` when the connection breaks.
+/// Returns the status of a call; `None` if the connection breaks.
 async fn status(shop: &Shop, method: Method, path: &str, body: &Value) -> Option<u16> {
     let request = shop.world.request(method, &format!("/monnify/api{path}"));
     let request = match path {
@@ -15,7 +15,7 @@ async fn status(shop: &Shop, method: Method, path: &str, body: &Value) -> Option
 }
 
 #[tokio::test]
-async fn each_operation_can_go_wrong() {
+async fn every_operation_can_fail() {
     let shop = Shop::new().await;
     shop.pay("there", SUCCESS).await;
     let (get, post) = (Method::GET, Method::POST);
@@ -44,7 +44,7 @@ async fn each_operation_can_go_wrong() {
 }
 
 #[tokio::test]
-async fn a_cut_comes_before_or_after_the_work() {
+async fn a_cut_drops_the_connection_before_or_after_processing() {
     let shop = Shop::new().await;
     for (reference, kind, done) in
         [("before", FaultKind::Cut, false), ("after", FaultKind::CutAfter, true)]
@@ -59,7 +59,7 @@ async fn a_cut_comes_before_or_after_the_work() {
 }
 
 #[tokio::test]
-async fn notifications_are_held_until_released() {
+async fn webhooks_are_held_until_released() {
     let shop = Shop::new().await;
     shop.world.simulators.faults().push(Fault::new("notification", FaultKind::Hold));
     shop.pay("held", SUCCESS).await;

@@ -25,7 +25,7 @@ async fn find(shop: &Shop, reference: &str) -> Value {
     shop.get(&path).await[0].clone()
 }
 
-/// Code and page of a new mandate.
+/// Creates a mandate; returns its code and page.
 async fn open(shop: &Shop, reference: &str) -> (Value, String) {
     let created = shop.post(CREATE, request(reference)).await;
     let page = last_step(&find(shop, reference).await["authorizationLink"]);
@@ -52,7 +52,7 @@ async fn debit_status(shop: &Shop, reference: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_mandate_is_authorised_on_a_page_and_activated_by_the_clock() {
+async fn a_mandate_is_authorized_on_a_page_and_activated_by_the_clock() {
     let shop = Shop::new().await;
     let created = shop.post(CREATE, request("loan-7")).await;
     assert_eq!(
@@ -100,7 +100,7 @@ async fn mandates_are_found_by_several_references() {
 }
 
 #[tokio::test]
-async fn mandates_end_in_many_ways() {
+async fn mandates_end_by_refusal_cancellation_or_expiry() {
     let shop = Shop::new().await;
     let (_, refused) = open(&shop, "refused").await;
     shop.complete(&refused, json!({ "outcome": "failed" })).await;
@@ -135,7 +135,7 @@ async fn mandates_end_in_many_ways() {
 }
 
 #[tokio::test]
-async fn a_debit_is_pending_until_the_bank_answers() {
+async fn a_debit_is_pending_until_the_bank_responds() {
     let shop = Shop::new().await;
     let code = active(&shop, "loan-7").await;
     let body = shop.post(DEBIT, debit(&code, "debit-1")).await;
@@ -147,7 +147,7 @@ async fn a_debit_is_pending_until_the_bank_answers() {
     assert_eq!(body["mandateCode"], code);
     shop.world.advance(10).await;
     let status = debit_status(&shop, "debit-1").await;
-    // An object here, a text there.
+    // An object here, a string there.
     assert_eq!(
         (&status["transactionStatus"], &status["responseMessage"]),
         (&json!("PAID"), &json!({}))
@@ -160,7 +160,7 @@ async fn a_debit_is_pending_until_the_bank_answers() {
 }
 
 #[tokio::test]
-async fn a_debit_can_fail_or_wait() {
+async fn a_debit_can_fail_or_stay_pending() {
     let shop = Shop::new().await;
     let code = active(&shop, "loan-7").await;
     let told = shop.notified().await.len();
@@ -179,7 +179,7 @@ async fn a_debit_can_fail_or_wait() {
 }
 
 #[tokio::test]
-async fn bad_mandates_and_debits_are_refused() {
+async fn invalid_mandates_and_debits_are_refused() {
     let shop = Shop::new().await;
     let (pending, _) = open(&shop, "taken").await;
     let cases = [

@@ -13,7 +13,7 @@ fn signatures_match_the_known_vector() {
 }
 
 #[tokio::test]
-async fn a_success_is_notified_signed_and_a_failure_is_not() {
+async fn a_success_sends_a_signed_webhook_and_a_failure_none() {
     let shop = Shop::new().await;
     shop.pay("bad", "4111111111111110").await;
     let paid = shop.pay("good", SUCCESS).await;
@@ -21,7 +21,7 @@ async fn a_success_is_notified_signed_and_a_failure_is_not() {
     let (headers, body) = shop.world.receiver.received().remove(0);
     assert_eq!(headers["monnify-signature"], monnify::sign(SECRET, body.as_bytes()));
     let data = &shop.world.receiver.bodies()[0]["eventData"];
-    // Numbers and ISO 8601 here, texts and the day first in the status.
+    // Numbers and ISO 8601 here; strings and the day first in the status response.
     assert_eq!((&data["amountPaid"], &data["settlementAmount"]), (&json!(5_000), &json!(4_925)));
     assert_eq!(data["paidOn"], "2026-11-21T11:00:00.000");
     assert_eq!(data["paymentStatus"], "PAID");
@@ -32,7 +32,7 @@ async fn a_success_is_notified_signed_and_a_failure_is_not() {
 }
 
 #[tokio::test]
-async fn a_transfer_names_its_source() {
+async fn a_transfer_has_its_source_account() {
     let shop = Shop::new().await;
     let mut order = order("transfer");
     order["paymentMethods"] = json!(["ACCOUNT_TRANSFER"]);
@@ -65,7 +65,7 @@ async fn a_transfer_that_is_too_small_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_is_tried_twelve_times() {
+async fn a_failing_receiver_gets_twelve_attempts() {
     let shop = Shop::new().await;
     shop.world.receiver.respond_with(500);
     shop.pay("good", SUCCESS).await;

@@ -16,7 +16,7 @@ async fn paid(shop: &Shop, reference: &str, card: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_refund_is_in_progress_until_ten_seconds_have_passed() {
+async fn a_refund_is_in_progress_for_ten_seconds() {
     let shop = Shop::new().await;
     let transaction = paid(&shop, "pay", SUCCESS).await;
     let begun = shop.post(PATH, request(&transaction, "refund-1", json!("5000.00"))).await;
@@ -50,7 +50,7 @@ async fn a_refund_is_in_progress_until_ten_seconds_have_passed() {
 }
 
 #[tokio::test]
-async fn a_part_leaves_the_rest_paid() {
+async fn a_partial_refund_leaves_the_transaction_paid() {
     let shop = Shop::new().await;
     let transaction = paid(&shop, "pay", SUCCESS).await;
     let begun = shop.post(PATH, request(&transaction, "refund-1", json!(100))).await;
@@ -95,7 +95,7 @@ async fn refusals_have_codes() {
 }
 
 #[tokio::test]
-async fn a_card_can_make_refunds_fail() {
+async fn refunds_to_a_failing_card_fail() {
     let shop = Shop::new().await;
     let transaction = paid(&shop, "pay", "5061020000000000094").await;
     shop.post(PATH, request(&transaction, "refund-1", json!(5_000))).await;
@@ -103,6 +103,6 @@ async fn a_card_can_make_refunds_fail() {
     assert_eq!(shop.get("/v1/refunds/refund-1").await["refundStatus"], "FAILED");
     assert_eq!(shop.events().await, ["SUCCESSFUL_TRANSACTION", "FAILED_REFUND"]);
     assert_eq!(shop.status("pay").await["paymentStatus"], "PAID");
-    // What failed is free to be refunded again.
+    // The failed amount can be refunded again.
     shop.post(PATH, request(&transaction, "refund-2", json!(5_000))).await;
 }

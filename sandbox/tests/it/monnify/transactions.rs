@@ -37,7 +37,7 @@ async fn credentials_are_checked() {
 }
 
 #[tokio::test]
-async fn a_checkout_begins_as_documented() {
+async fn initialization_returns_the_documented_shape() {
     let shop = Shop::new().await;
     let body = shop.begin("pay-1").await;
     assert_eq!((&body["paymentReference"], &body["apiKey"]), (&json!("pay-1"), &json!(KEY)));
@@ -45,7 +45,7 @@ async fn a_checkout_begins_as_documented() {
     assert!(body["merchantName"].is_string());
     let reference = body["transactionReference"].as_str().unwrap();
     let parts: Vec<&str> = reference.split('|').collect();
-    // The time is that of Lagos.
+    // In Lagos time.
     assert_eq!((parts[0], parts[2], parts.len()), ("MNFY", "20261121110000", 4));
     let url = body["checkoutUrl"].as_str().unwrap();
     let page = shop.world.client.get(url).send().await.unwrap().text().await.unwrap();
@@ -62,7 +62,7 @@ async fn a_checkout_begins_as_documented() {
 }
 
 #[tokio::test]
-async fn the_status_has_the_documented_shape_both_ways() {
+async fn the_status_has_the_documented_shape_by_both_references() {
     let shop = Shop::new().await;
     let paid = shop.pay("pay-1", SUCCESS).await;
     let expected = json!({
@@ -89,11 +89,11 @@ async fn the_status_has_the_documented_shape_both_ways() {
 }
 
 #[tokio::test]
-async fn a_bare_bar_in_an_address_is_not_understood() {
+async fn an_unencoded_bar_in_a_path_is_rejected() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let shop = Shop::new().await;
     let reference = shop.begin("pay-1").await["transactionReference"].clone();
-    // Client libraries escape it, so it is written by hand.
+    // Written by hand, because client libraries encode it.
     let address = shop.world.simulators.url().replace("http://", "");
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let request = format!(
@@ -109,7 +109,7 @@ async fn a_bare_bar_in_an_address_is_not_understood() {
 }
 
 #[tokio::test]
-async fn the_browser_comes_back_with_the_reference_alone() {
+async fn the_redirect_has_only_the_reference() {
     let shop = Shop::new().await;
     let page = shop.page("trip").await;
     for (outcome, status) in [("abandoned", "PENDING"), ("failed", "FAILED"), ("success", "PAID")] {
@@ -121,7 +121,7 @@ async fn the_browser_comes_back_with_the_reference_alone() {
 }
 
 #[tokio::test]
-async fn amounts_may_be_texts() {
+async fn amounts_may_be_strings() {
     let shop = Shop::new().await;
     let mut order = order("exact");
     order["amount"] = json!("2500.55");
@@ -135,7 +135,7 @@ async fn amounts_may_be_texts() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused() {
+async fn invalid_requests_are_refused() {
     let shop = Shop::new().await;
     shop.begin("taken").await;
     let with = |name: &str, value: Value| {
@@ -195,7 +195,7 @@ async fn transfers_may_be_too_small_or_too_large() {
 }
 
 #[tokio::test]
-async fn a_checkout_that_nobody_tried_can_expire() {
+async fn a_checkout_without_an_attempt_can_expire() {
     let shop = Shop::new().await;
     let page = shop.page("late").await;
     let monnify = shop.world.simulators.monnify();
@@ -206,7 +206,7 @@ async fn a_checkout_that_nobody_tried_can_expire() {
 }
 
 #[tokio::test]
-async fn tests_can_make_a_status_lie() {
+async fn tampering_changes_the_status() {
     let shop = Shop::new().await;
     shop.pay("lie", SUCCESS).await;
     let monnify = shop.world.simulators.monnify();
@@ -224,7 +224,7 @@ async fn tests_can_make_a_status_lie() {
 }
 
 #[tokio::test]
-async fn accounts_are_separate_and_requests_are_remembered() {
+async fn accounts_are_isolated_and_requests_are_recorded() {
     let shop = Shop::new().await;
     shop.begin("mine").await;
     let (_, body) = log_in(&shop.world, "MK_TEST_OTHER", "other").await;
@@ -232,7 +232,7 @@ async fn accounts_are_separate_and_requests_are_remembered() {
     let other = Shop { token, ..shop };
     let path = "/v2/merchant/transactions/query?paymentReference=mine";
     assert_eq!(other.refused(path, Value::Null).await.0, 404);
-    // Each account has a contract of its own.
+    // Each account has its own contract.
     let mut order = order("theirs");
     assert_eq!(order["contractCode"].take(), CONTRACT);
     order["contractCode"] = json!("1234567890");

@@ -38,7 +38,7 @@ async fn entity(world: &World, path: &str) -> Value {
     body["entity"].clone()
 }
 
-/// One of the pictures, in base64.
+/// Returns a picture in base64.
 async fn picture(world: &World, name: &str) -> String {
     let path = format!("/images/{name}.jpg");
     let response = world.request(Method::GET, &path).send().await.unwrap();
@@ -46,7 +46,7 @@ async fn picture(world: &World, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn entities_have_the_keys_that_are_documented() {
+async fn entities_have_the_documented_keys() {
     let world = World::new().await;
     let advance = format!("{BVN} status");
     for (path, keys) in [
@@ -78,7 +78,7 @@ async fn entities_have_the_keys_that_are_documented() {
 }
 
 #[tokio::test]
-async fn records_are_written_dojahs_way() {
+async fn records_have_dojahs_formats() {
     let world = World::new().await;
     let bvn = entity(&world, "/kyc/bvn/full?bvn=22222222222").await;
     assert_eq!(bvn["date_of_birth"], "28-Jun-1988");
@@ -133,7 +133,7 @@ async fn selfies_are_compared_with_the_record() {
 }
 
 #[tokio::test]
-async fn dojah_says_what_is_wrong() {
+async fn invalid_requests_to_dojah_are_refused_with_a_reason() {
     let world = World::new().await;
     for (path, status, error) in [
         ("/kyc/bvn/full", 400, "bvn is required"),
@@ -164,7 +164,7 @@ async fn dojah_says_what_is_wrong() {
         (
             "/document/analysis",
             json!({ "input_type": "url", "imagefrontside": selfie }),
-            "input_type must be url or base64, and imagefrontside that",
+            "input_type must be url or base64, and match imagefrontside",
         ),
         ("/document/analysis", json!({ "input_type": "url" }), "imagefrontside is required"),
     ] {

@@ -7,7 +7,7 @@ use super::{answer, bvn_at_prembly, dojah, prembly};
 use crate::world::World;
 
 const BVN: &str = "54651333604";
-/// A PNG of one pixel, as it begins.
+/// The first bytes of a one-pixel PNG.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB";
 
 async fn picture(world: &World, name: &str) -> Vec<u8> {
@@ -17,7 +17,7 @@ async fn picture(world: &World, name: &str) -> Vec<u8> {
     response.bytes().await.unwrap().to_vec()
 }
 
-/// Width and height, once all of it is decoded.
+/// Decodes a picture; returns width and height.
 fn decode(jpeg: &[u8]) -> (u32, u32) {
     let reader = ImageReader::new(std::io::Cursor::new(jpeg)).with_guessed_format().unwrap();
     assert_eq!(reader.format(), Some(image::ImageFormat::Jpeg));
@@ -25,7 +25,7 @@ fn decode(jpeg: &[u8]) -> (u32, u32) {
     (image.width(), image.height())
 }
 
-/// Without what stands between the first two bytes and the next segment but one: the picture, whatever its mark.
+/// Returns the picture without its mark, which is the first segment.
 fn unmarked(jpeg: &[u8]) -> Vec<u8> {
     assert_eq!(jpeg[..4], [0xff, 0xd8, 0xff, 0xfe]);
     let length = usize::from(u16::from_be_bytes([jpeg[4], jpeg[5]]));
@@ -68,7 +68,7 @@ async fn pictures_are_jpegs() {
 }
 
 #[tokio::test]
-async fn a_picture_is_recognised_when_it_comes_back() {
+async fn a_picture_is_recognized_in_a_request() {
     let world = World::new().await;
     let found = [
         ("match-1", true, "Face Match"),
@@ -99,7 +99,7 @@ async fn a_picture_is_recognised_when_it_comes_back() {
 }
 
 #[tokio::test]
-async fn other_pictures_show_nobody_known_and_other_data_is_refused() {
+async fn other_pictures_match_nobody_and_other_data_is_refused() {
     let world = World::new().await;
     let jpeg = unmarked(&picture(&world, "match-1").await);
     let strangers = [
@@ -120,7 +120,7 @@ async fn other_pictures_show_nobody_known_and_other_data_is_refused() {
 }
 
 #[tokio::test]
-async fn a_document_holds_its_number() {
+async fn a_document_has_its_number() {
     let world = World::new().await;
     let image = |name: &str| format!("{}/images/{name}.jpg", world.simulators.url());
     for (path, number, key, name) in [

@@ -46,7 +46,7 @@ async fn look_up(world: &World, path: &str, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn records_have_the_keys_that_are_documented() {
+async fn records_have_the_documented_keys() {
     let world = World::new().await;
     let license = "AAD23208212298";
     let [nin, phone] = [NIN, PHONE].map(|more| format!("{REGISTER} {more}"));
@@ -95,7 +95,7 @@ async fn records_have_the_keys_that_are_documented() {
 }
 
 #[tokio::test]
-async fn every_register_writes_days_its_own_way() {
+async fn every_register_has_its_own_date_format() {
     let world = World::new().await;
     for (path, parameter, number, at, day) in [
         ("bvn", "number", "54651333604", "/data/dateOfBirth", json!("06-May-1993")),
@@ -147,7 +147,7 @@ async fn every_register_writes_days_its_own_way() {
 }
 
 #[tokio::test]
-async fn old_addresses_have_the_old_names() {
+async fn old_paths_have_the_old_names() {
     let world = World::new().await;
     for (prefix, bvn, voter) in [
         ("/verification", "data", "data"),
@@ -216,7 +216,7 @@ async fn two_pictures_are_compared() {
 }
 
 #[tokio::test]
-async fn prembly_says_what_is_wrong() {
+async fn invalid_requests_to_prembly_are_refused_with_a_reason() {
     let world = World::new().await;
     let (bvn, face) = ("/verification/bvn", "/verification/bvn_w_face");
     for (path, body, detail) in [

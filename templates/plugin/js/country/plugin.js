@@ -18,13 +18,15 @@ export const identityLookup = {
   },
 };
 
-/** Says what an answer other than 200 means. Only what the register itself says is a no: an error page of something in between is an
- * outage. */
+/**
+ * Maps a status other than 200 to a fault. Only the register itself can refuse: an error page from
+ * an intermediary counts as an outage.
+ */
 function read(answer) {
   const { status } = answer;
   if (status === 200) return answer;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the register does not accept the key');
-  if (![400, 402, 404, 422].includes(status)) throw Fault.unavailable(`the register answered ${status}`);
+  if (![400, 402, 404, 422].includes(status)) throw Fault.unavailable(`the register returned ${status}`);
   throw refusal(answer.json({ code: 'string' }).code);
 }
 
@@ -33,18 +35,18 @@ function refusal(code) {
     case 'no_such_citizen':
       return Fault.notFound('no such citizen');
     case 'bad_number':
-      return Fault.invalid('number', 'the register does not take the number');
+      return Fault.invalid('number', 'the register rejected the number');
     case 'sealed':
       return Fault.refused('sealed', 'the entry is sealed');
     case 'no_credit':
       log.error('the account at the register has no credit');
       return Fault.unavailable('no credit').withCode('no-credit');
     default:
-      return Fault.other('the register refused').withCode(code);
+      return Fault.other('the register refused the lookup').withCode(code);
   }
 }
 
-/** 1990-12-10 as 10/12/1990; anything else is nothing. */
+/** Converts 1990-12-10 to 10/12/1990, and anything else to null. */
 function dayFirst(date) {
   const [, year, month, day] = date.match(/^(\d{4})-(\d{2})-(\d{2})$/) ?? [];
   return year === undefined ? null : `${day}/${month}/${year}`;

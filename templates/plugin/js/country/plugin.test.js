@@ -9,7 +9,7 @@ import { identityLookup } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const CITIZEN = ['GET', '/citizens/AB123456'];
 
-/** An account at a register that answers nothing yet. */
+/** An account at a register without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const lookup = () => identityLookup.lookup({ identity: 'citizen_card', identifier: 'AB123456', person: null });
 
@@ -20,13 +20,13 @@ test('the examples succeed', () => {
   assert.equal(requests[0].header('authorization'), 'Bearer example-secret');
 });
 
-test('what the register does not say is null', () => {
+test('absent and invalid fields are null', () => {
   account().answer(...CITIZEN, 200, { first_name: 'Ada', last_name: 'Obi', born: 'unknown' }).install();
   const { date_of_birth, phone_number } = JSON.parse(lookup().details);
   assert.deepEqual([date_of_birth, phone_number], [null, null]);
 });
 
-test('a no is told by its category', () => {
+test('each refusal has its category', () => {
   for (const [status, code, category] of [
     [401, '', 'misconfigured'],
     [404, 'no_such_citizen', 'not-found'],
@@ -40,7 +40,7 @@ test('a no is told by its category', () => {
   }
 });
 
-test('out of order is unavailable', () => {
+test('failures of the register are unavailable', () => {
   for (const host of [
     account().timeout(...CITIZEN),
     account().noConnection(...CITIZEN),

@@ -1,8 +1,8 @@
-// A payment provider: a page to pay on, a question how a payment stands, and signed notifications.
+// A payment provider: hosted checkout, verification and signed webhooks.
 
 import { Fault, http, settings, vault } from 'tollhouse-plugin';
 
-/** A word that is not here is no reason to take money for lost, nor for paid. */
+/** Unknown statuses are pending: they prove neither success nor failure. */
 const STATUS = { paid: 'success', declined: 'failed', refunded: 'reversed' };
 
 /** @type {import('tollhouse-plugin').Checkout} */
@@ -47,7 +47,7 @@ export const notifications = {
     const signature = http.header(headers, 'x-signature') ?? '';
     if (!vault.signedHex('sha256', 'webhook_secret', body, signature)) throw { tag: 'unauthentic' };
     const { event, reference } = read(body);
-    if (typeof event !== 'string' || typeof reference !== 'string') throw { tag: 'malformed', val: "no event of the provider's" };
+    if (typeof event !== 'string' || typeof reference !== 'string') throw { tag: 'malformed', val: "not an event of the provider" };
     return [{ subject: 'payment', event, serviceRef: reference, transactionId: '' }];
   },
 };
@@ -60,19 +60,19 @@ function read(body) {
   }
 }
 
-/** Sends with the account's key, and says what an answer other than 2xx means. */
+/** Sends a request with the account's key, and maps a status other than 2xx to a fault. */
 function send(request) {
   const answer = request.bearer(vault.secret('api_key')).send();
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the provider does not accept the key');
   if ([400, 404, 409, 422].includes(status)) throw refusal(answer);
-  throw Fault.unavailable(`the provider answered ${status}`);
+  throw Fault.unavailable(`the provider returned ${status}`);
 }
 
-/** Only what the provider itself says is a no: an error page of something in between is an outage. */
+/** Only the provider itself can refuse: an error page from an intermediary counts as an outage. */
 function refusal(answer) {
   const { code, message } = answer.json({ code: 'string', message: 'string' });
-  if (code === 'no_such_payment') return Fault.notFound('the provider knows of no such payment');
+  if (code === 'no_such_payment') return Fault.notFound('the provider has no such payment');
   return Fault.refused(code === 'reference_taken' ? 'duplicate-reference' : code, message);
 }

@@ -9,7 +9,7 @@ import { checkout, notifications, verification } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const PAYMENT = ['GET', '/payments/example-1'];
 
-/** An account at a provider that answers nothing yet. */
+/** An account at a provider without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const start = () =>
   checkout.start({
@@ -34,7 +34,7 @@ test('the examples succeed', () => {
   assert.equal(notifications.parse(...exampleNotification(manifest))[0].serviceRef, 'example-1');
 });
 
-test('the provider is asked with the key and what the order says', () => {
+test('the request has the key and the order', () => {
   const { requests } = account().answer('POST', '/payments', 201, { url: 'https://p' }).install();
   start();
   const [sent] = requests;
@@ -44,7 +44,7 @@ test('the provider is asked with the key and what the order says', () => {
   assert.deepEqual([reference, amount, currency, metadata], ['example-1', 500_000, 'NGN', { order: '1' }]);
 });
 
-test('what is said of a payment is its status', () => {
+test('each status of a payment is mapped', () => {
   const words = { paid: 'success', declined: 'failed', refunded: 'reversed', open: 'pending', 'a new word': 'pending' };
   for (const [told, status] of Object.entries(words)) {
     account().answer(...PAYMENT, 200, { id: '1', status: told, amount: 1, currency: 'NGN' }).install();
@@ -52,7 +52,7 @@ test('what is said of a payment is its status', () => {
   }
 });
 
-test('a no is told by its category', () => {
+test('each refusal has its category', () => {
   for (const [status, code, category, told] of [
     [401, '', 'misconfigured', ''],
     [404, 'no_such_payment', 'not-found', ''],
@@ -64,7 +64,7 @@ test('a no is told by its category', () => {
   }
 });
 
-test('out of order is unavailable', () => {
+test('failures of the provider are unavailable', () => {
   for (const host of [
     account().timeout(...PAYMENT),
     account().noConnection(...PAYMENT),
@@ -79,7 +79,7 @@ test('out of order is unavailable', () => {
   }
 });
 
-test('a notification is believed with its signature only', () => {
+test('a webhook without a valid signature is unauthentic', () => {
   new FakeHost().examples(manifest).install();
   const [headers, body] = exampleNotification(manifest);
   const changed = Uint8Array.of(...body, 0x20);

@@ -1,8 +1,8 @@
-// An SMS gateway. No number and no text stands in a fault or a log line.
+// An SMS gateway. Faults and log lines never contain the number or the text.
 
 import { Fault, http, settings, vault } from 'tollhouse-plugin';
 
-/** Somebody waits for the message. */
+/** Short, because a person waits for the message. */
 const TIMEOUT_MS = 10_000;
 
 /** @type {import('tollhouse-plugin').Sms} */
@@ -16,30 +16,30 @@ export const sms = {
       .json({ to, from, text, reference })
       .send();
     const { id, state } = read(answer).json({ id: 'string', state: 'string' });
-    // A success of HTTP is none for the one recipient.
+    // HTTP success does not mean that the one recipient was accepted.
     if (state !== 'accepted') throw Fault.other('the gateway did not accept the message');
     return id;
   },
 };
 
-/** Says what an answer other than 2xx means. */
+/** Maps a status other than 2xx to a fault. */
 function read(answer) {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the gateway does not accept the key');
-  if (![400, 402, 422].includes(status)) throw Fault.unavailable(`the gateway answered ${status}`);
+  if (![400, 402, 422].includes(status)) throw Fault.unavailable(`the gateway returned ${status}`);
   throw refusal(answer.json({ code: 'string' }).code);
 }
 
-/** The gateway's codes, not its words: those may name the number. */
+/** Uses the gateway's codes and not its messages, which may contain the number. */
 function refusal(code) {
   switch (code) {
     case 'bad_number':
-      return Fault.invalid('to', 'the gateway does not take the number');
+      return Fault.invalid('to', 'the gateway rejected the number');
     case 'opted_out':
-      return Fault.refused('opted-out', 'the owner wants no messages');
+      return Fault.refused('opted-out', 'the recipient has opted out');
     case 'bad_sender':
-      return Fault.misconfigured('the gateway does not take the sender');
+      return Fault.misconfigured('the gateway rejected the sender');
     case 'no_credit':
       return Fault.unavailable('the account has no credit').withCode('no-credit');
     default:

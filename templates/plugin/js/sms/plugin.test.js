@@ -9,7 +9,7 @@ import { sms } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const MESSAGES = ['POST', '/messages'];
 
-/** An account at a gateway that answers nothing yet. */
+/** An account at a gateway without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const send = (sender = '') => sms.send({ to: '+2348012345678', sender, text: 'Your code is 4071', reference: 'r-1' });
 
@@ -18,7 +18,7 @@ test('the examples succeed', () => {
   assert.equal(send(), 'm-1');
 });
 
-test('the gateway is asked with the key and what the message says', () => {
+test('the request has the key and the message', () => {
   for (const [sender, from] of [['', 'Shop'], ['Bank', 'Bank']]) {
     const { requests } = account().setting('sender', 'Shop').answer(...MESSAGES, 202, { id: 'm-2', state: 'accepted' }).install();
     send(sender);
@@ -28,7 +28,7 @@ test('the gateway is asked with the key and what the message says', () => {
   }
 });
 
-test('a no is told by its category and names nobody', () => {
+test('each refusal has its category and no personal data', () => {
   for (const [status, body, category] of [
     [401, {}, 'misconfigured'],
     [422, { code: 'bad_number' }, 'invalid'],
@@ -43,7 +43,7 @@ test('a no is told by its category and names nobody', () => {
   }
 });
 
-test('out of order is unavailable', () => {
+test('failures of the gateway are unavailable', () => {
   for (const host of [
     account().timeout(...MESSAGES),
     account().noConnection(...MESSAGES),

@@ -25,15 +25,17 @@ class IdentityLookup(exports.IdentityLookup):
 
 
 def read(answer: http.Response) -> http.Response:
-    """Says what an answer other than 200 means. Only what the register itself says is a no: an error page of something in between
-    is an outage."""
+    """Maps a status other than 200 to a fault.
+
+    Only the register itself can refuse: an error page from an intermediary counts as an outage.
+    """
     if answer.status == 200:
         return answer
     if answer.status in (401, 403):
         raise faults.misconfigured("the register does not accept the key")
     if answer.status in (400, 402, 404, 422):
         raise refusal(answer.json({"code": str})["code"])
-    raise faults.unavailable(f"the register answered {answer.status}")
+    raise faults.unavailable(f"the register returned {answer.status}")
 
 
 def refusal(code: str) -> Err[Fault]:
@@ -41,17 +43,17 @@ def refusal(code: str) -> Err[Fault]:
         case "no_such_citizen":
             return faults.not_found("no such citizen")
         case "bad_number":
-            return faults.invalid("number", "the register does not take the number")
+            return faults.invalid("number", "the register rejected the number")
         case "sealed":
             return faults.refused("sealed", "the entry is sealed")
         case "no_credit":
             log.error("the account at the register has no credit")
             return faults.unavailable("no credit", "no-credit")
         case _:
-            return faults.other("the register refused", code)
+            return faults.other("the register refused the lookup", code)
 
 
 def day_first(date: str) -> str | None:
-    """1990-12-10 as 10/12/1990; anything else is nothing."""
+    """Converts 1990-12-10 to 10/12/1990, and anything else to None."""
     parts = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})", date)
     return parts and f"{parts[3]}/{parts[2]}/{parts[1]}"

@@ -14,7 +14,7 @@ CITIZEN = ("GET", "/citizens/AB123456")
 
 
 def account() -> FakeHost:
-    """An account at a register that answers nothing yet."""
+    """An account at a register without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 
@@ -35,13 +35,13 @@ class TheRegister(unittest.TestCase):
         self.assertEqual(entry.phone, "+2348012345678")
         self.assertEqual(host.requests[0].header("authorization"), "Bearer example-secret")
 
-    def test_what_the_register_does_not_say_is_null(self) -> None:
+    def test_absent_and_invalid_fields_are_null(self) -> None:
         citizen = {"first_name": "Ada", "last_name": "Obi", "born": "unknown"}
         account().answer(*CITIZEN, 200, citizen).install()
         details = json.loads(lookup().details)
         self.assertEqual((details["date_of_birth"], details["phone_number"]), (None, None))
 
-    def test_a_no_is_told_by_its_category(self) -> None:
+    def test_each_refusal_has_its_category(self) -> None:
         for status, code, category in [
             (401, "", FaultCategory.MISCONFIGURED),
             (404, "no_such_citizen", FaultCategory.NOT_FOUND),
@@ -53,7 +53,7 @@ class TheRegister(unittest.TestCase):
             account().answer(*CITIZEN, status, {"code": code}).install()
             self.assertEqual(self.category(), category, (status, code))
 
-    def test_out_of_order_is_unavailable(self) -> None:
+    def test_failures_of_the_register_are_unavailable(self) -> None:
         for host in [
             account().timeout(*CITIZEN),
             account().no_connection(*CITIZEN),

@@ -1,4 +1,4 @@
-"""A payment provider: a page to pay on, a question how a payment stands, and signed notifications."""
+"""A payment provider: hosted checkout, verification and signed webhooks."""
 
 import json
 
@@ -38,7 +38,7 @@ class Verification(exports.Verification):
         told = answer.json({"id": str, "status": str, "amount": int, "currency": str})
         metadata = told.get("metadata")
         return Payment(
-            # A word that is not known is no reason to take money for lost, nor for paid.
+            # Unknown statuses are pending: they prove neither success nor failure.
             status=STATUS.get(told["status"], PaymentStatus.PENDING),
             service_ref=service_ref,
             transaction_id=told["id"],
@@ -63,12 +63,12 @@ class Notifications(exports.Notifications):
         try:
             told = http.Response(200, [], body).json({"event": str, "reference": str})
         except Err:
-            raise Err(Refusal_Malformed("no event of the provider's")) from None
+            raise Err(Refusal_Malformed("not an event of the provider")) from None
         return [Notification(Subject.PAYMENT, told["event"], told["reference"], "")]
 
 
 def send(request: http.Request) -> http.Response:
-    """Sends with the account's key, and says what an answer other than 2xx means."""
+    """Sends a request with the account's key, and maps a status other than 2xx to a fault."""
     answer = request.bearer(vault.secret("api_key")).send()
     if 200 <= answer.status < 300:
         return answer
@@ -76,13 +76,13 @@ def send(request: http.Request) -> http.Response:
         raise faults.misconfigured("the provider does not accept the key")
     if answer.status in (400, 404, 409, 422):
         raise refusal(answer)
-    raise faults.unavailable(f"the provider answered {answer.status}")
+    raise faults.unavailable(f"the provider returned {answer.status}")
 
 
 def refusal(answer: http.Response) -> Err[Fault]:
-    """Only what the provider itself says is a no: an error page of something in between is an outage."""
+    """Only the provider itself can refuse: an error page counts as an outage."""
     told = answer.json({"code": str, "message": str})
     if told["code"] == "no_such_payment":
-        return faults.not_found("the provider knows of no such payment")
+        return faults.not_found("the provider has no such payment")
     code = "duplicate-reference" if told["code"] == "reference_taken" else told["code"]
     return faults.refused(code, told["message"])

@@ -16,7 +16,7 @@ PAYMENT = ("GET", "/payments/example-1")
 
 
 def account() -> FakeHost:
-    """An account at a provider that answers nothing yet."""
+    """An account at a provider without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 
@@ -55,7 +55,7 @@ class TheProvider(unittest.TestCase):
         [notification] = Notifications().parse(*example_notification(MANIFEST))
         self.assertEqual(notification.service_ref, "example-1")
 
-    def test_it_is_asked_with_the_key_and_what_the_order_says(self) -> None:
+    def test_the_request_has_the_key_and_the_order(self) -> None:
         host = account().answer("POST", "/payments", 201, {"url": "https://p"}).install()
         start()
         [sent] = host.requests
@@ -65,7 +65,7 @@ class TheProvider(unittest.TestCase):
         self.assertEqual((asked["amount"], asked["currency"]), (500_000, "NGN"))
         self.assertEqual((asked["reference"], asked["metadata"]), ("example-1", {"order": "1"}))
 
-    def test_what_is_said_of_a_payment_is_its_status(self) -> None:
+    def test_each_status_of_a_payment_is_mapped(self) -> None:
         for told, status in {
             "paid": PaymentStatus.SUCCESS,
             "declined": PaymentStatus.FAILED,
@@ -77,7 +77,7 @@ class TheProvider(unittest.TestCase):
             account().answer(*PAYMENT, 200, body).install()
             self.assertEqual(verify().status, status, told)
 
-    def test_a_no_is_told_by_its_category(self) -> None:
+    def test_each_refusal_has_its_category(self) -> None:
         for status, code, category, told in [
             (401, "", FaultCategory.MISCONFIGURED, ""),
             (404, "no_such_payment", FaultCategory.NOT_FOUND, ""),
@@ -88,7 +88,7 @@ class TheProvider(unittest.TestCase):
             fault = self.fault(start)
             self.assertEqual((fault.category, fault.code), (category, told), status)
 
-    def test_out_of_order_is_unavailable(self) -> None:
+    def test_failures_of_the_provider_are_unavailable(self) -> None:
         for host in [
             account().timeout(*PAYMENT),
             account().no_connection(*PAYMENT),
@@ -101,7 +101,7 @@ class TheProvider(unittest.TestCase):
             host.install()
             self.assertEqual(self.fault(verify).category, FaultCategory.UNAVAILABLE)
 
-    def test_a_notification_is_believed_with_its_signature_only(self) -> None:
+    def test_a_webhook_without_a_valid_signature_is_unauthentic(self) -> None:
         FakeHost().examples(MANIFEST).install()
         headers, body = example_notification(MANIFEST)
         for given in [([], body), (headers, body + b" ")]:

@@ -14,7 +14,7 @@ MESSAGES = ("POST", "/messages")
 
 
 def account() -> FakeHost:
-    """An account at a gateway that answers nothing yet."""
+    """An account at a gateway without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 
@@ -32,7 +32,7 @@ class TheGateway(unittest.TestCase):
         FakeHost().examples(MANIFEST).install()
         self.assertEqual(send(), "m-1")
 
-    def test_it_is_asked_with_the_key_and_what_the_message_says(self) -> None:
+    def test_the_request_has_the_key_and_the_message(self) -> None:
         for sender, expected in [("", "Shop"), ("Bank", "Bank")]:
             taken = {"id": "m-2", "state": "accepted"}
             host = account().setting("sender", "Shop").answer(*MESSAGES, 202, taken).install()
@@ -43,7 +43,7 @@ class TheGateway(unittest.TestCase):
             asked = {"to": "+2348012345678", "from": expected, "text": "Your code is 4071", "reference": "r-1"}
             self.assertEqual(json.loads(sent.body), asked)
 
-    def test_a_no_is_told_by_its_category_and_names_nobody(self) -> None:
+    def test_each_refusal_has_its_category_and_no_personal_data(self) -> None:
         for status, body, category in [
             (401, {}, FaultCategory.MISCONFIGURED),
             (422, {"code": "bad_number"}, FaultCategory.INVALID),
@@ -58,7 +58,7 @@ class TheGateway(unittest.TestCase):
             self.assertEqual(fault.category, category, body)
             self.assertNotIn("2348012345678", repr(fault))
 
-    def test_out_of_order_is_unavailable(self) -> None:
+    def test_failures_of_the_gateway_are_unavailable(self) -> None:
         for host in [
             account().timeout(*MESSAGES),
             account().no_connection(*MESSAGES),

@@ -1,5 +1,6 @@
-//! A country whose registers say what no register may, so that a test can see what the host makes of it. The identifier says
-//! how: an unknown one is found as it should be. On a document the identifier stands behind the first three bytes.
+//! A country plugin that returns invalid results, to test how the host handles them. The identifier
+//! selects the misbehaviour; an unknown one returns a valid entry. On a document, the identifier
+//! follows the first three bytes.
 
 use tollhouse_plugin::identity::{Entry, Image, Question};
 use tollhouse_plugin::identity_document::{self, Reading};
@@ -14,14 +15,15 @@ pub struct Atlantis;
 tollhouse_plugin::export!(Atlantis: identity_lookup, identity_face, identity_document);
 
 const MIB: usize = 1 << 20;
-/// Somebody's name, backwards: whoever looks for it finds it in answers of this component, and not in the component.
+/// A person's name, reversed, so that it is found in this component's responses but not in the
+/// component.
 const NAME: &str = "saitirC";
 
 fn name() -> String {
     NAME.chars().rev().collect()
 }
 
-/// Words about somebody, which a fault may not hold.
+/// A message with personal data, which a fault must not contain.
 fn personal_message() -> String {
     format!("{} owes a lot", name())
 }
@@ -63,7 +65,7 @@ impl identity_lookup::Guest for Atlantis {
 }
 
 impl identity_face::Guest for Atlantis {
-    /// More than sure, and at length.
+    /// Returns a confidence above 100 % and a very long message.
     fn compare(question: Question, _: Image) -> Result<Compared, Fault> {
         let comparison =
             Comparison { matches: true, confidence: u32::MAX, message: "same ".repeat(MIB) };
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_is_found() {
+    fn unknown_identifiers_return_a_valid_entry() {
         assert_eq!(entry_for("well").unwrap().details, "{\"first_name\":\"Critias\"}");
         assert_eq!(entry_for("gossip").unwrap_err().message, "Critias owes a lot");
     }

@@ -1,4 +1,4 @@
-//! How small a provider can be: a page to pay on, a question how it went, and a notification that it did.
+//! A minimal provider: hosted checkout, verification and webhooks.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ impl notifications::Guest for Sprout {
             return Err(Refusal::Unauthentic);
         }
         let event: Event = serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Malformed("no event of Sprout's".into()))?;
+            .map_err(|_| Refusal::Malformed("not a Sprout event".into()))?;
         Ok(vec![Notification {
             subject: Subject::Payment,
             event: "session".into(),
@@ -88,20 +88,20 @@ impl notifications::Guest for Sprout {
     }
 }
 
-/// Sends with the account's token, and says what a status other than 200 means.
+/// Sends a request with the account's token, and maps a status other than 200 to a fault.
 fn send(request: Request) -> Result<Response, Fault> {
     let answer = request.bearer(&vault::secret("token")?).send()?;
     match answer.status {
         200 => Ok(answer),
         401 | 403 => Err(Fault::misconfigured("Sprout does not accept the token")),
         status @ (408 | 429 | 500..) => {
-            Err(Fault::unavailable(format!("Sprout answered {status}")))
+            Err(Fault::unavailable(format!("Sprout returned {status}")))
         }
-        // A page is no word of Sprout's: it is `unavailable`, like anything else that is not JSON.
+        // A body that is not JSON does not come from Sprout's API: `unavailable`.
         status => Err(answer.json::<Value>().map_or_else(
             |unreadable| unreadable,
             |_| match status {
-                404 => Fault::not_found("Sprout knows of no such session"),
+                404 => Fault::not_found("Sprout has no such session"),
                 _ => Fault::refused("", "Sprout refused the session"),
             },
         )),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn starts() {
+    fn checkout_returns_the_session_url() {
         let host = host().answer("POST", "/sessions", 200, json!({"url": "https://p"})).install();
         let order = CheckoutOrder {
             service_ref: "S-1".into(),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn verifies() {
+    fn statuses_are_mapped() {
         for (told, status) in [
             ("paid", PaymentStatus::Success),
             ("declined", PaymentStatus::Failed),
@@ -155,16 +155,13 @@ mod tests {
             let session = json!({"status": told, "amount": 700, "currency": "KES"});
             assert_eq!(verify(200, session).unwrap().status, status);
         }
-        assert_eq!(
-            verify(404, json!({})),
-            Err(Fault::not_found("Sprout knows of no such session"))
-        );
+        assert_eq!(verify(404, json!({})), Err(Fault::not_found("Sprout has no such session")));
         assert!(verify(429, json!({})).unwrap_err().retryable);
         assert!(verify(500, json!({})).unwrap_err().retryable);
     }
 
     #[test]
-    fn a_page_says_nothing_about_a_session() {
+    fn a_404_that_is_not_json_is_unavailable() {
         let page = "<html>Not found</html>";
         for status in [400, 404, 418] {
             let host = host().answer_text("GET", "/sessions/S-1", status, page).install();
@@ -175,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn believes_only_its_own_token() {
+    fn webhooks_without_the_token_are_unauthentic() {
         let _host = host().install();
         let parse = |token: &str| {
             let headers = vec![("x-sprout-token".to_owned(), token.to_owned())];

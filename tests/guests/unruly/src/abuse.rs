@@ -1,4 +1,4 @@
-//! Taking more than its share of time and memory.
+//! Exceeding the limits on time and memory.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tollhouse_plugin::{log, vault};
 
 use crate::{Outcome, SECRET};
 
-/// Never ends, and never calls the host.
+/// Never returns, and never calls the host.
 pub(crate) fn run_forever() -> ! {
     let mut n = 0_u64;
     loop {
@@ -16,7 +16,7 @@ pub(crate) fn run_forever() -> ! {
     }
 }
 
-/// Takes memory, a mebibyte at a time, until there is none.
+/// Allocates memory, one MiB at a time, until none is left.
 pub(crate) fn grow() -> ! {
     let mut kept = Vec::new();
     loop {
@@ -24,7 +24,7 @@ pub(crate) fn grow() -> ! {
     }
 }
 
-/// Asks with so many mebibytes in its hands.
+/// Sends a request while it holds this many MiB.
 pub(crate) fn call_while_holding(mebibytes: u64) -> Result<Outcome, Fault> {
     let bytes = usize::try_from(mebibytes << 20).unwrap_or(usize::MAX);
     let held = black_box(vec![1_u8; bytes]);
@@ -32,20 +32,21 @@ pub(crate) fn call_while_holding(mebibytes: u64) -> Result<Outcome, Fault> {
     Outcome::raw(black_box(held).len().to_string())
 }
 
-/// Calls itself until the stack ends. `black_box` keeps it from becoming a loop.
+/// Recurses until the stack overflows. `black_box` prevents the compiler from turning it into a
+/// loop.
 #[expect(unconditional_recursion, reason = "that is the point")]
 pub(crate) fn recurse(depth: u64) -> u64 {
     let frame = black_box([depth; 16]);
     recurse(depth + 1).wrapping_add(black_box(frame)[3])
 }
 
-/// A JSON text of `bytes` bytes, quotation marks included.
+/// Returns a JSON string of `bytes` bytes, including its quotation marks.
 pub(crate) fn large_json(bytes: u64) -> String {
     let inside = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(2);
     format!("\"{}\"", "a".repeat(inside))
 }
 
-/// Holds on to things of the host's, so many.
+/// Leaks this many handles of host resources.
 #[cfg(target_os = "wasi")]
 pub(crate) fn leak(times: u64) -> Result<Outcome, Fault> {
     for _ in 0..times {
@@ -54,19 +55,19 @@ pub(crate) fn leak(times: u64) -> Result<Outcome, Fault> {
     Outcome::raw(times.to_string())
 }
 
-/// There is nothing to hold on to outside a sandbox.
+/// Outside a sandbox there are no host resources to leak.
 #[cfg(not(target_os = "wasi"))]
 pub(crate) fn leak(times: u64) -> Result<Outcome, Fault> {
     Outcome::raw(times.to_string())
 }
 
-/// Waits without working.
+/// Sleeps.
 pub(crate) fn sleep(ms: u64) -> Result<Outcome, Fault> {
     std::thread::sleep(Duration::from_millis(ms));
     Outcome::raw("{}")
 }
 
-/// Talks to itself.
+/// Prints lines to standard output.
 pub(crate) fn print(lines: u64) -> Result<Outcome, Fault> {
     for n in 0..lines {
         println!("{n}: as I was saying, there is always something more to say");
@@ -74,26 +75,26 @@ pub(crate) fn print(lines: u64) -> Result<Outcome, Fault> {
     Outcome::raw("{}")
 }
 
-/// So many random bytes of the host's, drawn at once.
+/// Draws this many random bytes from the host in one call.
 #[cfg(target_os = "wasi")]
 pub(crate) fn draw(bytes: u64) -> usize {
     black_box(wasip2::random::random::get_random_bytes(bytes)).len()
 }
 
-/// There is no such host outside a sandbox.
+/// Outside a sandbox there is no host to draw from.
 #[cfg(not(target_os = "wasi"))]
 pub(crate) fn draw(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Draws without end, so many bytes at a time.
+/// Draws this many random bytes at a time, forever.
 pub(crate) fn read_random_forever(bytes: u64) -> ! {
     loop {
         black_box(draw(bytes));
     }
 }
 
-/// Has so many bytes signed without end.
+/// Requests HMACs of this many bytes, forever.
 pub(crate) fn sign_forever(bytes: u64) -> Result<Outcome, Fault> {
     let data = vec![1_u8; usize::try_from(bytes).unwrap_or(usize::MAX)];
     loop {
@@ -101,7 +102,7 @@ pub(crate) fn sign_forever(bytes: u64) -> Result<Outcome, Fault> {
     }
 }
 
-/// Writes lines of so many bytes without end.
+/// Logs lines of this many bytes, forever.
 pub(crate) fn log_forever(bytes: u64) -> ! {
     let line = "a".repeat(usize::try_from(bytes).unwrap_or(usize::MAX));
     loop {

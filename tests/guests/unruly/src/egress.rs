@@ -1,4 +1,4 @@
-//! Asking for what it may not have, too often, and with secrets where others can see them.
+//! Requests to forbidden URLs, too many requests, and secrets where others could see them.
 
 use serde_json::json;
 use tollhouse_plugin::checkout::CheckoutOrder;
@@ -8,13 +8,13 @@ use tollhouse_plugin::{settings, vault};
 
 use crate::{Outcome, SECRET};
 
-/// `raw` is `{"status", "body"}`.
+/// Sends a request to the URL; `raw` is `{"status", "body"}`.
 pub(crate) fn fetch(url: &str) -> Result<Outcome, Fault> {
     let answer = Request::get(url).send()?;
     Outcome::raw(json!({"status": answer.status, "body": answer.text()}).to_string())
 }
 
-/// The same request again and again; `raw` is how often.
+/// Repeats the same request; `raw` is the count.
 pub(crate) fn send_many(times: u64) -> Result<Outcome, Fault> {
     for _ in 0..times {
         get("/ping")?;
@@ -22,7 +22,7 @@ pub(crate) fn send_many(times: u64) -> Result<Outcome, Fault> {
     Outcome::raw(times.to_string())
 }
 
-/// A request with so many headers; `raw` is how many.
+/// Sends a request with this many headers; `raw` is the count.
 pub(crate) fn send_headers(count: u64) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/ping")?;
     let value = "v".repeat(100);
@@ -31,15 +31,15 @@ pub(crate) fn send_headers(count: u64) -> Result<Outcome, Fault> {
     Outcome::raw(count.to_string())
 }
 
-/// A caller's words in a request's body, verbatim, after a placeholder was made for this call: words that look like
-/// one must stay words. `raw` is the answer.
+/// Sends the caller's text verbatim in a request body, after creating a placeholder: text that
+/// looks like a placeholder must not be replaced. `raw` is the response.
 pub(crate) fn send_verbatim(words: &str) -> Result<Outcome, Fault> {
     vault::secret(SECRET)?;
     let answer = Request::post(settings::url("base_url", "/echo")?).body(words).send()?;
     Outcome::raw(answer.text())
 }
 
-/// JSON from pieces of text, as nobody should write it.
+/// Builds JSON by concatenation, which is a mistake.
 pub(crate) fn send_concatenated_json(words: &str) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/orders")?;
     let body = format!("{{\"narration\":\"{words}\"}}");
@@ -47,12 +47,13 @@ pub(crate) fn send_concatenated_json(words: &str) -> Result<Outcome, Fault> {
     Outcome::raw(answer.text())
 }
 
-/// Waits for an upstream that takes its time.
+/// Waits for a slow upstream.
 pub(crate) fn call_slow_upstream() -> Result<Outcome, Fault> {
     Outcome::raw(get("/slow")?.text())
 }
 
-/// Sends the secret to where it comes back from; the placeholder is the session's URL, `raw` the answer.
+/// Sends the secret to an upstream that echoes it; the placeholder is the session's URL, `raw` the
+/// response.
 pub(crate) fn echo_secret() -> Result<Outcome, Fault> {
     let placeholder = vault::secret(SECRET)?;
     let answer = Request::post(settings::url("base_url", "/echo")?)
@@ -63,7 +64,8 @@ pub(crate) fn echo_secret() -> Result<Outcome, Fault> {
     Ok(Outcome { url: placeholder, raw: answer.text() })
 }
 
-/// Sends the secret in one place of a request, which may be the header of this name; `raw` is the answer.
+/// Sends the secret in one place of a request, or in the header of this name; `raw` is the
+/// response.
 pub(crate) fn send_secret(place: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
     let secret = vault::secret(SECRET)?;
     let url = |path: &str| settings::url("base_url", path);

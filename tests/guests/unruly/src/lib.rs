@@ -1,5 +1,6 @@
-//! Misbehaves on demand, so that a test can see the host's limits hold. The setting `mood`, or else `order.narration`, says how: a
-//! word, and what follows it. An unknown word starts a payment as it should be.
+//! A provider that misbehaves on demand, to test the host's limits. The setting `mood`, or else
+//! `order.narration`, selects the misbehaviour by a word and its argument. An unknown word starts a
+//! valid payment.
 
 mod abuse;
 mod egress;
@@ -22,7 +23,7 @@ tollhouse_plugin::export!(Unruly: checkout, verification, notifications);
 
 const SECRET: &str = "secret_key";
 
-/// What a misbehaviour leaves to be seen: the session's URL, empty for the usual one, and `raw`.
+/// The visible result of a misbehaviour: the session's URL (empty for the default) and `raw`.
 struct Outcome {
     url: String,
     raw: String,
@@ -49,7 +50,7 @@ impl checkout::Guest for Unruly {
     }
 }
 
-/// How it misbehaves in every call, whatever it is asked for.
+/// Returns the misbehaviour for every call, regardless of its arguments.
 fn mood() -> Option<String> {
     settings::get("mood").filter(|mood| !mood.is_empty())
 }
@@ -100,7 +101,7 @@ fn log_secret() -> Result<Outcome, Fault> {
     Outcome::raw("{}")
 }
 
-/// What was there before, as a JSON text or null; then puts something there.
+/// Returns the cached value as a JSON string or null, then caches another.
 fn cached() -> Result<Outcome, Fault> {
     let before = cache::get("k");
     cache::put("k", "put earlier", 60);
@@ -135,7 +136,7 @@ impl verification::Guest for Unruly {
 }
 
 impl notifications::Guest for Unruly {
-    /// Believes everybody, and takes the whole body for a reference.
+    /// Accepts every webhook, and takes the whole body for a reference.
     fn parse(_: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
         assert!(body != b"panic", "told to");
         Ok(vec![Notification {

@@ -1,4 +1,4 @@
-//! Trying to be another call when it is run again: clocks, randomness, and what an earlier run may have left behind.
+//! Attempts to differ between runs of a call: clocks, randomness, and state left by an earlier run.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,11 @@ use tollhouse_plugin::types::Fault;
 
 use crate::Outcome;
 
-/// Survives a call only in an instance that is used twice.
+/// Keeps its value between calls only if an instance is used twice.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Asks a URL made of all of them, and leaves clock and randomness in the session's URL as `https://x/{clock}/{random}`.
+/// Requests a URL made of all of them, and returns clock and randomness in the session's URL
+/// `https://x/{clock}/{random}`.
 pub(crate) fn random_request() -> Result<Outcome, Fault> {
     let (clock, random) = (clock(), random()?);
     let calls = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -25,16 +26,16 @@ pub(crate) fn random_request() -> Result<Outcome, Fault> {
     Ok(Outcome { url: format!("https://x/{clock}/{random}"), raw: "{}".into() })
 }
 
-#[expect(clippy::disallowed_methods, reason = "reading the air's clock is the point")]
+#[expect(clippy::disallowed_methods, reason = "the test needs the system clock")]
 fn clock() -> String {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    // An `Instant` shows its number only when printed.
+    // An `Instant` exposes its value only through `Debug`.
     let steady: String =
         format!("{:?}", Instant::now()).chars().filter(char::is_ascii_digit).collect();
     format!("{wall}-{steady}")
 }
 
-/// Random bytes, and the seed of a hash map, which is drawn elsewhere.
+/// Returns random bytes and the seed of a hash map, which come from different sources.
 fn random() -> Result<String, Fault> {
     let bytes = getrandom::u64().map_err(|_| Fault::other("no random bytes"))?;
     let map = RandomState::new().hash_one(1_u8);

@@ -1,10 +1,10 @@
-//! Looking around for a way out: environment, arguments, files, sockets, names.
+//! Probes for ways out of the sandbox: environment, arguments, files, sockets, names.
 
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 
 use serde_json::{Value, json};
 
-/// What worked. In a sandbox that holds: two empty lists, and false for the rest.
+/// Returns what succeeded. In a tight sandbox: two empty lists, and `false` for the rest.
 pub(crate) fn probe_environment() -> Value {
     let names: Vec<String> =
         std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();

@@ -25,14 +25,14 @@ fn host() -> FakeHost {
 }
 
 #[test]
-fn behaves_unless_told_otherwise() {
+fn an_unknown_word_starts_a_valid_payment() {
     let host = host().install();
     assert_eq!(start("").unwrap().url, "https://u.test/ok");
     assert!(host.requests().is_empty());
 }
 
 #[test]
-fn asks_as_often_and_where_it_is_told() {
+fn many_and_fetch_send_the_given_requests() {
     let host = host().answer("GET", "/ping", 200, json!({})).answer("GET", "/z", 418, json!(1));
     let host = host.install();
     assert_eq!(start("many 3").unwrap().raw, "3");
@@ -43,7 +43,7 @@ fn asks_as_often_and_where_it_is_told() {
 }
 
 #[test]
-fn sends_the_secret_by_its_placeholder_and_words_as_they_are() {
+fn secrets_are_sent_as_placeholders_and_texts_verbatim() {
     let host = host().answer("POST", "/echo", 200, json!({})).install();
     let url = start("echo-secret").unwrap().url;
     start(&format!("say {}", "{{secret:secret_key}}")).unwrap();
@@ -55,7 +55,7 @@ fn sends_the_secret_by_its_placeholder_and_words_as_they_are() {
 }
 
 #[test]
-fn sends_the_secret_in_the_place_that_it_is_told() {
+fn the_secret_is_sent_in_the_given_place() {
     let host = host().setting("other_url", "https://o.test");
     let host = ["GET", "POST"].into_iter().fold(host, |host, method| {
         let host = host.answer(method, "/x", 200, json!({}));
@@ -73,7 +73,7 @@ fn sends_the_secret_in_the_place_that_it_is_told() {
 }
 
 #[test]
-fn a_mood_outweighs_what_it_is_told() {
+fn the_mood_overrides_the_narration() {
     let host = host().setting("mood", "concatenate").answer("POST", "/orders", 200, json!({}));
     let host = host.install();
     start("say \"it\"").unwrap();
@@ -81,7 +81,7 @@ fn a_mood_outweighs_what_it_is_told() {
 }
 
 #[test]
-fn big_and_cached() {
+fn big_and_cached_return_the_given_values() {
     let _host = host().install();
     assert_eq!(start("big 1000").unwrap().raw.len(), 1000);
     assert_eq!(start("cached").unwrap().raw, "null");
@@ -89,7 +89,7 @@ fn big_and_cached() {
 }
 
 #[test]
-fn renames_sessions_in_the_mood_for_it() {
+fn the_mood_rename_changes_the_session_reference() {
     let _host = host().setting("mood", "rename").install();
     assert_eq!(start("").unwrap().service_ref, "renamed-U-1");
 }

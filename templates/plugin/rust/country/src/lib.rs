@@ -25,7 +25,7 @@ struct Citizen {
     phone: Option<String>,
 }
 
-/// What the register says when it does not do what was asked.
+/// An error from the register.
 #[derive(Deserialize)]
 struct Problem {
     code: String,
@@ -47,31 +47,31 @@ impl identity_lookup::Guest for Plugin {
     }
 }
 
-/// Says what an answer other than 200 means. Only what the register itself says is a no: an error page of something in between
-/// is an outage.
+/// Maps a status other than 200 to a fault. Only the register itself can refuse: an error page from
+/// an intermediary counts as an outage.
 fn read(answer: &Response) -> Result<&Response, Fault> {
     match answer.status {
         200 => return Ok(answer),
         401 | 403 => return Err(Fault::misconfigured("the register does not accept the key")),
         400 | 402 | 404 | 422 => {}
         status => {
-            return Err(Fault::unavailable(format!("the register answered {status}")));
+            return Err(Fault::unavailable(format!("the register returned {status}")));
         }
     }
     let Problem { code } = answer.json()?;
     Err(match code.as_str() {
         "no_such_citizen" => Fault::not_found("no such citizen"),
-        "bad_number" => Fault::invalid("number", "the register does not take the number"),
+        "bad_number" => Fault::invalid("number", "the register rejected the number"),
         "sealed" => Fault::refused("sealed", "the entry is sealed"),
         "no_credit" => {
             log::error("the account at the register has no credit");
             Fault::unavailable("no credit").with_code("no-credit")
         }
-        _ => Fault::other("the register refused").with_code(&code),
+        _ => Fault::other("the register refused the lookup").with_code(&code),
     })
 }
 
-/// 1990-12-10 as 10/12/1990; anything else is nothing.
+/// Converts 1990-12-10 to 10/12/1990, and text without two dashes to `None`.
 fn day_first(date: &str) -> Option<String> {
     let parts: Vec<&str> = date.split('-').collect();
     let [year, month, day] = parts[..] else {

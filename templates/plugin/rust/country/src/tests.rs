@@ -6,7 +6,7 @@ use super::*;
 
 const CITIZEN: &str = "/citizens/AB123456";
 
-/// An account at a register that answers nothing yet.
+/// An account at a register without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y")
 }
@@ -30,7 +30,7 @@ fn the_examples_succeed() {
 }
 
 #[test]
-fn what_the_register_does_not_say_is_null() {
+fn absent_and_invalid_fields_are_null() {
     let citizen = json!({"first_name": "Ada", "last_name": "Obi", "born": "unknown"});
     let _host = account().answer("GET", CITIZEN, 200, citizen).install();
     let details: Value = serde_json::from_str(&lookup().unwrap().details).unwrap();
@@ -38,7 +38,7 @@ fn what_the_register_does_not_say_is_null() {
 }
 
 #[test]
-fn a_no_is_told_by_its_category() {
+fn each_refusal_has_its_category() {
     for (status, code, category) in [
         (401, "", FaultCategory::Misconfigured),
         (404, "no_such_citizen", FaultCategory::NotFound),
@@ -53,7 +53,7 @@ fn a_no_is_told_by_its_category() {
 }
 
 #[test]
-fn out_of_order_is_unavailable() {
+fn failures_of_the_register_are_unavailable() {
     for host in [
         account().timeout("GET", CITIZEN),
         account().no_connection("GET", CITIZEN),

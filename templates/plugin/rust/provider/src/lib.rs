@@ -1,4 +1,4 @@
-//! A payment provider: a page to pay on, a question how a payment stands, and signed notifications.
+//! A payment provider: hosted checkout, verification and signed webhooks.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ struct Event {
     reference: String,
 }
 
-/// What the provider says when it does not do what was asked.
+/// An error from the provider.
 #[derive(Deserialize)]
 struct Problem {
     code: String,
@@ -68,7 +68,7 @@ impl verification::Guest for Plugin {
         let answer = send(Request::get(settings::url("base_url", &path)?))?;
         let told: Told = answer.json()?;
         Ok(Payment {
-            // A word that is not known is no reason to take money for lost, nor for paid.
+            // Unknown statuses are pending: they prove neither success nor failure.
             status: match told.status.as_str() {
                 "paid" => PaymentStatus::Success,
                 "declined" => PaymentStatus::Failed,
@@ -98,7 +98,7 @@ impl notifications::Guest for Plugin {
             return Err(Refusal::Unauthentic);
         }
         let Event { event, reference } = serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Malformed("no event of the provider's".into()))?;
+            .map_err(|_| Refusal::Malformed("not an event of the provider".into()))?;
         Ok(vec![Notification {
             subject: Subject::Payment,
             event,
@@ -108,22 +108,22 @@ impl notifications::Guest for Plugin {
     }
 }
 
-/// Sends with the account's key, and says what an answer other than 2xx means.
+/// Sends a request with the account's key, and maps a status other than 2xx to a fault.
 fn send(request: Request) -> Result<Response, Fault> {
     let answer = request.bearer(&vault::secret("api_key")?).send()?;
     match answer.status {
         200..300 => Ok(answer),
         401 | 403 => Err(Fault::misconfigured("the provider does not accept the key")),
         400 | 404 | 409 | 422 => Err(refusal(&answer)),
-        status => Err(Fault::unavailable(format!("the provider answered {status}"))),
+        status => Err(Fault::unavailable(format!("the provider returned {status}"))),
     }
 }
 
-/// Only what the provider itself says is a no: an error page of something in between is an outage.
+/// Only the provider itself can refuse: an error page from an intermediary counts as an outage.
 fn refusal(answer: &Response) -> Fault {
     match answer.json::<Problem>() {
         Ok(Problem { code, .. }) if code == "no_such_payment" => {
-            Fault::not_found("the provider knows of no such payment")
+            Fault::not_found("the provider has no such payment")
         }
         Ok(Problem { code, message }) if code == "reference_taken" => {
             Fault::refused("duplicate-reference", message)

@@ -3,7 +3,7 @@ use tollhouse_plugin::types::FaultCategory;
 
 use super::*;
 
-/// An account at a provider that answers nothing yet.
+/// An account at a provider without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y").secret("webhook_secret", "s3cret")
 }
@@ -43,7 +43,7 @@ fn the_examples_succeed() {
 }
 
 #[test]
-fn it_is_asked_with_the_key_and_what_the_order_says() {
+fn the_request_has_the_key_and_the_order() {
     let host = account().answer("POST", "/payments", 201, json!({"url": "https://p"})).install();
     start().unwrap();
     let sent = &host.requests()[0];
@@ -58,7 +58,7 @@ fn it_is_asked_with_the_key_and_what_the_order_says() {
 }
 
 #[test]
-fn what_is_said_of_a_payment_is_its_status() {
+fn each_status_of_a_payment_is_mapped() {
     for (told, status) in [
         ("paid", PaymentStatus::Success),
         ("declined", PaymentStatus::Failed),
@@ -73,7 +73,7 @@ fn what_is_said_of_a_payment_is_its_status() {
 }
 
 #[test]
-fn a_no_is_told_by_its_category() {
+fn each_refusal_has_its_category() {
     for (status, code, category, told) in [
         (401, "", FaultCategory::Misconfigured, ""),
         (404, "no_such_payment", FaultCategory::NotFound, ""),
@@ -88,7 +88,7 @@ fn a_no_is_told_by_its_category() {
 }
 
 #[test]
-fn out_of_order_is_unavailable() {
+fn failures_of_the_provider_are_unavailable() {
     let (method, url) = ("GET", "/payments/example-1");
     for host in [
         account().timeout(method, url),
@@ -105,7 +105,7 @@ fn out_of_order_is_unavailable() {
 }
 
 #[test]
-fn a_notification_is_believed_with_its_signature_only() {
+fn a_webhook_without_a_valid_signature_is_unauthentic() {
     let _host = FakeHost::new().examples(MANIFEST).install();
     let (headers, body) = example_notification(MANIFEST);
     let changed = [&body[..], b" "].concat();

@@ -1,4 +1,4 @@
-//! An SMS gateway. No number and no text stands in a fault or a log line.
+//! An SMS gateway. Faults and log lines never contain the number or the text.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -10,7 +10,7 @@ use tollhouse_plugin::{settings, vault};
 #[cfg(test)]
 mod tests;
 
-/// Somebody waits for the message.
+/// Short, because a person waits for the message.
 const TIMEOUT_MS: u32 = 10_000;
 
 /// The plugin.
@@ -25,7 +25,7 @@ struct Taken {
     state: String,
 }
 
-/// What the gateway says when it does not do what was asked.
+/// An error from the gateway.
 #[derive(Deserialize)]
 struct Problem {
     code: String,
@@ -49,9 +49,9 @@ impl sms::Guest for Plugin {
             200..300 => {}
             401 | 403 => return Err(Fault::misconfigured("the gateway does not accept the key")),
             400 | 402 | 422 => return Err(refusal(&answer)),
-            status => return Err(Fault::unavailable(format!("the gateway answered {status}"))),
+            status => return Err(Fault::unavailable(format!("the gateway returned {status}"))),
         }
-        // A success of HTTP is none for the one recipient.
+        // HTTP success does not mean that the one recipient was accepted.
         match answer.json()? {
             Taken { id, state } if state == "accepted" => Ok(id),
             _ => Err(Fault::other("the gateway did not accept the message")),
@@ -59,16 +59,16 @@ impl sms::Guest for Plugin {
     }
 }
 
-/// The gateway's codes, not its words: those may name the number.
+/// Uses the gateway's codes and not its messages, which may contain the number.
 fn refusal(answer: &Response) -> Fault {
     let code = match answer.json::<Problem>() {
         Ok(Problem { code }) => code,
         Err(fault) => return fault,
     };
     match code.as_str() {
-        "bad_number" => Fault::invalid("to", "the gateway does not take the number"),
-        "opted_out" => Fault::refused("opted-out", "the owner wants no messages"),
-        "bad_sender" => Fault::misconfigured("the gateway does not take the sender"),
+        "bad_number" => Fault::invalid("to", "the gateway rejected the number"),
+        "opted_out" => Fault::refused("opted-out", "the recipient has opted out"),
+        "bad_sender" => Fault::misconfigured("the gateway rejected the sender"),
         "no_credit" => Fault::unavailable("the account has no credit").with_code("no-credit"),
         _ => Fault::other("the gateway refused the message"),
     }

@@ -3,7 +3,7 @@ use tollhouse_plugin::types::FaultCategory;
 
 use super::*;
 
-/// An account at a gateway that answers nothing yet.
+/// An account at a gateway without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y")
 }
@@ -24,7 +24,7 @@ fn the_examples_succeed() {
 }
 
 #[test]
-fn it_is_asked_with_the_key_and_what_the_message_says() {
+fn the_request_has_the_key_and_the_message() {
     for (sender, from) in [("", "Shop"), ("Bank", "Bank")] {
         let taken = json!({"id": "m-2", "state": "accepted"});
         let host =
@@ -41,7 +41,7 @@ fn it_is_asked_with_the_key_and_what_the_message_says() {
 }
 
 #[test]
-fn a_no_is_told_by_its_category_and_names_nobody() {
+fn each_refusal_has_its_category_and_no_personal_data() {
     for (status, body, category) in [
         (401, json!({}), FaultCategory::Misconfigured),
         (422, json!({"code": "bad_number"}), FaultCategory::Invalid),
@@ -59,7 +59,7 @@ fn a_no_is_told_by_its_category_and_names_nobody() {
 }
 
 #[test]
-fn out_of_order_is_unavailable() {
+fn failures_of_the_gateway_are_unavailable() {
     for host in [
         account().timeout("POST", "/messages"),
         account().no_connection("POST", "/messages"),
