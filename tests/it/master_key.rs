@@ -262,7 +262,7 @@ both! {
         assert_eq!(seals.keys_in_use().await, set_of(MASTER_KEY));
         let status = seals.command(&["status"]).await;
         assert!(status.said().contains("companies.event_secret"), "{}", status.out);
-        assert!(status.out.contains(&format!("The key {} seals; former keys: {}.", key_id(&new), key_id(MASTER_KEY))));
+        assert!(status.out.contains(&format!("Current key: {}; former keys: {}.", key_id(&new), key_id(MASTER_KEY))));
 
         // One that does not have the new key yet goes on sealing under the old one.
         let serving = async {

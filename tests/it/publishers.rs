@@ -216,7 +216,7 @@ both! {
         assert_eq!(fs::read(&component).unwrap(), artifacts::SPROUT);
         assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 0);
         let shown = run(&["plugin", "show", "sprout"]).await;
-        assert!(shown.said().contains("signed by      acme"), "{}", shown.out);
+        assert!(shown.said().contains("signed by     acme"), "{}", shown.out);
 
         // The signature of the former one lies beside it still.
         fs::write(&component, next_sprout()).unwrap();
