@@ -25,6 +25,7 @@ use tollhouse_platform::{
     crypto::{seal::Sealer, tls},
     random::Random,
     store,
+    values::id::CompanyId,
 };
 use tollhouse_plugins::CodeCache;
 use tollhouse_sandbox::Simulators;
@@ -141,7 +142,7 @@ pub struct TestApp {
 /// A company with its API key and event secret.
 #[derive(Clone, Debug)]
 pub struct Company {
-    pub id: String,
+    pub id: CompanyId,
     pub key: String,
     pub event_secret: String,
 }
@@ -266,7 +267,7 @@ impl TestApp {
             });
         }
         let company =
-            Company { id: String::new(), key: String::new(), event_secret: String::new() };
+            Company { id: CompanyId::default(), key: String::new(), event_secret: String::new() };
         let mut test = TestApp {
             app,
             simulators,
@@ -306,8 +307,11 @@ impl TestApp {
         let body = json!({ "name": name, "server": "test", "event_url": event_url });
         let made = self.operator(Method::POST, "/companies", body).await.data().clone();
         let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-        let company =
-            Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") };
+        let company = Company {
+            id: text("id").into(),
+            key: text("api_key"),
+            event_secret: text("event_secret"),
+        };
         self.simulators.set_event_secret(&company.id, &company.event_secret);
         company
     }

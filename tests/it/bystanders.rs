@@ -188,7 +188,7 @@ fn ask(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::RequestBuilder {
     let [rotated, revoked] = &own.keys;
     let [first, second] = own.cards.each_ref().map(|card| card.as_str().expect("an id").to_owned());
     let fill = |segment| match segment {
-        "{company}" => &own.company.id,
+        "{company}" => own.company.id.as_str(),
         "{key}" if route.method == "delete" => revoked,
         "{key}" => rotated,
         "{event}" => &own.event,

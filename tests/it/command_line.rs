@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
 use tollhouse_app::{operations::operator_events, routes, wiring};
 use tollhouse_http::{Endpoint, Listener, TlsFiles};
-use tollhouse_platform::store;
+use tollhouse_platform::{store, values::id::CompanyId};
 
 use crate::{
     app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},
@@ -284,7 +284,7 @@ both! {
         assert_eq!(field(edited.said(), "low balance"), "500.5");
         let edited = run(app, &["company", "edit", id, "--low-balance", ""]).await;
         assert_eq!(field(edited.said(), "low balance"), "-");
-        let (host, company) = (app.app.clone(), id.to_owned());
+        let (host, company) = (app.app.clone(), CompanyId::from(id));
         let told: store::Result<()> = app.app.store.write(async move |tx| {
             operator_events::emit(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
         }).await;

@@ -92,7 +92,7 @@ both! {
             let audit = get(app, &format!("/companies/{id}/audit")).await;
             let seen = format!("{fetched}{keys}{audit}{}", everything(app).await);
             assert!(!seen.contains(&key[12..]) && !seen.contains(&secret[6..]), "{seen}");
-            let company = Company { id: id.to_owned(), key: key.to_owned(), event_secret: String::new() };
+            let company = Company { id: id.into(), key: key.to_owned(), event_secret: String::new() };
             assert_eq!(app.request(&company, Method::GET, "/payment/list", None).await.data()["total"], 0);
         }
     }

@@ -127,7 +127,7 @@ impl Lab {
         });
         let company = self.operator(Method::POST, "/companies", company).await;
         let text = |name: &str| company[name].as_str().expect("a text").to_owned();
-        Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") }
+        Company { id: text("id").into(), key: text("api_key"), event_secret: text("event_secret") }
     }
 
     /// Returns the data of a successful response; `None` if the host was killed first.

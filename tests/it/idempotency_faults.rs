@@ -8,7 +8,7 @@ use tollhouse_http as http;
 use tollhouse_http::idempotency::{
     self, Claim, ClaimOutcome, Completion, RequestKey, StoredResponse,
 };
-use tollhouse_platform::random::Random;
+use tollhouse_platform::{random::Random, values::id::Owner};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Reply, TestApp, reply};
@@ -48,8 +48,8 @@ async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
 both! {
     async fn a_response_after_the_lease_was_retaken_is_not_stored(app: TestApp) {
         let claim = async |key: &str| {
-            let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
-            idempotency::claim(&app.app.server, RequestKey { company_id, method, path, key }, "content".to_owned()).await
+            let (owner, method, path) = (&Owner::Company(app.company.id.clone()), "POST", "/api/v1/payment/initialize");
+            idempotency::claim(&app.app.server, RequestKey { owner, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             ClaimOutcome::Run(claim) => claim,

@@ -144,7 +144,7 @@ async fn company(app: &TestApp, server: &str) -> Company {
     let made = app.operator(Method::POST, "/companies", body).await.data().clone();
     let text = |name: &str| made[name].as_str().expect("a text").to_owned();
     app.simulators.set_event_secret(&text("id"), &text("event_secret"));
-    Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") }
+    Company { id: text("id").into(), key: text("api_key"), event_secret: text("event_secret") }
 }
 
 /// How often any plugin was called.

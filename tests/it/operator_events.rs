@@ -6,20 +6,20 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tollhouse_app::operations::operator_events;
-use tollhouse_platform::store;
+use tollhouse_platform::{store, values::id::Owner};
 
 use crate::app::TestApp;
 
 /// How long an event is held back: longer than a transaction may last.
 const HELD_BACK_SECONDS: i64 = 60;
 
-async fn tell(app: &TestApp, company: &str, kind: &'static str, n: i64) {
-    let (host, company) = (app.app.clone(), company.to_owned());
+async fn tell(app: &TestApp, owner: impl Into<Owner>, kind: &'static str, n: i64) {
+    let (host, company) = (app.app.clone(), owner.into());
     let told: store::Result<()> = app
         .app
         .store
         .write(async move |tx| {
-            operator_events::emit(tx, &host, &company, kind, json!({ "n": n })).await
+            operator_events::emit(tx, &host, company.clone(), kind, json!({ "n": n })).await
         })
         .await;
     told.expect("an event");
@@ -57,11 +57,11 @@ both! {
         let other = app.new_company("Beta Lending").await;
         assert_eq!(numbers(&read(app, "").await), Vec::<i64>::new());
         for n in 0..10 {
-            let company = if n % 2 == 0 { &*app.company.id } else { &*other.id };
+            let company = if n % 2 == 0 { &app.company.id } else { &other.id };
             tell(app, company, if n % 3 == 0 { "a.third" } else { "of.the.rest" }, n).await;
             app.advance(1).await;
         }
-        tell(app, "", "of.the.service", 10).await;
+        tell(app, Owner::Service, "of.the.service", 10).await;
         app.advance(HELD_BACK_SECONDS + 1).await;
         let all = read(app, "").await;
         assert_eq!(numbers(&all), (0..=10).collect::<Vec<_>>());

@@ -189,7 +189,7 @@ both! {
         app.advance(2 * 3_600).await;
         let alarms = alarms(app).await;
         assert_eq!(alarms.len(), 1, "{alarms:?}");
-        assert_eq!(alarms[0]["company_id"], app.company.id);
+        assert_eq!(alarms[0]["company_id"], app.company.id.as_str());
         let data = &alarms[0]["data"];
         assert_eq!((&data["sent"], &data["verified"]), (&json!(100), &json!(19)));
     }

@@ -19,6 +19,7 @@ use tollhouse_platform::{
     error,
     random::Random,
     store::{self, Error, Store, StoreLimits, Tx, UnavailableReason},
+    values::id::CompanyId,
 };
 
 use crate::{
@@ -156,7 +157,7 @@ async fn both_of_a_deadlock_are_done() {
     on_postgres(async |app| {
         let (a, b) = (app.company.id.clone(), app.new_company("Other").await.id);
         let collision = Collision::new();
-        let lock_both = |first: &String, second: &String| {
+        let lock_both = |first: &CompanyId, second: &CompanyId| {
             let (collision, order) = (collision.clone(), [first.clone(), second.clone()]);
             let app = app.app.clone();
             let store = app.store.clone();
@@ -191,15 +192,15 @@ async fn both_of_a_serialization_failure_are_done() {
         let collision = Collision::new();
         let record_if_even = || {
             let (collision, app) = (collision.clone(), app.app.clone());
-            let (store, company) = (app.store.clone(), "whose log is read");
+            let (store, company) = (app.store.clone(), CompanyId::from("whose log is read"));
             async move {
                 let work = async move |tx: &mut Tx| -> store::Result<i64> {
                     let run = collision.begin();
                     tx.sql("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").run().await?;
                     let counted = tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1");
-                    let (count,): (i64,) = counted.bind(company).one().await?;
+                    let (count,): (i64,) = counted.bind(&company).one().await?;
                     collision.meet(run).await;
-                    audit::record(tx, &app, company, "counted", json!({})).await?;
+                    audit::record(tx, &app, &company, "counted", json!({})).await?;
                     Ok(count)
                 };
                 store.write(work).await
@@ -324,7 +325,7 @@ async fn a_migration_under_a_running_host_fails_nothing() {
             .await
             .expect("a column");
         for _ in 0..8 {
-            assert_eq!(read().await.expect("the company").0, company);
+            assert_eq!(read().await.expect("the company").0, *company);
         }
         let locked = store.write(async move |tx: &mut Tx| -> store::Result<(String,)> {
             tx.sql("SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1 FOR UPDATE")

@@ -49,7 +49,8 @@ pub fn check_lines(log: &str, requests: &[String]) {
 
 /// The same of lines for people: each request has one line that says how it was answered, and that line has its id.
 pub fn check_lines_for_people(log: &str, requests: &[String]) {
-    let answered: Vec<&str> = log.lines().filter(|line| line.contains(": request completed ")).collect();
+    let answered: Vec<&str> =
+        log.lines().filter(|line| line.contains(": request completed ")).collect();
     for request in requests {
         let id = format!("request{{id=\"{request}\" ");
         let lines = answered.iter().filter(|line| line.contains(&id)).count();

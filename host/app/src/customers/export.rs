@@ -22,6 +22,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     outbound::files::{FilesError, NewFile, new_name},
     store::Tx,
+    values::id::CompanyId,
 };
 
 /// Job kind: removal of an export file.
@@ -51,7 +52,7 @@ pub struct Link {
 /// 503 on a host that runs no jobs, because a job removes the file.
 pub async fn export(
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: Filter,
     sort: Sort,
     most: i64,
@@ -72,7 +73,7 @@ pub async fn export(
 }
 
 struct ExportQuery<'e> {
-    company_id: &'e str,
+    company_id: &'e CompanyId,
     filter: &'e Filter,
     sort: Sort,
     most: i64,
@@ -130,7 +131,7 @@ async fn write_and_finish(
 async fn finish_reservation(
     app: &App,
     space: Reservation,
-    company_id: &str,
+    company_id: &CompanyId,
     name: &str,
 ) -> Result<()> {
     let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS);
@@ -145,7 +146,7 @@ async fn finish_reservation(
 
 /// Removes the file of a failed export, which may exist even after an abort or a failed finish. The
 /// reservation ends with the file: if the removal fails, its job is due immediately.
-async fn discard(app: &App, company_id: &str, name: &str) {
+async fn discard(app: &App, company_id: &CompanyId, name: &str) {
     let Err(error) = app.files.remove(name).await else {
         return release(app, company_id, name).await;
     };
@@ -161,7 +162,7 @@ async fn discard(app: &App, company_id: &str, name: &str) {
 
 /// Releases the reservation of a file that does not exist. A failure is only logged: the client
 /// receives the error of the export, and the job releases the reservation later.
-async fn release(app: &App, company_id: &str, name: &str) {
+async fn release(app: &App, company_id: &CompanyId, name: &str) {
     if let Err(error) = quota::release(app, company_id, name).await {
         let error = error.chain();
         tracing::warn!(error, "space reserved for a failed export could not be released");
@@ -169,7 +170,7 @@ async fn release(app: &App, company_id: &str, name: &str) {
 }
 
 /// Reserves space for a file and schedules its removal, in case this host crashes.
-async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation> {
+async fn reserve(app: &App, company_id: &CompanyId, name: &str) -> Result<Reservation> {
     let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS + MAX_WRITE_SECONDS);
     let (host, company_id, name) = (app.clone(), company_id.to_owned(), name.to_owned());
     app.store

@@ -8,6 +8,7 @@ use crate::{
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 
 /// Lease duration: longer than any transaction, so that no previous owner can still commit.
@@ -52,7 +53,7 @@ async fn import_under_lease(
     stored
 }
 
-async fn acquire_lease(app: &App, company_id: &str) -> Result<String> {
+async fn acquire_lease(app: &App, company_id: &CompanyId) -> Result<String> {
     let lease = app.random.token("");
     let (own, company_id, now) = (lease.clone(), company_id.to_owned(), app.clock.now());
     let until = now.plus_seconds(LEASE_SECONDS);
@@ -83,7 +84,7 @@ async fn insert_new(
 }
 
 /// Releases the lease early. If this fails, the lease expires.
-async fn release_lease(app: &App, company_id: String, lease: String) {
+async fn release_lease(app: &App, company_id: CompanyId, lease: String) {
     let ended = app
         .store
         .write(async move |tx| imports::release_lease(tx, &company_id, &lease).await)

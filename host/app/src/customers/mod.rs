@@ -23,7 +23,7 @@ pub use self::{
         search::metadata_digests,
     },
 };
-use tollhouse_platform::{clock::Timestamp, store::Tx};
+use tollhouse_platform::{clock::Timestamp, store::Tx, values::id::CompanyId};
 
 /// Feature that a plan must include for the creation of users.
 pub const FEATURE: &str = "users";
@@ -118,7 +118,7 @@ fn age(born: NaiveDate, now: Timestamp) -> i32 {
 /// Returns a user by `user_id`, else by internal id.
 pub async fn find(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
     store::find_by_user_id_or_id(tx, company_id, id).await
@@ -127,7 +127,7 @@ pub async fn find(
 /// Returns a user by internal id, as other records refer to users. A `user_id` never matches.
 pub async fn find_by_id(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
     store::find_by_id(tx, company_id, id).await
@@ -136,7 +136,7 @@ pub async fn find_by_id(
 /// Locks a user until the transaction ends, to serialize changes such as that of the default card.
 pub async fn lock(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
 ) -> Result<(), tollhouse_platform::store::Error> {
     store::lock(tx, company_id, id).await?;
@@ -146,7 +146,7 @@ pub async fn lock(
 /// Returns a user by a path value: by e-mail address, else as [`find`] does.
 pub async fn find_by_email_or_id(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     name: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
     if name.contains('@')
@@ -160,7 +160,7 @@ pub async fn find_by_email_or_id(
 /// Returns users by internal ids. Missing users are omitted.
 pub async fn find_by_ids(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     ids: &[String],
 ) -> Result<Vec<User>, tollhouse_platform::store::Error> {
     let mut users = Vec::new();

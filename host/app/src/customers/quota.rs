@@ -12,6 +12,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 
 /// Bytes reserved beyond the need, so that reservations are rare.
@@ -25,7 +26,7 @@ const WRITING_RETRY_SECONDS: u64 = 60;
 /// The reservation of one export file.
 #[derive(Clone)]
 pub struct Reservation {
-    company_id: String,
+    company_id: CompanyId,
     name: String,
     removed_at: Timestamp,
     reserved: i64,
@@ -37,7 +38,7 @@ impl Reservation {
     pub async fn begin(
         tx: &mut Tx,
         app: &App,
-        company_id: &str,
+        company_id: &CompanyId,
         name: &str,
         removed_at: Timestamp,
     ) -> Result<Reservation> {
@@ -124,7 +125,7 @@ fn retry_after_s(used: ExportUsage, now: Timestamp) -> u64 {
 }
 
 /// Deletes the row of a removed file.
-pub async fn release(app: &App, company_id: &str, name: &str) -> Result<()> {
+pub async fn release(app: &App, company_id: &CompanyId, name: &str) -> Result<()> {
     let (company_id, name) = (company_id.to_owned(), name.to_owned());
     app.store.write(async move |tx| Ok(exports::delete(tx, &company_id, &name).await?)).await
 }

@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use tollhouse_platform::{crypto::seal::fingerprint, error::Result, values::money::Minor};
+use tollhouse_platform::{
+    crypto::seal::fingerprint,
+    error::Result,
+    values::{id::CompanyId, money::Minor},
+};
 use tollhouse_plugins::{IdentityType, Plugins, Registers};
 
 /// Length of an id in characters.
@@ -186,7 +190,7 @@ pub fn check_ready(plugins: &Plugins, name: &str) -> Result<()> {
 #[must_use]
 pub fn find_by_path(
     plugins: &Plugins,
-    company_id: &str,
+    company_id: &CompanyId,
     country: &str,
     path: &str,
 ) -> Option<(Identity, LookupMethod)> {

@@ -39,6 +39,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::{Json, Tx},
     telemetry::spans::SPAN_TARGET,
+    values::id::Owner,
 };
 use tollhouse_plugins::{
     CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
@@ -136,7 +137,7 @@ pub async fn look_up(
 async fn prepare(app: &App, company: &Company, order: &LookupRequest) -> Result<LookupContext> {
     let LookupRequest { identity, user_id, .. } = order;
     let read = async |tx: &mut Tx| -> Result<_> {
-        if store::is_disabled(tx, &company.id, &identity.name()).await? {
+        if store::is_disabled(tx, &Owner::from(&company.id), &identity.name()).await? {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));

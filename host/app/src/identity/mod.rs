@@ -27,6 +27,7 @@ use crate::state::App;
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
+    values::id::CompanyId,
 };
 use tollhouse_plugins::{Comparison, Entry};
 
@@ -127,7 +128,7 @@ impl Record {
         opened.inspect_err(log).ok()
     }
 
-    fn seal(&self, app: &App, company_id: &str, id: &str) -> Result<String> {
+    fn seal(&self, app: &App, company_id: &CompanyId, id: &str) -> Result<String> {
         let json = serde_json::to_string(self).map_err(Error::internal)?;
         Ok(app.sealer.seal(&seal_context(company_id, id), &json))
     }

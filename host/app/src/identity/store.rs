@@ -5,12 +5,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
+    values::id::{CompanyId, Owner},
 };
 
 /// A UID record.
 #[derive(Clone, Debug, FromRow)]
 pub struct Uid {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// Keyed digest of company, user, type and identifier.
     pub lookup: String,
@@ -34,7 +35,7 @@ pub const SEALED: [SealedColumn; 1] =
 /// Returns the record with one of these digests and locks its row until the transaction ends.
 pub async fn lock_by_lookup(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     lookups: &[String],
 ) -> Result<Option<Uid>> {
     let sql = DynamicStatement::default()
@@ -89,7 +90,12 @@ pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<()> {
 }
 
 /// Returns a record unless it has expired.
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+pub async fn find(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<Uid>> {
     tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3")
         .params(params![company_id, id, now])
         .optional()
@@ -97,7 +103,12 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Re
 }
 
 /// Like [`find`], but locks the row until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+pub async fn lock(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<Uid>> {
     tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3 FOR UPDATE")
         .params(params![company_id, id, now])
         .optional()
@@ -110,7 +121,7 @@ const MAX_LISTED: i64 = 100;
 /// Returns the newest unexpired records of a user.
 pub async fn list_for_user(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     user_key: &str,
     now: Timestamp,
 ) -> Result<Vec<Uid>> {
@@ -135,24 +146,21 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
     .await
 }
 
-/// `company_id` of switches for all companies.
-pub const ALL_COMPANIES: &str = "";
-
 /// Returns the types disabled for the company or for all companies.
-pub async fn list_disabled(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
+pub async fn list_disabled(tx: &mut Tx, owner: &Owner) -> Result<Vec<(String,)>> {
     tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
-        .params(params![company_id, ALL_COMPANIES])
+        .params(params![owner, Owner::Service])
         .all()
         .await
 }
 
-pub async fn is_disabled(tx: &mut Tx, company_id: &str, identity: &str) -> Result<bool> {
+pub async fn is_disabled(tx: &mut Tx, owner: &Owner, identity: &str) -> Result<bool> {
     let (off,): (i64,) = tx
         .sql(
             "SELECT COUNT(*) FROM identity_switches
              WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
         )
-        .params(params![company_id, ALL_COMPANIES, identity])
+        .params(params![owner, Owner::Service, identity])
         .one()
         .await?;
     Ok(off > 0)
@@ -160,7 +168,7 @@ pub async fn is_disabled(tx: &mut Tx, company_id: &str, identity: &str) -> Resul
 
 pub async fn set_active(
     tx: &mut Tx,
-    company_id: &str,
+    owner: &Owner,
     identity: &str,
     active: bool,
     now: Timestamp,
@@ -171,7 +179,7 @@ pub async fn set_active(
          ON CONFLICT (company_id, identity)
          DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
     )
-    .params(params![company_id, identity, active, now])
+    .params(params![owner, identity, active, now])
     .run()
     .await?;
     Ok(())

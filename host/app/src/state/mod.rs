@@ -24,6 +24,7 @@ use tollhouse_platform::{
     random::Random,
     rate::Limiter,
     store::{self, Store, Tx},
+    values::id::CompanyId,
 };
 use tollhouse_plugins::Plugins;
 
@@ -58,7 +59,7 @@ pub type Sweep = fn(App) -> BoxFuture<'static, Result<u64>>;
 
 /// A hook with the id of a company and its new event URL.
 pub type EventUrlHook =
-    for<'t> fn(&'t mut Tx, &'t str, &'t str) -> BoxFuture<'t, store::Result<()>>;
+    for<'t> fn(&'t mut Tx, &'t CompanyId, &'t str) -> BoxFuture<'t, store::Result<()>>;
 
 /// Tables over all areas.
 #[derive(Clone, Copy)]

@@ -24,6 +24,7 @@ use crate::{
 use tollhouse_platform::{
     crypto::seal::fingerprint,
     error::{EffectCommitted, Error, Result},
+    values::id::Owner,
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -70,7 +71,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotentRequest {
 /// disconnects or times out, so that its response can be replayed. `held` is dropped at the end.
 pub async fn run_once(
     server: &Server,
-    company_id: String,
+    owner: Owner,
     key: String,
     request: Request,
     next: Next,
@@ -79,7 +80,7 @@ pub async fn run_once(
     let (method, time) = (request.method().clone(), server.limits.request_timeout);
     let running = server.clone();
     let run = server.tasks.spawn(async move {
-        let answer = claim_and_run(&running, &company_id, &key, request, next).await;
+        let answer = claim_and_run(&running, &owner, &key, request, next).await;
         drop(held);
         // Here, so that errors are logged even if the client has disconnected.
         answer.unwrap_or_else(IntoResponse::into_response)
@@ -92,7 +93,7 @@ pub async fn run_once(
 
 async fn claim_and_run(
     server: &Server,
-    company_id: &str,
+    owner: &Owner,
     key: &str,
     request: Request,
     next: Next,
@@ -102,7 +103,7 @@ async fn claim_and_run(
     let (mut request, body) = buffered_body(request).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content_digest(request.uri().query(), request.headers(), &body);
-    match idempotency::claim(server, RequestKey { company_id, method, path, key }, content).await? {
+    match idempotency::claim(server, RequestKey { owner, method, path, key }, content).await? {
         ClaimOutcome::Replay(answer) => replay(answer),
         ClaimOutcome::Run(claim) => {
             request.extensions_mut().insert(claim.run.clone());

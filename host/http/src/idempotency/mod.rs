@@ -19,6 +19,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::fingerprint,
     error::{Error, Result},
+    values::id::Owner,
 };
 
 /// Time for which a response is stored.
@@ -30,8 +31,8 @@ const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
 /// The identity of a request: the principal's key for one route.
 pub struct RequestKey<'r> {
-    /// The company; empty for operators.
-    pub company_id: &'r str,
+    /// The company; for operators, the service.
+    pub owner: &'r Owner,
     pub method: &'r str,
     pub path: &'r str,
     pub key: &'r str,
@@ -55,7 +56,7 @@ pub struct Claim {
     pub run: IdempotentRequestId,
     /// True if it ran before, and may have had effects.
     is_rerun: bool,
-    company_id: String,
+    owner: Owner,
     id: String,
     lease: String,
 }
@@ -109,7 +110,7 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
     let mut claim = Claim {
         run: IdempotentRequestId(server.random.id(server.clock.now())),
         is_rerun: false,
-        company_id: name.company_id.to_owned(),
+        owner: name.owner.clone(),
         id: fingerprint(&[name.method, name.path, name.key]),
         lease: server.random.token(""),
     };
@@ -126,8 +127,8 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
             answer: None,
             expires_at: now.plus_seconds(RETENTION_SECONDS),
         };
-        let Some(found) = store::lock(tx, &claim.company_id, &claim.id).await? else {
-            let first = store::insert(tx, &claim.company_id, &claim.id, &row).await?;
+        let Some(found) = store::lock(tx, &claim.owner, &claim.id).await? else {
+            let first = store::insert(tx, &claim.owner, &claim.id, &row).await?;
             return if first { Ok(ClaimOutcome::Run(claim)) } else { Err(in_progress_error()) };
         };
         // An expired row may be sealed under a key that was removed since.
@@ -137,11 +138,11 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
             KeyState::LeaseExpired => {
                 row.run_id.clone_from(&found.run_id);
                 (claim.run, claim.is_rerun) = (IdempotentRequestId(found.run_id), true);
-                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                store::update(tx, &claim.owner, &claim.id, &row).await?;
                 Ok(ClaimOutcome::Run(claim))
             }
             KeyState::Expired => {
-                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                store::update(tx, &claim.owner, &claim.id, &row).await?;
                 Ok(ClaimOutcome::Run(claim))
             }
             KeyState::Replay => {
@@ -176,12 +177,10 @@ pub async fn complete(server: &Server, claim: Claim, end: Completion) -> Result<
     let frees = matches!(end, Completion::Release) && !claim.is_rerun;
     let (db, now) = (server.store.clone(), server.clock.now());
     db.write(async move |tx| {
-        let Claim { company_id, id, lease, .. } = &claim;
+        let Claim { owner, id, lease, .. } = &claim;
         match frees {
-            true => store::delete(tx, company_id, id, lease).await?,
-            false => {
-                store::complete(tx, company_id, id, lease, sealed.as_deref(), [now, until]).await?
-            }
+            true => store::delete(tx, owner, id, lease).await?,
+            false => store::complete(tx, owner, id, lease, sealed.as_deref(), [now, until]).await?,
         }
         Ok(())
     })
@@ -201,13 +200,13 @@ pub fn sweep(server: Server) -> BoxFuture<'static, Result<u64>> {
 
 impl Claim {
     fn context(&self, column: &str) -> String {
-        context(&self.company_id, &self.id, column)
+        context(self.owner.column(), &self.id, column)
     }
 }
 
 /// Returns the seal context of a column.
-fn context(company_id: &str, id: &str, column: &str) -> String {
-    format!("idempotency_keys/{company_id}/{id}/{column}")
+fn context(owner: &str, id: &str, column: &str) -> String {
+    format!("idempotency_keys/{owner}/{id}/{column}")
 }
 
 #[cfg(test)]

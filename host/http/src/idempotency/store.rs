@@ -5,6 +5,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
+    values::id::Owner,
 };
 
 /// A request with an idempotency key. Its texts are sealed, except the ids of run and lease.
@@ -31,18 +32,18 @@ pub const SEALED: [SealedColumn; 2] = [
 ];
 
 /// Returns the row, locked until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>> {
+pub async fn lock(tx: &mut Tx, owner: &Owner, id: &str) -> Result<Option<Row>> {
     tx.sql(
         "SELECT run_id, content, lease, lease_until, answer, expires_at FROM idempotency_keys
          WHERE company_id = $1 AND id = $2 FOR UPDATE",
     )
-    .params(params![company_id, id])
+    .params(params![owner, id])
     .optional()
     .await
 }
 
 /// Returns whether the key was new.
-pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<bool> {
+pub async fn insert(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<bool> {
     let inserted = tx
         .sql(
             "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until,
@@ -50,7 +51,7 @@ pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
         )
         .params(params![
-            company_id, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
+            owner, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
             row.expires_at
         ])
         .run()
@@ -58,14 +59,14 @@ pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
     Ok(inserted == 1)
 }
 
-pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<()> {
+pub async fn update(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<()> {
     tx.sql(
         "UPDATE idempotency_keys SET run_id = $3, content = $4, lease = $5, lease_until = $6,
              answer = $7, expires_at = $8
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
-        company_id, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
+        owner, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
         row.expires_at
     ])
     .run()
@@ -74,9 +75,9 @@ pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
 }
 
 /// Deletes the row. No effect if its lease was lost.
-pub async fn delete(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
+pub async fn delete(tx: &mut Tx, owner: &Owner, id: &str, lease: &str) -> Result<()> {
     tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
-        .params(params![company_id, id, lease])
+        .params(params![owner, id, lease])
         .run()
         .await?;
     Ok(())
@@ -85,7 +86,7 @@ pub async fn delete(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Res
 /// Ends a lease that is still held, with or without a response. Keeps the row, at most `until`.
 pub async fn complete(
     tx: &mut Tx,
-    company_id: &str,
+    owner: &Owner,
     id: &str,
     lease: &str,
     answer: Option<&str>,
@@ -96,7 +97,7 @@ pub async fn complete(
              expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
-    .params(params![company_id, id, lease, answer, now, until])
+    .params(params![owner, id, lease, answer, now, until])
     .run()
     .await?;
     Ok(())

@@ -5,7 +5,10 @@ use axum::{
     http::{Extensions, HeaderMap, header},
 };
 
-use tollhouse_platform::error::{Error, Result};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::id::CompanyId,
+};
 
 /// Authenticates the principals of routes that need a key.
 pub trait Principals: Clone + Send + Sync + 'static {
@@ -17,7 +20,7 @@ pub trait Principals: Clone + Send + Sync + 'static {
         &self,
         key: &str,
         extensions: &mut Extensions,
-    ) -> impl Future<Output = Result<String>> + Send;
+    ) -> impl Future<Output = Result<CompanyId>> + Send;
 
     /// Authenticates the operators by the operator token.
     fn operator(&self, token: &str) -> Result<()>;
@@ -29,15 +32,14 @@ pub fn is_accepted(principals: &impl Principals, request: &Request) -> Result<bo
 }
 
 /// Authenticates the company of a request, and returns its id.
-pub async fn company(principals: &impl Principals, request: &mut Request) -> Result<String> {
+pub async fn company(principals: &impl Principals, request: &mut Request) -> Result<CompanyId> {
     let key = bearer(request.headers())?.to_owned();
     principals.company(&key, request.extensions_mut()).await
 }
 
-/// Authenticates the operators. Returns the empty text in place of a company's id.
-pub fn operator(principals: &impl Principals, request: &Request) -> Result<String> {
-    principals.operator(bearer(request.headers())?)?;
-    Ok(String::new())
+/// Authenticates the operators.
+pub fn operator(principals: &impl Principals, request: &Request) -> Result<()> {
+    principals.operator(bearer(request.headers())?)
 }
 
 fn bearer(headers: &HeaderMap) -> Result<&str> {

@@ -8,6 +8,7 @@ use super::owner_limit::{OwnerLimiter, OwnerPermit};
 use tollhouse_platform::{
     error::{Error, Result},
     rate::RateLimitExceeded,
+    values::id::Owner,
 };
 
 /// The concurrency limiters of a listener. Cheap to clone.
@@ -39,14 +40,14 @@ impl ConcurrencyLimiters {
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
     permits: Arc<Semaphore>,
-    max_per_company: usize,
-    companies: OwnerLimiter<String>,
+    max_per_owner: usize,
+    owners: OwnerLimiter<Owner>,
 }
 
 /// A permit of a request, released when dropped.
 pub struct Permit {
     _permit: OwnedSemaphorePermit,
-    company_permit: Option<OwnerPermit<String>>,
+    owner_permit: Option<OwnerPermit<Owner>>,
 }
 
 impl ConcurrencyLimiter {
@@ -55,8 +56,8 @@ impl ConcurrencyLimiter {
     pub fn new(most: usize) -> ConcurrencyLimiter {
         ConcurrencyLimiter {
             permits: Arc::new(Semaphore::new(most)),
-            max_per_company: most.div_ceil(2),
-            companies: OwnerLimiter::default(),
+            max_per_owner: most.div_ceil(2),
+            owners: OwnerLimiter::default(),
         }
     }
 
@@ -64,22 +65,22 @@ impl ConcurrencyLimiter {
     pub fn try_acquire(&self) -> Result<Permit> {
         let full = |_| Error::Unavailable("the host is overloaded");
         let permit = self.permits.clone().try_acquire_owned().map_err(full)?;
-        Ok(Permit { _permit: permit, company_permit: None })
+        Ok(Permit { _permit: permit, owner_permit: None })
     }
 
-    /// Acquires a permit, and assigns it to the company if there is one.
-    pub fn try_acquire_for(&self, company_id: Option<&str>) -> Result<Permit> {
-        let mut place = self.try_acquire()?;
-        if let Some(company_id) = company_id {
-            self.assign_company(&mut place, company_id)?;
+    /// Acquires a permit, and assigns it to the owner if there is one.
+    pub fn try_acquire_for(&self, owner: Option<&Owner>) -> Result<Permit> {
+        let mut permit = self.try_acquire()?;
+        if let Some(owner) = owner {
+            self.assign(&mut permit, owner)?;
         }
-        Ok(place)
+        Ok(permit)
     }
 
-    /// Assigns the permit to a company; 429 if the company has too many.
-    pub fn assign_company(&self, place: &mut Permit, company_id: &str) -> Result<()> {
-        let share = self.companies.try_acquire(company_id.to_owned(), self.max_per_company);
-        place.company_permit = Some(share.ok_or(RateLimitExceeded { seconds: 1 })?);
+    /// Assigns the permit to an owner; 429 if it has too many.
+    pub fn assign(&self, permit: &mut Permit, owner: &Owner) -> Result<()> {
+        let share = self.owners.try_acquire(owner.clone(), self.max_per_owner);
+        permit.owner_permit = Some(share.ok_or(RateLimitExceeded { seconds: 1 })?);
         Ok(())
     }
 }
@@ -90,15 +91,15 @@ mod tests {
 
     #[test]
     fn one_company_gets_at_most_half_of_the_permits() {
-        let room = ConcurrencyLimiter::new(4);
+        let limiter = ConcurrencyLimiter::new(4);
         let take = |company: &str| {
-            let mut place = room.try_acquire().unwrap();
-            room.assign_company(&mut place, company).map(|()| place)
+            let mut permit = limiter.try_acquire().unwrap();
+            limiter.assign(&mut permit, &Owner::Company(company.into())).map(|()| permit)
         };
         let of_a = [take("a").unwrap(), take("a").unwrap()];
         assert!(matches!(take("a"), Err(Error::RateLimited(RateLimitExceeded { seconds: 1 }))));
         let of_b = [take("b").unwrap(), take("b").unwrap()];
-        assert!(matches!(room.try_acquire(), Err(Error::Unavailable(_))));
+        assert!(matches!(limiter.try_acquire(), Err(Error::Unavailable(_))));
         drop(of_a);
         let _of_a = [take("a").unwrap(), take("a").unwrap()];
         drop(of_b);
@@ -106,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_limit_of_one_admits_one_request() {
-        let room = ConcurrencyLimiter::new(1);
-        let mut place = room.try_acquire().unwrap();
-        room.assign_company(&mut place, "a").unwrap();
+        let limiter = ConcurrencyLimiter::new(1);
+        let mut permit = limiter.try_acquire().unwrap();
+        limiter.assign(&mut permit, &Owner::Service).unwrap();
     }
 }

@@ -17,7 +17,10 @@ use crate::{
     idempotency::header as idempotency,
     settings::limits::{BodyLimits, read_body, timeout_error},
 };
-use tollhouse_platform::error::Result;
+use tollhouse_platform::{
+    error::Result,
+    values::id::{CompanyId, Owner},
+};
 
 /// The pipeline of one route.
 #[derive(Clone)]
@@ -43,23 +46,23 @@ impl<P: Principals> RequestPipeline<P> {
         let (scope, place) = match self.access {
             Access::Company => {
                 let (company_id, place) = self.authenticate_company(&mut request).await?;
-                (Some(company_id), place)
+                (Some(Owner::Company(company_id)), place)
             }
             Access::Operator => {
-                let scope = auth::operator(&self.principals, &request)?;
-                (Some(scope), self.limiters.authenticated.try_acquire()?)
+                auth::operator(&self.principals, &request)?;
+                (Some(Owner::Service), self.limiters.authenticated.try_acquire()?)
             }
             Access::Unauthenticated | Access::Unthrottled => {
                 (None, self.limiters.unauthenticated.try_acquire()?)
             }
         };
-        let upload = || self.limiters.uploads.try_acquire_for(scope.as_deref());
+        let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
         let (request, upload) = read_body(request, self.sizes, limits.body_timeout, upload).await?;
         let places = (place, upload);
-        if let Some(scope) = scope
+        if let Some(owner) = scope
             && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
         {
-            return idempotency::run_once(&self.server, scope, key, request, next, places).await;
+            return idempotency::run_once(&self.server, owner, key, request, next, places).await;
         }
         let method = request.method().clone();
         let answer = timeout(limits.request_timeout, next.run(request)).await;
@@ -68,7 +71,7 @@ impl<P: Principals> RequestPipeline<P> {
 
     /// Authenticates the company of an API key and acquires its permit. Only a key that this host
     /// has accepted before uses a permit of `callers` during the lookup.
-    async fn authenticate_company(&self, request: &mut Request) -> Result<(String, Permit)> {
+    async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
         let is_accepted = auth::is_accepted(&self.principals, request)?;
         let room = if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
         let mut place = room.try_acquire()?;
@@ -76,7 +79,8 @@ impl<P: Principals> RequestPipeline<P> {
         if !is_accepted {
             place = self.limiters.authenticated.try_acquire()?;
         }
-        self.limiters.authenticated.assign_company(&mut place, &company_id)?;
+        let owner = Owner::Company(company_id.clone());
+        self.limiters.authenticated.assign(&mut place, &owner)?;
         Ok((company_id, place))
     }
 }

@@ -10,7 +10,12 @@ use tollhouse_http::request::{
         Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole, fields,
     },
 };
-use tollhouse_platform::{clock::parse_date, error::Result, store::Json, values::email::one_line};
+use tollhouse_platform::{
+    clock::parse_date,
+    error::Result,
+    store::Json,
+    values::{email::one_line, id::CompanyId},
+};
 
 /// Maximum number of keys in a user's metadata.
 const MAX_METADATA_KEYS: usize = 100;
@@ -99,7 +104,11 @@ fields! {
 }
 
 /// Reads a new user, and whether the body sets the `user_id`.
-pub fn read_new_user(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, bool)> {
+pub fn read_new_user(
+    app: &App,
+    company_id: &CompanyId,
+    body: &Body<NewUser>,
+) -> Result<(User, bool)> {
     let now = app.clock.now();
     let user_id = body.user_id()?;
     let chosen = user_id.is_some();

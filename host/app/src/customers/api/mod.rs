@@ -27,6 +27,7 @@ use tollhouse_http::{
 use tollhouse_platform::{
     error::{Error, Result},
     store::{Tx, is_duplicate},
+    values::id::CompanyId,
 };
 
 pub async fn create(
@@ -53,13 +54,13 @@ pub async fn fetch(
     DataResponse::data(user.view(app.clock.now()), "User fetched successfully")
 }
 
-async fn find_or_not_found(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+async fn find_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<User> {
     let user = find_by_email_or_id(tx, company_id, name).await?;
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
 /// Like [`named`], but locks the user until the transaction ends.
-async fn lock_or_not_found(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+async fn lock_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<User> {
     let user = find_or_not_found(tx, company_id, name).await?;
     let user = store::lock(tx, company_id, &user.id).await?;
     user.ok_or_else(|| Error::not_found("user not found"))

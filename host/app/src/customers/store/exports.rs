@@ -3,6 +3,7 @@
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// Combined usage of several export files.
@@ -21,7 +22,7 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 }
 
 /// Returns the usage of all files except `name`, of one company or of all.
-pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<ExportUsage> {
+pub async fn usage(tx: &mut Tx, company_id: Option<&CompanyId>, name: &str) -> Result<ExportUsage> {
     tx.sql(
         "SELECT COUNT(*) AS files, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes,
              MIN(removed_at) AS removed_at
@@ -37,7 +38,7 @@ pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<
 /// Inserts or replaces the row of a file.
 pub async fn upsert(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     name: &str,
     bytes: i64,
     removed_at: Timestamp,
@@ -53,7 +54,7 @@ pub async fn upsert(
     Ok(())
 }
 
-pub async fn delete(tx: &mut Tx, company_id: &str, name: &str) -> Result<()> {
+pub async fn delete(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<()> {
     tx.sql("DELETE FROM user_exports WHERE company_id = $1 AND name = $2")
         .params(params![company_id, name])
         .run()

@@ -3,12 +3,13 @@
 use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// Acquires the lease; `false` if another one is still valid.
 pub async fn acquire_lease(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     lease: &str,
     [now, until]: [Timestamp; 2],
 ) -> Result<bool> {
@@ -26,7 +27,7 @@ pub async fn acquire_lease(
 }
 
 /// Releases the lease; `false` if another import has acquired it.
-pub async fn release_lease(tx: &mut Tx, company_id: &str, lease: &str) -> Result<bool> {
+pub async fn release_lease(tx: &mut Tx, company_id: &CompanyId, lease: &str) -> Result<bool> {
     let ended = tx
         .sql("DELETE FROM user_imports WHERE company_id = $1 AND lease = $2")
         .params(params![company_id, lease])

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use super::User;
 use tollhouse_platform::{
     store::{DynamicStatement, Result, SqlValue, Tx},
-    values::listing::{PageRequest, Period, SortOrder},
+    values::{
+        id::CompanyId,
+        listing::{PageRequest, Period, SortOrder},
+    },
 };
 
 /// Filter of users; empty and `None` match all.
@@ -94,14 +97,14 @@ impl Sort {
     }
 }
 
-pub async fn count(tx: &mut Tx, company_id: &str, filter: &Filter) -> Result<i64> {
+pub async fn count(tx: &mut Tx, company_id: &CompanyId, filter: &Filter) -> Result<i64> {
     let (total,) = tx.dynamic(&count_query(company_id, filter)).one().await?;
     Ok(total)
 }
 
 pub async fn list_page(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     page: PageRequest,
@@ -112,7 +115,7 @@ pub async fn list_page(
 /// Returns the query plans for counting, paging and lookup by ids, for benchmarks.
 pub async fn explain(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     page: PageRequest,
@@ -126,7 +129,7 @@ pub async fn explain(
 /// Returns the ids of up to `most` matching users after `place`, in order.
 pub async fn list_ids(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     place: Option<&UserCursor>,
@@ -143,7 +146,7 @@ pub async fn list_ids(
 }
 
 /// Returns users in the order of the ids. Missing users are omitted.
-pub async fn list_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+pub async fn list_by_ids(tx: &mut Tx, company_id: &CompanyId, ids: &[String]) -> Result<Vec<User>> {
     let users: Vec<User> = tx.dynamic(&ids_query(company_id, ids)).all().await?;
     let mut users: HashMap<String, User> =
         users.into_iter().map(|user| (user.id.clone(), user)).collect();
@@ -151,7 +154,7 @@ pub async fn list_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Resul
 }
 
 /// Unordered: otherwise an engine with an index in that order would scan all of it.
-fn ids_query(company_id: &str, ids: &[String]) -> DynamicStatement {
+fn ids_query(company_id: &CompanyId, ids: &[String]) -> DynamicStatement {
     DynamicStatement::default()
         .append("SELECT * FROM users WHERE company_id = ")
         .bind(company_id)
@@ -159,13 +162,13 @@ fn ids_query(company_id: &str, ids: &[String]) -> DynamicStatement {
         .append_in(ids)
 }
 
-fn count_query(company_id: &str, filter: &Filter) -> DynamicStatement {
+fn count_query(company_id: &CompanyId, filter: &Filter) -> DynamicStatement {
     with_filter(DynamicStatement::default().append("SELECT COUNT(*)"), company_id, filter)
 }
 
 /// Selects ids first, by an index alone, whose rows are short.
 fn page_query(
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     page: PageRequest,
@@ -183,7 +186,11 @@ fn page_query(
 }
 
 /// Adds the conditions of the filter.
-fn with_filter(select: DynamicStatement, company_id: &str, filter: &Filter) -> DynamicStatement {
+fn with_filter(
+    select: DynamicStatement,
+    company_id: &CompanyId,
+    filter: &Filter,
+) -> DynamicStatement {
     let mut sql = select.append(" FROM users WHERE company_id = ").bind(company_id);
     if filter.matches_none {
         sql = sql.append(" AND FALSE");
@@ -224,7 +231,11 @@ fn with_filter(select: DynamicStatement, company_id: &str, filter: &Filter) -> D
     with_words(sql, company_id, &filter.words)
 }
 
-fn with_metadata(sql: DynamicStatement, company_id: &str, digests: &[String]) -> DynamicStatement {
+fn with_metadata(
+    sql: DynamicStatement,
+    company_id: &CompanyId,
+    digests: &[String],
+) -> DynamicStatement {
     sql.append(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
         .bind(company_id)
         .append(" AND digest")
@@ -233,7 +244,11 @@ fn with_metadata(sql: DynamicStatement, company_id: &str, digests: &[String]) ->
 }
 
 /// The index holds trigrams; shorter words are searched in all remaining rows.
-fn with_words(mut sql: DynamicStatement, company_id: &str, words: &[String]) -> DynamicStatement {
+fn with_words(
+    mut sql: DynamicStatement,
+    company_id: &CompanyId,
+    words: &[String],
+) -> DynamicStatement {
     let (long, short): (Vec<&String>, _) = words.iter().partition(|word| word.chars().count() >= 3);
     for (found_in, words) in [
         (" AND id IN (SELECT id FROM user_phrases WHERE company_id = ", long),

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Statement, Tx, params},
+    values::id::CompanyId,
 };
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct User {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     pub user_id: String,
     pub first_name: String,
@@ -120,14 +121,18 @@ fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
     ])
 }
 
-pub async fn find_by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+pub async fn find_by_id(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
         .await
 }
 
-pub async fn find_by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<User>> {
+pub async fn find_by_user_id(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    user_id: &str,
+) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND user_id = $2")
         .params(params![company_id, user_id])
         .optional()
@@ -136,7 +141,7 @@ pub async fn find_by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Re
 
 pub async fn find_by_user_id_or_id(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
 ) -> Result<Option<User>> {
     match find_by_user_id(tx, company_id, id).await? {
@@ -146,14 +151,22 @@ pub async fn find_by_user_id_or_id(
 }
 
 /// Returns the user with this e-mail address and locks its row until the transaction ends.
-pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
+pub async fn lock_by_email(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    email: &str,
+) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
         .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
         .optional()
         .await
 }
 
-pub async fn find_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
+pub async fn find_by_email(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    email: &str,
+) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
         .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
         .optional()
@@ -161,7 +174,7 @@ pub async fn find_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result
 }
 
 /// Returns the user with this internal id and locks its row until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2 FOR UPDATE")
         .params(params![company_id, id])
         .optional()
@@ -172,7 +185,7 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User
 pub const MAX_IDS_PER_QUERY: usize = 20;
 
 /// Returns up to [`AT_ONCE`] users. Separate parameters: the engines bind arrays differently.
-pub async fn find_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+pub async fn find_by_ids(tx: &mut Tx, company_id: &CompanyId, ids: &[String]) -> Result<Vec<User>> {
     let Some(last) = ids.last() else { return Ok(Vec::new()) };
     let mut statement = tx
         .sql(

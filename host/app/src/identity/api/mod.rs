@@ -199,5 +199,5 @@ pub async fn identities(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
 ) -> Result<DataResponse<Vec<catalog::View>>> {
-    operators::all(&app, &company.id).await
+    operators::all(&app, &company.id.into()).await
 }

@@ -13,23 +13,26 @@ use tollhouse_http::{
     },
     response::DataResponse,
 };
-use tollhouse_platform::error::{Error, Result};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::id::{CompanyId, Owner},
+};
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<catalog::View>>> {
-    all(&app, store::ALL_COMPANIES).await
+    all(&app, &Owner::Service).await
 }
 
 pub async fn list_for_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Vec<catalog::View>>> {
     companies::find(&app, &company).await?;
-    all(&app, &company).await
+    all(&app, &company.into()).await
 }
 
 /// Lists all types, with those active that the company can use.
-pub async fn all(app: &App, company_id: &str) -> Result<DataResponse<Vec<catalog::View>>> {
-    let off = app.store.select(async |tx| store::list_disabled(tx, company_id).await).await?;
+pub async fn all(app: &App, owner: &Owner) -> Result<DataResponse<Vec<catalog::View>>> {
+    let off = app.store.select(async |tx| store::list_disabled(tx, owner).await).await?;
     let view = |identity: catalog::Identity| {
         let active = !off.contains(&(identity.name(),));
         identity.view(active)
@@ -51,22 +54,22 @@ pub async fn switch(
     Path((country, identity)): Path<(String, String)>,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
-    set_active(app, store::ALL_COMPANIES.to_owned(), format!("{country}.{identity}"), body).await
+    set_active(app, Owner::Service, format!("{country}.{identity}"), body).await
 }
 
 pub async fn switch_for_company(
     State(app): State<App>,
-    Path((company, country, identity)): Path<(String, String, String)>,
+    Path((company, country, identity)): Path<(CompanyId, String, String)>,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
     companies::find(&app, &company).await?;
-    set_active(app, company, format!("{country}.{identity}"), body).await
+    set_active(app, company.into(), format!("{country}.{identity}"), body).await
 }
 
 /// Sets a switch and returns the effective state: disabled for all companies takes precedence.
 async fn set_active(
     app: App,
-    company_id: String,
+    owner: Owner,
     identity: String,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
@@ -76,10 +79,10 @@ async fn set_active(
     let active = body.active()?;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
-        store::set_active(tx, &company_id, &identity, active, host.clock.now()).await?;
-        let off = store::is_disabled(tx, &company_id, &identity).await?;
+        store::set_active(tx, &owner, &identity, active, host.clock.now()).await?;
+        let off = store::is_disabled(tx, &owner, &identity).await?;
         let detail = json!({ "identity": identity, "active": active });
-        audit::record(tx, &host, &company_id, "identity.switch", detail).await?;
+        audit::record(tx, &host, owner, "identity.switch", detail).await?;
         DataResponse::data(known.view(!off), "Identity updated successfully")
     })
     .await

@@ -27,7 +27,7 @@ use tollhouse_platform::{
     clock::{Timestamp, parse_date},
     error::{Error, Result},
     store::Tx,
-    values::money::Minor,
+    values::{id::CompanyId, money::Minor},
 };
 
 const MOST_ENTRIES: usize = 1_000;
@@ -86,7 +86,7 @@ fn read_installment(body: &Body<DueInstallment>) -> Result<NewInstallment> {
 /// Creates a loan, or replaces it and keeps its repayments.
 pub async fn put(
     State(app): State<App>,
-    Path((company, id)): Path<(String, String)>,
+    Path((company, id)): Path<(CompanyId, String)>,
     body: Body<LoanChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
@@ -177,7 +177,7 @@ async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) 
 
 pub async fn fetch(
     State(app): State<App>,
-    Path((company, id)): Path<(String, String)>,
+    Path((company, id)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         let loan = store::find(tx, &company, &id).await?;

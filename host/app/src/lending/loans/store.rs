@@ -3,13 +3,16 @@
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
-    values::money::{Minor, Money},
+    values::{
+        id::CompanyId,
+        money::{Minor, Money},
+    },
 };
 
 /// A loan of a company to a user.
 #[derive(Clone, Debug, FromRow)]
 pub struct Loan {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The internal id of the borrower.
     pub user_key: String,
@@ -43,7 +46,7 @@ impl Loan {
 /// An installment.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Installment {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub loan_id: String,
     /// Position in the schedule, from 1.
     pub number: i64,
@@ -69,7 +72,7 @@ macro_rules! loans {
     };
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -77,7 +80,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan
 }
 
 /// Locks a loan until the transaction ends: its changes are processed one at a time.
-pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .params(params![company_id, id])
         .optional()
@@ -120,7 +123,7 @@ pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
 /// Returns the installments in the order in which they were sent.
 pub async fn list_installments(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     loan_id: &str,
 ) -> Result<Vec<Installment>> {
     tx.sql("SELECT * FROM loan_entries WHERE company_id = $1 AND loan_id = $2 ORDER BY number")

@@ -19,6 +19,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 
 pub struct Currency;
@@ -86,7 +87,7 @@ impl Mandate {
 
 pub async fn put(
     State(app): State<App>,
-    Path((company, id)): Path<(String, String)>,
+    Path((company, id)): Path<(CompanyId, String)>,
     body: Body<DirectDebitChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
@@ -136,7 +137,7 @@ pub async fn put(
 
 pub async fn fetch(
     State(app): State<App>,
-    Path((company, id)): Path<(String, String)>,
+    Path((company, id)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| store::find(tx, &company, &id).await;
     let found = app.store.select(read).await?;

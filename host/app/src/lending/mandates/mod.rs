@@ -6,12 +6,12 @@ mod store;
 
 pub use self::store::{Mandate, SEALED};
 use crate::state::App;
-use tollhouse_platform::{error::Result, store as db, store::Tx};
+use tollhouse_platform::{error::Result, store as db, store::Tx, values::id::CompanyId};
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.
 pub async fn find_usable(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     user_key: &str,
     id: Option<&str>,
 ) -> db::Result<Option<Mandate>> {

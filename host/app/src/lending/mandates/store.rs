@@ -5,12 +5,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// A mandate to debit a user's bank account.
 #[derive(Clone, Debug, FromRow)]
 pub struct Mandate {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The internal id of the account holder.
     pub user_key: String,
@@ -47,7 +48,7 @@ macro_rules! direct_debits {
     };
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mandate>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!("SELECT", " FROM direct_debits WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -56,7 +57,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mand
 
 pub async fn find_default(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     user_key: &str,
 ) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!(

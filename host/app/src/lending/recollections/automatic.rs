@@ -29,7 +29,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
-    values::money::Minor,
+    values::{id::CompanyId, money::Minor},
 };
 
 /// The next step of a loan's collection.
@@ -65,7 +65,7 @@ pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> 
 async fn next_step(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     loan_id: &str,
 ) -> Result<CollectionStep> {
     let Some(loan) = loans::lock(tx, company_id, loan_id).await? else {

@@ -55,7 +55,8 @@ pub async fn attempt(
         }
         Err(error) => {
             let error = error.into_error(&recollection.payment_service);
-            let (company, id, error) = (&recollection.company_id, &recollection.id, error.chain());
+            let (company, id, error) =
+                (recollection.company_id.as_str(), &recollection.id, error.chain());
             tracing::warn!(company, recollection = id, error, "outcome of a charge is unknown");
             Ok(recollection)
         }

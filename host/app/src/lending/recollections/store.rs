@@ -7,6 +7,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
+        id::CompanyId,
         listing::{PageRequest, Period, SortOrder},
         money::{Minor, Money},
     },
@@ -14,7 +15,7 @@ use tollhouse_platform::{
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Recollection {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The idempotency name of the request that created the recollection.
     pub run: Option<String>,
@@ -129,7 +130,7 @@ pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     Ok(())
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Recollection>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Recollection>> {
     tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -138,7 +139,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Reco
 
 pub async fn find_by_reference(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     reference: &str,
 ) -> Result<Option<Recollection>> {
     tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND reference = $2"))
@@ -151,7 +152,7 @@ pub async fn find_by_reference(
 /// have waited for their customer for more than 72 hours.
 pub async fn pending_charges(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     loan_id: &str,
     now: Timestamp,
 ) -> Result<Minor> {
@@ -184,7 +185,7 @@ pub enum Sort {
 }
 
 impl Filter {
-    fn apply_to(&self, select: &'static str, company_id: &str) -> DynamicStatement {
+    fn apply_to(&self, select: &'static str, company_id: &CompanyId) -> DynamicStatement {
         let mut sql = DynamicStatement::default()
             .append(select)
             .append(" FROM recollections WHERE company_id = ")
@@ -206,7 +207,7 @@ impl Filter {
 /// Returns a page of a company's recollections, and the total number.
 pub async fn list(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     page: PageRequest,
@@ -226,7 +227,7 @@ pub async fn list(
 /// The key of a collected installment.
 #[derive(Clone, Copy, Debug)]
 pub struct InstallmentKey<'i> {
-    pub company_id: &'i str,
+    pub company_id: &'i CompanyId,
     pub loan_id: &'i str,
     /// The ordinal among the installments with this due date, from 1.
     pub number: i64,
@@ -259,7 +260,7 @@ pub async fn record_collection(
 /// Returns the collected installments of a loan: ordinal and due date.
 pub async fn collected_installments(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     loan_id: &str,
 ) -> Result<Vec<(i64, Timestamp)>> {
     tx.sql("SELECT number, due_at FROM collections WHERE company_id = $1 AND loan_id = $2")

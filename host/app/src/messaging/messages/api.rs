@@ -20,7 +20,10 @@ use tollhouse_http::{
 use tollhouse_platform::{
     clock::Timestamp,
     error::Result,
-    values::listing::{ListPage, PageRequest},
+    values::{
+        id::CompanyId,
+        listing::{ListPage, PageRequest},
+    },
 };
 
 pub struct States;
@@ -79,7 +82,7 @@ pub struct View {
 
 pub async fn list(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     query: Query<MessageList>,
 ) -> Result<DataResponse<ListPage<View>>> {
     let page = PageRequest { number: query.page()?, limit: query.limit()? };

@@ -17,6 +17,7 @@ use tollhouse_platform::{
     clock::{Clock, Timestamp},
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 use tollhouse_plugins::{CallError, FaultCategory, TextMessage};
 
@@ -119,7 +120,7 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
 /// Tries the accounts until a gateway accepts the message or rejects it permanently.
 pub async fn send(
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     accounts: &[Account],
     message: &TextMessage,
 ) -> SendOutcome {

@@ -28,6 +28,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Tx, Type},
+    values::id::CompanyId,
 };
 
 pub const EMAIL_JOB: &str = "message.email";
@@ -148,7 +149,12 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
 }
 
 /// Queues a message in the transaction of its cause.
-pub async fn enqueue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
+pub async fn enqueue(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    new: NewMessage<'_>,
+) -> Result<()> {
     let now = app.clock.now();
     let letter = MessageContent { to: new.destination.to.clone(), text: new.text.clone() };
     let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
@@ -167,7 +173,7 @@ pub async fn enqueue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'
 pub async fn record_rejected(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     destination: &Destination,
     purpose: &'static str,
     reason: &str,
@@ -183,7 +189,12 @@ pub async fn record_rejected(
 }
 
 /// Returns a message without content.
-fn new_message(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -> Message {
+fn new_message(
+    app: &App,
+    company_id: &CompanyId,
+    to: &Destination,
+    purpose: &'static str,
+) -> Message {
     let now = app.clock.now();
     Message {
         company_id: company_id.to_owned(),
@@ -210,7 +221,7 @@ fn new_message(app: &App, company_id: &str, to: &Destination, purpose: &'static 
 pub async fn cancel_superseded(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     topic: &str,
 ) -> Result<()> {
     for charge_key in store::cancel_superseded(tx, company_id, topic, app.clock.now()).await? {

@@ -8,7 +8,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
-    values::listing::PageRequest,
+    values::{id::CompanyId, listing::PageRequest},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
@@ -25,7 +25,7 @@ pub enum State {
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Message {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     pub channel: Channel,
     pub purpose: String,
@@ -73,7 +73,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
 /// Marks a queued message as in flight until `until`; `None` if it is no longer queued.
 pub async fn begin_attempt(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     until: Timestamp,
 ) -> Result<Option<Message>> {
@@ -87,7 +87,11 @@ pub async fn begin_attempt(
 }
 
 /// Returns the expiry of a queued message and locks its row until the transaction ends.
-pub async fn lock_expiry(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Timestamp>> {
+pub async fn lock_expiry(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+) -> Result<Option<Timestamp>> {
     let found: Option<(Timestamp,)> = tx
         .sql(
             "SELECT give_up_at FROM messages
@@ -130,7 +134,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
 /// Cancels the queued messages of a topic and returns their fee keys; in-flight ones expire.
 pub async fn cancel_superseded(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     topic: &str,
     now: Timestamp,
 ) -> Result<Vec<String>> {
@@ -164,7 +168,7 @@ pub struct Filter {
 /// Returns a page of a company's messages, newest first, and their total number.
 pub async fn list(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     page: PageRequest,
 ) -> Result<(i64, Vec<Message>)> {

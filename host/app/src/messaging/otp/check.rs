@@ -9,6 +9,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     rate::RateLimitExceeded,
     store::{Json, Tx},
+    values::id::CompanyId,
 };
 
 /// Outcome of an attempt.
@@ -29,7 +30,7 @@ pub enum CheckOutcome {
 pub async fn check(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &CodeKey,
     token: &str,
     run: Option<&str>,

@@ -10,6 +10,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 
 /// Operator event: `{sent, verified, from, before}`.
@@ -26,7 +27,7 @@ fn slot_of(at: Timestamp) -> Timestamp {
 }
 
 /// Counts a sent code. The first one of a slot schedules the check of the slot.
-pub async fn count_sent(tx: &mut Tx, company_id: &str, now: Timestamp) -> Result<()> {
+pub async fn count_sent(tx: &mut Tx, company_id: &CompanyId, now: Timestamp) -> Result<()> {
     let slot = slot_of(now);
     if store::add_counts(tx, company_id, slot, [1, 0]).await? == 1 {
         let look_at = slot.plus_ms(SLOT_MS + CHECK_DELAY_MS);
@@ -36,7 +37,7 @@ pub async fn count_sent(tx: &mut Tx, company_id: &str, now: Timestamp) -> Result
 }
 
 /// Counts a verified code in the slot in which it was sent.
-pub async fn count_verified(tx: &mut Tx, company_id: &str, sent_at: Timestamp) -> Result<()> {
+pub async fn count_verified(tx: &mut Tx, company_id: &CompanyId, sent_at: Timestamp) -> Result<()> {
     store::add_counts(tx, company_id, slot_of(sent_at), [0, 1]).await?;
     Ok(())
 }
@@ -52,7 +53,12 @@ pub fn watch_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     .boxed()
 }
 
-async fn check_slots(tx: &mut Tx, app: &App, company_id: &str, last: Timestamp) -> Result<()> {
+async fn check_slots(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    last: Timestamp,
+) -> Result<()> {
     let limits = app.settings.otp;
     let first = last.plus_ms(-SLOT_MS * (SLOTS_PER_CHECK - 1));
     let store::SlotCounts { sent, verified, alarms } =

@@ -121,7 +121,7 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
     let code = generate_code(app, company, order.digits);
     let digest = app.sealer.digest(&order.key.digest_input(&company.id, &code));
     let expires_at = now.plus_seconds(order.minutes * 60);
-    let (company_id, times) = (&*company.id, [now, expires_at]);
+    let (company_id, times) = (&company.id, [now, expires_at]);
     let topic = store::upsert(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
     // Lock rows in one order: buckets before balances.
     limits::take_tokens(tx, app, &company.id, LimitedAction::Sends, &order.destinations).await?;

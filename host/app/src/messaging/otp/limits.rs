@@ -8,6 +8,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     rate::RateLimitExceeded,
     store::Tx,
+    values::id::CompanyId,
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -34,7 +35,7 @@ impl LimitedAction {
 pub async fn take_tokens(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     what: LimitedAction,
     destinations: &[Destination],
 ) -> Result<()> {
@@ -49,7 +50,7 @@ pub async fn take_tokens(
 pub async fn take_available_tokens<'d>(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     what: LimitedAction,
     destinations: &'d [Destination],
 ) -> Result<Vec<&'d Destination>> {
@@ -70,7 +71,7 @@ pub async fn take_available_tokens<'d>(
 async fn take_destination_token(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     what: LimitedAction,
     destination: &Destination,
 ) -> Result<()> {
@@ -83,7 +84,7 @@ async fn take_destination_token(
 async fn take_company_token(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     what: LimitedAction,
 ) -> Result<()> {
     let (_, key) = what.bucket_keys();
@@ -93,7 +94,7 @@ async fn take_company_token(
 async fn take_token(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &str,
     per_hour: i64,
 ) -> Result<()> {

@@ -38,6 +38,7 @@ use crate::{
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
+    values::id::CompanyId,
 };
 
 /// Feature that a plan must include for codes.
@@ -65,7 +66,7 @@ pub struct CodeKey {
 
 impl CodeKey {
     /// Returns the values of which the digest of a code is made.
-    fn digest_input<'k>(&'k self, company_id: &'k str, code: &'k str) -> [&'k str; 7] {
+    fn digest_input<'k>(&'k self, company_id: &'k CompanyId, code: &'k str) -> [&'k str; 7] {
         let CodeKey { scope, identifier, kind, address } = self;
         ["otp", company_id, scope, identifier, kind, address, code]
     }

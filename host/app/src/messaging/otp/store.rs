@@ -4,6 +4,7 @@ use super::CodeKey;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// The latest code under a key.
@@ -22,7 +23,7 @@ pub struct Code {
 }
 
 /// Returns the code under a key and locks its row until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &str, key: &CodeKey) -> Result<Option<Code>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, key: &CodeKey) -> Result<Option<Code>> {
     tx.sql(
         "SELECT digest, used_by, wrong, wrong_at, sent_at, expires_at FROM otp_codes
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4 FOR UPDATE",
@@ -36,7 +37,7 @@ pub async fn lock(tx: &mut Tx, company_id: &str, key: &CodeKey) -> Result<Option
 /// attempts still count. Returns the topic of the key's messages: an earlier one, else `topic`.
 pub async fn upsert(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &CodeKey,
     topic: &str,
     digest: &str,
@@ -73,7 +74,7 @@ pub async fn upsert(
 
 pub async fn update(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &CodeKey,
     code: &Code,
     kept_until: Timestamp,
@@ -96,7 +97,7 @@ pub async fn update(
 /// it is empty. Locks the bucket until the transaction ends.
 pub async fn take_token(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &str,
     [interval_ms, burst]: [i64; 2],
     now: Timestamp,
@@ -122,7 +123,7 @@ pub async fn take_token(
 }
 
 /// Returns the time at which a bucket will be full.
-pub async fn full_at(tx: &mut Tx, company_id: &str, key: &str) -> Result<Option<Timestamp>> {
+pub async fn full_at(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<Option<Timestamp>> {
     let found: Option<(Timestamp,)> = tx
         .sql("SELECT full_at FROM otp_buckets WHERE company_id = $1 AND key = $2")
         .params(params![company_id, key])
@@ -134,7 +135,7 @@ pub async fn full_at(tx: &mut Tx, company_id: &str, key: &str) -> Result<Option<
 /// Adds to the counts of a slot, and returns the number of codes sent in it.
 pub async fn add_counts(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     slot: Timestamp,
     [sent, verified]: [i64; 2],
 ) -> Result<i64> {
@@ -164,7 +165,7 @@ pub struct SlotCounts {
 
 pub async fn sum_counts(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     first: Timestamp,
     last: Timestamp,
 ) -> Result<SlotCounts> {
@@ -180,7 +181,7 @@ pub async fn sum_counts(
 }
 
 /// Records the alarm of a slot; `false` if it has raised one already.
-pub async fn insert_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Result<bool> {
+pub async fn insert_alarm(tx: &mut Tx, company_id: &CompanyId, slot: Timestamp) -> Result<bool> {
     let noted = tx
         .sql(
             "UPDATE otp_counts SET alarmed = TRUE

@@ -34,7 +34,7 @@ use tollhouse_http::{
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
-    values::{listing, money::Money},
+    values::{id::CompanyId, listing, money::Money},
 };
 
 pub struct Currency;
@@ -258,7 +258,7 @@ pub async fn refunds(
 
 pub async fn retry_refund(
     State(app): State<App>,
-    Path((company, refund)): Path<(String, String)>,
+    Path((company, refund)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<Refund>> {
     let db = app.store.clone();
     db.write(async move |tx| {

@@ -10,6 +10,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 use tollhouse_plugins::FaultCategory;
 
@@ -48,7 +49,7 @@ pub async fn remove_if_unverified(app: &App, card: Card) -> Result<Card> {
 pub async fn delete(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     default_too: bool,
 ) -> Result<()> {
@@ -87,7 +88,7 @@ pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
                 return Err(error);
             }
             app.metrics.alarms.count_alarm("card not revoked");
-            let (company, id, error) = (&card.company_id, &card.id, error.chain());
+            let (company, id, error) = (card.company_id.as_str(), &card.id, error.chain());
             tracing::error!(
                 company,
                 card = id,

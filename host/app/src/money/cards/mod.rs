@@ -32,6 +32,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store as db,
     store::{Tx, Type},
+    values::id::CompanyId,
 };
 
 /// The plan feature that cards require.
@@ -78,7 +79,7 @@ fn not_found() -> Error {
 /// Finds a user's card by its id or, without an id, the default card.
 pub async fn find_for_user(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     user_key: &str,
     id: Option<&str>,
 ) -> db::Result<Option<Card>> {

@@ -18,6 +18,7 @@ use tollhouse_platform::{
     background::jobs::{self, Job, JobResult},
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 use tollhouse_plugins as plugins;
 use tollhouse_plugins::{ProviderPayment, RefundOrder};
@@ -175,7 +176,7 @@ async fn record_final(
 }
 
 /// Requests a failed refund again, for an operator.
-pub async fn retry(tx: &mut Tx, app: &App, company_id: &str, id: &str) -> Result<Refund> {
+pub async fn retry(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Result<Refund> {
     let found = store::lock_refund(tx, company_id, id).await?;
     let refund = found.ok_or_else(|| Error::not_found("refund not found"))?;
     if refund.status != RefundStatus::Failed {

@@ -9,6 +9,7 @@ use tollhouse_platform::{
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
     values::{
+        id::CompanyId,
         listing::SortOrder,
         money::{Minor, Money},
     },
@@ -16,7 +17,7 @@ use tollhouse_platform::{
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Card {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The internal id of the user.
     pub user_key: String,
@@ -132,7 +133,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
 }
 
 /// Finds a card that is not removed.
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
         .params(params![company_id, id])
         .optional()
@@ -140,7 +141,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card
 }
 
 /// Finds a card, removed or not.
-pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+pub async fn find_any(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -148,14 +149,18 @@ pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
 }
 
 /// Finds the card that an earlier run of a request created.
-pub async fn find_by_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
+pub async fn find_by_run(tx: &mut Tx, company_id: &CompanyId, run: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
         .params(params![company_id, run])
         .optional()
         .await
 }
 
-pub async fn find_default(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
+pub async fn find_default(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    user_key: &str,
+) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
         .params(params![company_id, user_key])
         .optional()
@@ -179,7 +184,7 @@ pub async fn list_other_valid(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
 /// Returns a user's cards without removed ones. `valid` selects valid or other cards.
 pub async fn list_for_user(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     user_key: &str,
     valid: Option<bool>,
     order: SortOrder,
@@ -220,7 +225,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
 #[schemars(rename = "CardRefund")]
 pub struct Refund {
     #[serde(rename = "company")]
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The provider's reference of the refund. `None`: not requested yet.
     #[serde(skip)]
@@ -287,14 +292,14 @@ pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
     Ok(inserted == 1)
 }
 
-pub async fn find_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+pub async fn find_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
     tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
         .await
 }
 
-pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+pub async fn lock_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
     tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2 FOR UPDATE")
         .params(params![company_id, id])
         .optional()

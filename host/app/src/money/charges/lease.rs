@@ -14,6 +14,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::Error,
     store::{FromRow, Tx},
+    values::id::CompanyId,
 };
 
 /// Lease duration after the last extension.
@@ -79,7 +80,7 @@ pub enum LeasedTable {
 #[derive(Clone, Debug)]
 pub struct Leased {
     pub table: LeasedTable,
-    pub company_id: String,
+    pub company_id: CompanyId,
     /// The record's id; for a refund, the id of its payment.
     pub id: String,
     pub lease: Lease,

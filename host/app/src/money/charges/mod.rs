@@ -19,7 +19,10 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Type,
-    values::money::{Minor, Money},
+    values::{
+        id::CompanyId,
+        money::{Minor, Money},
+    },
 };
 use tollhouse_plugins::{
     CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
@@ -123,7 +126,7 @@ impl ChargeVerifier {
     /// 400 if the provider or the account is no longer configured.
     pub async fn open(
         app: &App,
-        company_id: &str,
+        company_id: &CompanyId,
         provider: &str,
         account_id: &str,
     ) -> Result<ChargeVerifier> {

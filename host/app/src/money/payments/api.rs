@@ -36,6 +36,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     values::{
+        id::CompanyId,
         listing::{self, ListPage, PageRequest},
         money::{Minor, Money},
     },
@@ -209,12 +210,12 @@ pub async fn fetch_by_reference(
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
-async fn find_by_id(app: &App, company_id: &str, id: &str) -> Result<Payment> {
+async fn find_by_id(app: &App, company_id: &CompanyId, id: &str) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
     app.store.select(read).await?.ok_or_else(not_found)
 }
 
-async fn find_by_reference(app: &App, company_id: &str, reference: &str) -> Result<Payment> {
+async fn find_by_reference(app: &App, company_id: &CompanyId, reference: &str) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find_by_reference(tx, company_id, reference).await;
     app.store.select(read).await?.ok_or_else(not_found)
 }
@@ -271,7 +272,7 @@ pub async fn list(
 
 async fn list_for(
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     query: &Query<Wanted>,
 ) -> Result<DataResponse<ListPage<ListedPayment<users::View>>>> {
     let page = PageRequest { number: query.page()?, limit: query.limit()? };
@@ -310,7 +311,7 @@ async fn list_for(
 
 async fn users_of(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     payments: &[Payment],
 ) -> tollhouse_platform::store::Result<Vec<User>> {
     let mut ids: Vec<String> = payments.iter().filter_map(|p| p.user_key.clone()).collect();
@@ -321,7 +322,7 @@ async fn users_of(
 
 pub async fn list_of_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     query: Query<Wanted>,
 ) -> Result<DataResponse<ListPage<ListedPayment<users::View>>>> {
     companies::find(&app, &company).await?;
@@ -330,7 +331,7 @@ pub async fn list_of_company(
 
 pub async fn fetch_of_company(
     State(app): State<App>,
-    Path((company, payment)): Path<(String, String)>,
+    Path((company, payment)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
@@ -338,7 +339,7 @@ pub async fn fetch_of_company(
 
 pub async fn fetch_of_company_by_reference(
     State(app): State<App>,
-    Path((company, reference)): Path<(String, String)>,
+    Path((company, reference)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_reference(&app, &company, &reference).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
@@ -347,7 +348,7 @@ pub async fn fetch_of_company_by_reference(
 /// Verifies a payment for an operator. A pending payment is not an error here.
 pub async fn verify_of_company(
     State(app): State<App>,
-    Path((company, payment)): Path<(String, String)>,
+    Path((company, payment)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
@@ -369,7 +370,7 @@ fields! {
 
 pub async fn refund(
     State(app): State<App>,
-    Path((company, payment)): Path<(String, String)>,
+    Path((company, payment)): Path<(CompanyId, String)>,
     body: Body<RefundOrder>,
 ) -> Result<DataResponse<View<users::View>>> {
     let force = body.force()?.unwrap_or(false);
@@ -381,7 +382,7 @@ pub async fn refund(
 /// Returns the refund of a payment. Its amount is in the payment's currency.
 pub async fn fetch_refund(
     State(app): State<App>,
-    Path((company, payment)): Path<(String, String)>,
+    Path((company, payment)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<Refund>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;

@@ -163,7 +163,7 @@ fn compose(
     let reference = order.reference.clone();
     let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
     let mut metadata = order.metadata.clone();
-    metadata.insert("company".to_owned(), company.id.clone().into());
+    metadata.insert("company".to_owned(), company.id.as_str().into());
     metadata.insert("server".to_owned(), company.server.clone().into());
     metadata.insert("event".to_owned(), "payment".into());
     Ok(Payment {

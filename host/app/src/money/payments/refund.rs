@@ -37,6 +37,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     telemetry::spans::SPAN_TARGET,
+    values::id::CompanyId,
 };
 use tollhouse_plugins as plugins;
 use tollhouse_plugins::{CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder};
@@ -65,7 +66,12 @@ enum Attempt {
 
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
 #[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
-pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
+pub async fn refund(
+    app: &App,
+    company_id: &CompanyId,
+    payment_id: &str,
+    force: bool,
+) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
     let payment = app.store.select(find).await?.ok_or_else(not_found)?;
     // Fails before the wallet is debited if the provider account is gone.
@@ -300,7 +306,7 @@ async fn record(
 
 fn alarm(app: &App, payment: &Payment, what: &'static str) {
     app.metrics.alarms.count_alarm(what);
-    let (company, payment) = (&payment.company_id, &payment.id);
+    let (company, payment) = (payment.company_id.as_str(), &payment.id);
     tracing::error!(alarm = what, company, payment, "refund requires attention");
 }
 

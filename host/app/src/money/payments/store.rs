@@ -9,6 +9,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
+        id::CompanyId,
         listing::{PageRequest, Period, SortOrder},
         money::{Minor, Money},
     },
@@ -16,7 +17,7 @@ use tollhouse_platform::{
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Payment {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     /// The internal id of the user.
     pub user_key: Option<String>,
@@ -128,7 +129,7 @@ pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
     Ok(())
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -137,7 +138,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Paym
 
 pub async fn find_by_reference(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     reference: &str,
 ) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND reference = $2"))
@@ -146,7 +147,7 @@ pub async fn find_by_reference(
         .await
 }
 
-pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .params(params![company_id, id])
         .optional()
@@ -172,7 +173,7 @@ pub enum Sort {
 }
 
 impl Filter {
-    fn apply_to(&self, select: &'static str, company_id: &str) -> DynamicStatement {
+    fn apply_to(&self, select: &'static str, company_id: &CompanyId) -> DynamicStatement {
         let mut sql = DynamicStatement::default().append(select);
         sql = sql.append(" FROM payments WHERE company_id = ").bind(company_id);
         for (column, wanted) in [
@@ -199,7 +200,7 @@ impl Filter {
 /// Returns a page of a company's payments, and the total number.
 pub async fn list(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     sort: Sort,
     page: PageRequest,
@@ -220,7 +221,7 @@ pub async fn list(
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Refund {
     #[serde(skip)]
-    pub company_id: String,
+    pub company_id: CompanyId,
     #[serde(rename = "payment")]
     pub payment_id: String,
     pub id: String,
@@ -256,7 +257,7 @@ pub enum RefundStatus {
 
 pub async fn find_refund(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     payment_id: &str,
 ) -> Result<Option<Refund>> {
     tx.sql(

@@ -2,31 +2,31 @@
 
 use axum::extract::State;
 
-use super::{
-    SERVICE,
-    store::{self, AuditEntry},
-};
+use super::store::{self, AuditEntry};
 use crate::state::App;
 use tollhouse_http::{
     request::query::{Pages, Query},
     response::DataResponse,
 };
-use tollhouse_platform::{error::Result, values::listing::ListPage};
+use tollhouse_platform::{
+    error::Result,
+    values::{id::Owner, listing::ListPage},
+};
 
 pub async fn of_service(
     State(app): State<App>,
     query: Query<Pages>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
-    list(&app, SERVICE, &query).await
+    list(&app, &Owner::Service, &query).await
 }
 
-/// Returns a page of the log of a company, or of [`SERVICE`].
+/// Returns a page of the log of a company or of the service.
 pub async fn list(
     app: &App,
-    company: &str,
+    owner: &Owner,
     query: &Query<Pages>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
     let page = query.read()?;
-    let (total, entries) = app.store.read(async |tx| store::list(tx, company, page).await).await?;
+    let (total, entries) = app.store.read(async |tx| store::list(tx, owner, page).await).await?;
     DataResponse::data(page.to_list_page(total, entries), "Audit log fetched successfully")
 }

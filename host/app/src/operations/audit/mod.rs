@@ -11,22 +11,20 @@ use crate::state::App;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx},
+    values::id::Owner,
 };
-
-/// `company_id` of entries about the service as a whole.
-pub const SERVICE: &str = "";
 
 /// Actor of requests to the operator API.
 const OPERATOR: &str = "operator";
 
-/// Records an action on a company, or on the [`SERVICE`].
+/// Records an action on a company or on the service.
 pub async fn record(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    owner: impl Into<Owner>,
     action: &str,
     detail: Value,
 ) -> Result<()> {
     let now: Timestamp = app.clock.now();
-    store::insert(tx, &app.random.id(now), company_id, OPERATOR, action, detail, now).await
+    store::insert(tx, &app.random.id(now), &owner.into(), OPERATOR, action, detail, now).await
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
-    values::listing::PageRequest,
+    values::{id::Owner, listing::PageRequest},
 };
 
 /// An operator's action.
@@ -28,7 +28,7 @@ pub struct AuditEntry {
 pub async fn insert(
     tx: &mut Tx,
     id: &str,
-    company_id: &str,
+    owner: &Owner,
     actor: &str,
     action: &str,
     detail: Value,
@@ -38,29 +38,22 @@ pub async fn insert(
         "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .params(params![company_id, id, actor, action, Json(detail), now])
+    .params(params![owner, id, actor, action, Json(detail), now])
     .run()
     .await?;
     Ok(())
 }
 
 /// Returns a page of entries, newest first, and their total number.
-pub async fn list(
-    tx: &mut Tx,
-    company_id: &str,
-    page: PageRequest,
-) -> Result<(i64, Vec<AuditEntry>)> {
-    let (total,) = tx
-        .sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1")
-        .bind(company_id)
-        .one()
-        .await?;
+pub async fn list(tx: &mut Tx, owner: &Owner, page: PageRequest) -> Result<(i64, Vec<AuditEntry>)> {
+    let (total,) =
+        tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1").bind(owner).one().await?;
     let entries = tx
         .sql(
             "SELECT id, actor, action, detail, created_at FROM audit_log WHERE company_id = $1
              ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
         )
-        .params(params![company_id, page.limit, page.offset()])
+        .params(params![owner, page.limit, page.offset()])
         .all()
         .await?;
     Ok((total, entries))

@@ -15,6 +15,7 @@ use crate::state::App;
 use tollhouse_platform::{
     random::id_lower_bound,
     store::{Result, Tx},
+    values::id::CompanyId,
 };
 
 /// Name of a feed.
@@ -29,7 +30,7 @@ pub async fn write(
     tx: &mut Tx,
     app: &App,
     stream: Feed,
-    company_id: &str,
+    company_id: &CompanyId,
     data: Value,
 ) -> Result<()> {
     let now = app.clock.now();

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// An entry about a company.
@@ -14,7 +15,7 @@ use tollhouse_platform::{
 #[schemars(rename = "StreamEntry")]
 pub struct FeedEntry {
     pub id: String,
-    pub company_id: String,
+    pub company_id: CompanyId,
     #[schemars(with = "Value")]
     pub data: Json<Value>,
     pub created_at: Timestamp,
@@ -23,7 +24,7 @@ pub struct FeedEntry {
 pub async fn insert(
     tx: &mut Tx,
     stream: &str,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     data: Value,
     now: Timestamp,

@@ -12,7 +12,7 @@ use tollhouse_http::{
     },
     response::DataResponse,
 };
-use tollhouse_platform::error::Result;
+use tollhouse_platform::{error::Result, values::id::Owner};
 
 /// Returns the number of sealed rows by column and key.
 pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage>> {
@@ -42,7 +42,7 @@ pub async fn rotate(
             let key = host.sealer.key_id();
             let detail =
                 json!({ "key": key, "resealed": step.resealed, "unreadable": step.damaged.len() });
-            audit::record(tx, &host, audit::SERVICE, "master_key.rotate", detail).await?;
+            audit::record(tx, &host, Owner::Service, "master_key.rotate", detail).await?;
         }
         Ok(step)
     });

@@ -13,6 +13,7 @@ use tollhouse_platform::{
     error::Result,
     random::id_lower_bound,
     store::{Error as StoreError, Tx, UnavailableReason},
+    values::id::CompanyId,
 };
 
 /// Limits of one poll.
@@ -28,19 +29,19 @@ type Sums = BTreeMap<(String, String), i64>;
 #[derive(Default)]
 pub struct LedgerScan {
     /// Company of the last ledger that was completed.
-    last_completed: String,
+    last_completed: CompanyId,
     /// Ledger that takes more than one poll.
     open: Option<LedgerProgress>,
     unbalanced_transactions: i64,
     wrong_balances: i64,
     /// Companies whose ledger last seemed wrong, and is too large to be summed in one snapshot.
-    suspects: BTreeSet<String>,
+    suspects: BTreeSet<CompanyId>,
 }
 
 /// A ledger that is being read.
 #[derive(Clone)]
 struct LedgerProgress {
-    company_id: String,
+    company_id: CompanyId,
     /// Last ledger transaction that was read page by page.
     last_transaction: String,
     sums: Sums,
@@ -88,13 +89,13 @@ impl LedgerScan {
     }
 
     /// Records the result of a ledger and continues with the next one.
-    fn record(&mut self, company_id: String, wrong: Option<i64>) {
+    fn record(&mut self, company_id: CompanyId, wrong: Option<i64>) {
         self.wrong_balances += wrong.unwrap_or_default();
         self.last_completed.clone_from(&company_id);
         if wrong.is_some() {
             self.suspects.remove(&company_id);
         } else if self.suspects.insert(company_id) {
-            let company = &self.last_completed;
+            let company = self.last_completed.as_str();
             tracing::error!(
                 alarm = "ledger",
                 company,
@@ -130,7 +131,7 @@ impl LedgerScan {
 
 /// Part of a ledger in one snapshot.
 struct LedgerPart {
-    company_id: String,
+    company_id: CompanyId,
     /// Entries of whole ledger transactions.
     entries: Vec<ScannedEntry>,
     /// Set with the last page.
@@ -148,7 +149,7 @@ struct LedgerEnd {
 async fn read_next(
     tx: &mut Tx,
     done: &str,
-    open: Option<(String, String)>,
+    open: Option<(CompanyId, String)>,
     before: &str,
     most: usize,
 ) -> Result<Option<LedgerPart>> {
@@ -176,7 +177,7 @@ async fn read_next(
 }
 
 impl LedgerProgress {
-    fn new(company_id: String) -> LedgerProgress {
+    fn new(company_id: CompanyId) -> LedgerProgress {
         LedgerProgress {
             company_id,
             last_transaction: String::new(),
@@ -201,7 +202,7 @@ impl LedgerProgress {
                 unbalanced += 1;
                 tracing::error!(
                     alarm = "ledger",
-                    company = self.company_id,
+                    company = self.company_id.as_str(),
                     transaction = self.last_transaction,
                     "a ledger transaction does not sum to zero"
                 );
@@ -219,7 +220,7 @@ impl LedgerProgress {
         }
         let mut wrong = differences(&to_sums(end.balances), &self.sums);
         if !wrong.is_empty() && !self.in_one_snapshot {
-            let company_id = &*self.company_id;
+            let company_id = &self.company_id;
             let again = async |tx: &mut Tx| -> Result<_, StoreError> {
                 let balances = store::balances(tx, company_id).await?;
                 Ok((balances, store::sums(tx, company_id, "").await?))
@@ -235,7 +236,7 @@ impl LedgerProgress {
         for (account, currency) in &wrong {
             tracing::error!(
                 alarm = "ledger",
-                company = self.company_id,
+                company = self.company_id.as_str(),
                 account,
                 currency,
                 "a ledger balance differs from the sum of its entries"

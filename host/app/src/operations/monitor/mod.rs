@@ -66,7 +66,7 @@ impl Monitor {
             let store::UnbalancedLedger { company_id, currency, minor } = book;
             tracing::error!(
                 alarm = "ledger",
-                company = company_id,
+                company = company_id.as_str(),
                 currency,
                 minor,
                 "a ledger does not sum to zero"

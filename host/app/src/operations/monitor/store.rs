@@ -3,6 +3,7 @@
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// Maximum count of a backlog: beyond it, the exact number does not matter.
@@ -107,7 +108,7 @@ pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
 /// A ledger that does not sum to zero.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct UnbalancedLedger {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub currency: String,
     pub minor: i64,
 }
@@ -126,7 +127,7 @@ pub async fn unbalanced_ledgers(tx: &mut Tx) -> Result<Vec<UnbalancedLedger>> {
 // ---- the sweep ----------------------------------------------------------------------------------
 
 /// Returns the next company that has a ledger.
-pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<String>> {
+pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<CompanyId>> {
     let (company,) = tx
         .sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
         .bind(after)
@@ -146,7 +147,7 @@ pub struct ScannedEntry {
 /// Returns a page of entries in the order of transactions, between two exclusive ids.
 pub async fn page(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     after: &str,
     before: &str,
     limit: i64,
@@ -164,7 +165,7 @@ pub async fn page(
 /// Account, currency and amount.
 pub type AccountSum = (String, String, i64);
 
-pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<AccountSum>> {
+pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<AccountSum>> {
     tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")
         .bind(company_id)
         .all()
@@ -172,7 +173,7 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<AccountSum>> 
 }
 
 /// Returns the sums of a ledger's entries from a transaction on; all entries if `from` is empty.
-pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<AccountSum>> {
+pub async fn sums(tx: &mut Tx, company_id: &CompanyId, from: &str) -> Result<Vec<AccountSum>> {
     tx.sql(
         "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
          WHERE company_id = $1 AND transaction_id >= $2 GROUP BY account, currency",

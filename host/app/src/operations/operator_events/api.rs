@@ -13,7 +13,7 @@ use tollhouse_http::{
     },
     response::DataResponse,
 };
-use tollhouse_platform::error::Result;
+use tollhouse_platform::{error::Result, values::id::CompanyId};
 
 fields! {
     /// Range and filters of operator events.
@@ -45,7 +45,7 @@ pub async fn read(
     let part = EventQuery {
         after: query.after()?,
         kind: query.kind()?,
-        company_id: query.company()?,
+        company_id: query.company()?.map(CompanyId::from),
         limit: query.limit()?,
         before: streams::visibility_horizon(&app),
     };

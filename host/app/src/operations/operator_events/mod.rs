@@ -12,6 +12,7 @@ use tollhouse_platform::{
     error::Error,
     random::id_lower_bound,
     store::{Result, Tx},
+    values::id::Owner,
 };
 
 /// A fee took a company's balance below its threshold: `{balance, threshold, currency}`.
@@ -21,16 +22,16 @@ pub const CARD_REFUND_FAILED: &str = "card.refund_failed";
 /// An installment was not collected on its due date: `{loan, amount, reason}`.
 pub const NOT_COLLECTED: &str = "loan.not_collected";
 
-/// Emits an event about a company.
+/// Emits an event about a company or the service.
 pub async fn emit(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    owner: impl Into<Owner>,
     kind: &'static str,
     data: Value,
 ) -> Result<()> {
     let now = app.clock.now();
-    store::insert(tx, company_id, &app.random.id(now), kind, data, now).await?;
+    store::insert(tx, &owner.into(), &app.random.id(now), kind, data, now).await?;
     app.metrics.alarms.count_operator_event(kind);
     Ok(())
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
+    values::id::{CompanyId, Owner},
 };
 
 /// An event for operators.
@@ -26,7 +27,7 @@ pub struct OperatorEvent {
 
 pub async fn insert(
     tx: &mut Tx,
-    company_id: &str,
+    owner: &Owner,
     id: &str,
     kind: &str,
     data: Value,
@@ -36,7 +37,7 @@ pub async fn insert(
         "INSERT INTO operator_events (company_id, id, kind, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )
-    .params(params![company_id, id, kind, Json(data), now])
+    .params(params![owner, id, kind, Json(data), now])
     .run()
     .await?;
     Ok(())
@@ -60,7 +61,7 @@ pub struct EventQuery {
     pub after: String,
     pub before: String,
     pub kind: Option<String>,
-    pub company_id: Option<String>,
+    pub company_id: Option<CompanyId>,
     pub limit: i64,
 }
 

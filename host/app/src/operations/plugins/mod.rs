@@ -28,6 +28,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::Owner,
 };
 use tollhouse_plugins::{
     Manifest, SIGNATURE_BYTES, Signed,
@@ -121,7 +122,7 @@ pub async fn install(
             "plugin": row.name, "version": row.version, "digest": row.digest,
             "publisher": row.publisher, "grant": grant,
         });
-        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
+        Ok(audit::record(tx, &db, Owner::Service, "plugin.install", detail).await?)
     });
     let installed = installed.await?;
     let said = match installed.row.state {
@@ -329,7 +330,7 @@ async fn change(
     let note = async move |tx: &mut Tx, rows: &[PluginRow]| {
         let serves = rows.iter().find(|row| row.state == Life::Active);
         detail["serves"] = json!(serves.map(|row| &row.digest));
-        Ok(audit::record(tx, &db, audit::SERVICE, action, detail).await?)
+        Ok(audit::record(tx, &db, Owner::Service, action, detail).await?)
     };
     app.plugins.change(&app.store, &plugin, wanted, grant, note).await
 }
@@ -344,7 +345,7 @@ pub async fn uninstall(
             check_unused(tx, &row.name).await?;
         }
         let detail = json!({ "plugin": row.name, "version": row.version, "digest": row.digest });
-        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.uninstall", detail).await?)
+        Ok(audit::record(tx, &db, Owner::Service, "plugin.uninstall", detail).await?)
     };
     let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
     DataResponse::data(PluginView::from(gone), "Plugin uninstalled successfully")

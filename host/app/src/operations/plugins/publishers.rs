@@ -18,6 +18,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::Owner,
 };
 use tollhouse_plugins::{
     PublicKey, TrustedKey,
@@ -139,7 +140,7 @@ async fn set(
         }
     }
     let detail = json!({ "publisher": publisher, "keys": keys });
-    audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
+    audit::record(tx, app, Owner::Service, "publisher.trust", detail).await?;
     let mut trusted = from_rows(store::of_publisher(tx, publisher).await?);
     let trusted = trusted.pop().ok_or_else(|| Error::internal("publisher has no keys"))?;
     DataResponse::data(trusted, "Publisher trusted successfully")
@@ -160,7 +161,7 @@ pub async fn distrust(
         let gone = from_rows(rows).pop();
         let gone = gone.ok_or_else(|| Error::not_found("publisher not found"))?;
         let detail = json!({ "publisher": publisher });
-        audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;
+        audit::record(tx, &app, Owner::Service, "publisher.distrust", detail).await?;
         DataResponse::data(gone, "Publisher removed successfully")
     })
     .await

@@ -15,7 +15,10 @@ use tollhouse_http::{
 };
 use tollhouse_platform::{
     error::{Error, Result},
-    values::listing::{ListPage, PageRequest},
+    values::{
+        id::CompanyId,
+        listing::{ListPage, PageRequest},
+    },
 };
 
 fields! {
@@ -39,7 +42,8 @@ pub async fn list(
     query: Query<RecordingList>,
 ) -> Result<DataResponse<ListPage<RecordedCall>>> {
     let page = PageRequest { number: query.page()?, limit: query.limit()? };
-    let filter = Filter { function: query.function()?, company_id: query.company()? };
+    let filter =
+        Filter { function: query.function()?, company_id: query.company()?.map(CompanyId::from) };
     let (total, calls) =
         app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
     DataResponse::data(page.to_list_page(total, calls), "Recorded calls fetched successfully")

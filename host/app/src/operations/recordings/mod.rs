@@ -19,6 +19,7 @@ use crate::state::App;
 use tollhouse_platform::{
     error::{Error, Result},
     telemetry::{Counter, Registry},
+    values::id::CompanyId,
 };
 use tollhouse_plugins::{Recorded, Recorder, recording::Recording};
 
@@ -100,7 +101,7 @@ pub async fn persist_batch(app: &App) -> Result<usize> {
 
 /// Returns `None` if the recording is too large: requests and output of plugins are not limited.
 async fn seal_row(app: &App, recorded: Recorded) -> Option<store::NewRecording> {
-    let company_id = recorded.company.to_string();
+    let company_id = CompanyId::from(&*recorded.company);
     let (function, outcome, began_at) =
         (recorded.call.function(), recorded.outcome, recorded.began);
     let recording = Recording::of(recorded, &app.random).await;

@@ -7,7 +7,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
-    values::listing::PageRequest,
+    values::{id::CompanyId, listing::PageRequest},
 };
 
 pub const SEALED: [SealedColumn; 1] = [sealed_column!(
@@ -22,7 +22,7 @@ pub fn context(company_id: &str, id: &str) -> String {
 /// A recording to store.
 #[derive(Clone)]
 pub struct NewRecording {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     pub plugin: String,
     pub version: String,
@@ -53,7 +53,7 @@ pub struct RecordedCall {
     /// `true` if a replay with the masked data has the same outcome.
     pub faithful: bool,
     /// Company for which the call was made; empty for the service itself.
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub began_at: Timestamp,
 }
 
@@ -78,7 +78,7 @@ pub async fn insert(tx: &mut Tx, rows: &[NewRecording]) -> Result<()> {
 /// Filter of a plugin's recordings; `None` matches all.
 pub struct Filter {
     pub function: Option<String>,
-    pub company_id: Option<String>,
+    pub company_id: Option<CompanyId>,
 }
 
 /// Returns a page of recordings, newest first, and their total number.

@@ -24,7 +24,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    values::{listing::ListPage, phone},
+    values::{id::CompanyId, listing::ListPage, phone},
 };
 use tollhouse_plugins::Kind;
 
@@ -75,7 +75,7 @@ pub async fn create(
     let logo = body.logo()?;
     let countries = countries_of(&body, body.countries()?)?;
     let now = app.clock.now();
-    let id = app.random.id(now);
+    let id = CompanyId::from(app.random.id(now));
     let secret = new_event_secret(&app);
     let company = Company {
         event_secret: store::seal_event_secret(&app.sealer, &id, &secret),
@@ -150,7 +150,7 @@ pub async fn list(
 
 pub async fn fetch(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<View>> {
     let company = super::find(&app, &company).await?;
     DataResponse::data(company.view(), "Company fetched successfully")
@@ -189,7 +189,7 @@ fields! {
 
 pub async fn edit(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<CompanyChange>,
 ) -> Result<DataResponse<View>> {
     let name = body.name()?;
@@ -312,7 +312,7 @@ pub struct NewEventSecret {
 /// Replaces the event secret. The previous secret also signs events for one more day.
 pub async fn rotate_event_secret(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<NewEventSecret>> {
     let secret = new_event_secret(&app);
     let new = secret.clone();
@@ -346,7 +346,7 @@ fields! {
 /// Changes the named fields only.
 pub async fn subscribe(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<SubscriptionChange>,
 ) -> Result<DataResponse<View>> {
     let (active, expires_at, features) = (body.active()?, body.expires_at()?, body.features()?);
@@ -371,7 +371,7 @@ impl Company {
 }
 
 /// Changes a company under its row lock and records the resulting company in the audit log.
-async fn change<F>(app: App, id: String, action: &'static str, edit: F) -> Result<Company>
+async fn change<F>(app: App, id: CompanyId, action: &'static str, edit: F) -> Result<Company>
 where
     F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Clone + Send + 'static,
 {
@@ -408,7 +408,7 @@ pub struct CreatedKey {
 
 pub async fn create_key(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<NewKey>,
 ) -> Result<DataResponse<CreatedKey>> {
     let (label, expires_at) = (body.label()?, body.expires_at()?);
@@ -449,7 +449,7 @@ pub struct RotatedKey {
 
 pub async fn rotate_key(
     State(app): State<App>,
-    Path((company, former)): Path<(String, String)>,
+    Path((company, former)): Path<(CompanyId, String)>,
     body: Body<KeyRotation>,
 ) -> Result<DataResponse<RotatedKey>> {
     let overlap = body.overlap_seconds()?.unwrap_or(KEY_OVERLAP_SECONDS);
@@ -483,7 +483,7 @@ pub async fn rotate_key(
 
 pub async fn list_keys(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Vec<Key>>> {
     let keys = app
         .store
@@ -498,7 +498,7 @@ pub async fn list_keys(
 /// Revokes a key, effective from the next request.
 pub async fn revoke_key(
     State(app): State<App>,
-    Path((company, key)): Path<(String, String)>,
+    Path((company, key)): Path<(CompanyId, String)>,
 ) -> Result<MessageResponse> {
     let db = app.store.clone();
     db.write(async move |tx| {

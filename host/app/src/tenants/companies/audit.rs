@@ -13,13 +13,16 @@ use tollhouse_http::{
     },
     response::DataResponse,
 };
-use tollhouse_platform::{error::Result, values::listing::ListPage};
+use tollhouse_platform::{
+    error::Result,
+    values::{id::CompanyId, listing::ListPage},
+};
 
 pub async fn of_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     query: Query<Pages>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
     super::find(&app, &company).await?;
-    list(&app, &company, &query).await
+    list(&app, &company.into(), &query).await
 }

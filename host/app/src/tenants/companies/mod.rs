@@ -24,7 +24,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    values::{money::Minor, phone},
+    values::{id::CompanyId, money::Minor, phone},
 };
 
 /// Time for which the previous event secret also signs events.
@@ -118,7 +118,7 @@ impl Company {
             match self.open_previous_event_secret(&app.sealer) {
                 Ok(previous) => secrets.extend(previous),
                 Err(error) => tracing::warn!(
-                    company = self.id,
+                    company = self.id.as_str(),
                     %error,
                     "previous event secret cannot be opened; events are signed without it"
                 ),
@@ -132,7 +132,7 @@ impl Company {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Company")]
 pub struct View {
-    id: String,
+    id: CompanyId,
     name: String,
     /// `live` or `test`.
     server: String,

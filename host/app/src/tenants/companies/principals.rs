@@ -12,7 +12,10 @@ use tollhouse_http::{
     Principals,
     openapi::{Describe, Operation},
 };
-use tollhouse_platform::error::{Error, Result};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::id::CompanyId,
+};
 
 /// The authenticated company of a request, which can access only records of this company.
 #[derive(Clone)]
@@ -36,7 +39,7 @@ impl Principals for App {
         self.slot::<AcceptedKeys>().contains(key)
     }
 
-    async fn company(&self, key: &str, extensions: &mut Extensions) -> Result<String> {
+    async fn company(&self, key: &str, extensions: &mut Extensions) -> Result<CompanyId> {
         let company = authenticate(self, key).await?;
         let id = company.id.clone();
         extensions.insert(AuthenticatedCompany(company));

@@ -7,12 +7,12 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Json, Result, Tx, params},
-    values::money::Minor,
+    values::{id::CompanyId, money::Minor},
 };
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Company {
-    pub id: String,
+    pub id: CompanyId,
     pub name: String,
     /// `live` or `test`.
     pub server: String,
@@ -90,7 +90,7 @@ impl Company {
     /// Replaces the event secret. The old one becomes the previous one, unless it cannot be opened.
     pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
         let former = self.open_event_secret(sealer).inspect_err(|error| {
-            tracing::warn!(company = self.id, %error, "event secret cannot be opened; events are signed with the new one only");
+            tracing::warn!(company = self.id.as_str(), %error, "event secret cannot be opened; events are signed with the new one only");
         });
         let context = (PREVIOUS_EVENT_SECRET.context)(&self.id, &self.id);
         self.previous_event_secret = former.ok().map(|former| sealer.seal(&context, &former));
@@ -99,7 +99,7 @@ impl Company {
 }
 
 #[must_use]
-pub fn seal_event_secret(sealer: &Sealer, company_id: &str, secret: &str) -> String {
+pub fn seal_event_secret(sealer: &Sealer, company_id: &CompanyId, secret: &str) -> String {
     sealer.seal(&(EVENT_SECRET.context)(company_id, company_id), secret)
 }
 
@@ -186,7 +186,12 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
     Ok(())
 }
 
-pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) -> Result<()> {
+pub async fn insert_key(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    key: &Key,
+    digest: &str,
+) -> Result<()> {
     tx.sql(
         "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -199,7 +204,7 @@ pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) 
     Ok(())
 }
 
-pub async fn list_keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
+pub async fn list_keys(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<Key>> {
     tx.sql("SELECT * FROM api_keys WHERE company_id = $1 ORDER BY created_at DESC, id DESC")
         .bind(company_id)
         .all()
@@ -207,7 +212,12 @@ pub async fn list_keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
 }
 
 /// Revokes a key and returns the number of keys found. An earlier revocation keeps its time.
-pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<u64> {
+pub async fn revoke_key(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    now: Timestamp,
+) -> Result<u64> {
     tx.sql(
         "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3)
          WHERE company_id = $1 AND id = $2",
@@ -218,14 +228,19 @@ pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp)
 }
 
 /// Returns the key and locks its row until the transaction ends.
-pub async fn lock_key(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Key>> {
+pub async fn lock_key(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Key>> {
     tx.sql("SELECT * FROM api_keys WHERE company_id = $1 AND id = $2 FOR UPDATE")
         .params(params![company_id, id])
         .optional()
         .await
 }
 
-pub async fn expire_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
+pub async fn expire_key(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    at: Timestamp,
+) -> Result<()> {
     tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id, at])
         .run()
@@ -234,7 +249,12 @@ pub async fn expire_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) 
 }
 
 /// Records a use. An earlier time does not overwrite a later one.
-pub async fn record_key_use(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
+pub async fn record_key_use(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    now: Timestamp,
+) -> Result<()> {
     tx.sql(
         "UPDATE api_keys SET last_used_at = $3
          WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",

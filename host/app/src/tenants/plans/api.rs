@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{DEFAULT_PLAN, FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
+use super::{FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
     request::{
@@ -19,7 +19,10 @@ use tollhouse_http::{
 use tollhouse_platform::{
     error::Result,
     store::Tx,
-    values::money::{BILLING_CURRENCY, MAX_MINOR, Minor},
+    values::{
+        id::{CompanyId, Owner},
+        money::{BILLING_CURRENCY, MAX_MINOR, Minor},
+    },
 };
 
 /// Prices by billing item.
@@ -48,17 +51,17 @@ enum Plan {
 
 pub async fn fetch_for_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Prices>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         companies::get(tx, &company).await?;
-        prices(tx, &app, &company).await
+        prices(tx, &app, &company.into()).await
     };
     DataResponse::data(app.store.read(read).await?, "Prices fetched successfully")
 }
 
 pub async fn fetch_default(State(app): State<App>) -> Result<DataResponse<Prices>> {
-    let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT_PLAN).await).await?;
+    let prices = app.store.select(async |tx| prices(tx, &app, &Owner::Service).await).await?;
     DataResponse::data(prices, "Prices fetched successfully")
 }
 
@@ -115,14 +118,14 @@ fn read(body: &Body<PriceChanges>) -> Result<Changes> {
 
 pub async fn set_for_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<PriceChanges>,
 ) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
-        set(tx, &app, &company, &changes).await
+        set(tx, &app, &company.into(), &changes).await
     })
     .await
 }
@@ -133,29 +136,29 @@ pub async fn set_default(
 ) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
     let db = app.store.clone();
-    db.write(async move |tx| set(tx, &app, DEFAULT_PLAN, &changes).await).await
+    db.write(async move |tx| set(tx, &app, &Owner::Service, &changes).await).await
 }
 
 async fn set(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    owner: &Owner,
     changes: &Changes,
 ) -> Result<DataResponse<Prices>> {
     for (item, price) in changes {
         match price {
-            Some(price) => store::upsert(tx, company_id, item, *price).await?,
-            None => store::delete(tx, company_id, item).await?,
+            Some(price) => store::upsert(tx, owner, item, *price).await?,
+            None => store::delete(tx, owner, item).await?,
         }
     }
     let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
-    audit::record(tx, app, company_id, "price.set", json!(detail)).await?;
-    DataResponse::data(prices(tx, app, company_id).await?, "Prices updated successfully")
+    audit::record(tx, app, owner.clone(), "price.set", json!(detail)).await?;
+    DataResponse::data(prices(tx, app, owner).await?, "Prices updated successfully")
 }
 
 /// Returns the prices of all fixed items, and of the lookups that a plan or a plugin prices. For a
 /// plugin with a canary, the active version counts.
-async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
+async fn prices(tx: &mut Tx, app: &App, owner: &Owner) -> Result<Prices> {
     let unpriced =
         FIXED_ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
     let mut prices = BTreeMap::from(unpriced);
@@ -163,8 +166,8 @@ async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
         let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
         prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
     }
-    for row in store::list(tx, company_id).await? {
-        let plan = if row.company_id == DEFAULT_PLAN { Plan::Default } else { Plan::Company };
+    for row in store::list(tx, owner).await? {
+        let plan = if row.owner == Owner::Service { Plan::Default } else { Plan::Company };
         prices.insert(row.item, Price { price: row.amount_minor, plan: Some(plan) });
     }
     Ok(Prices { currency: BILLING_CURRENCY, prices })

@@ -6,11 +6,8 @@ mod store;
 
 use tollhouse_platform::{
     store::{Result, Tx},
-    values::money::Minor,
+    values::{id::CompanyId, money::Minor},
 };
-
-/// `company_id` of the default plan.
-const DEFAULT_PLAN: &str = "";
 
 /// Features that a plan can include.
 pub const FEATURES: [&str; 6] = ["cards", "identity", "otp", "payments", "recollections", "users"];
@@ -52,7 +49,7 @@ fn is_lookup(item: &str) -> bool {
 }
 
 /// Returns the unit price by the company's plan, else by the default plan, if one is set.
-pub async fn price(tx: &mut Tx, company_id: &str, item: &str) -> Result<Option<Minor>> {
+pub async fn price(tx: &mut Tx, company_id: &CompanyId, item: &str) -> Result<Option<Minor>> {
     store::price(tx, company_id, item).await
 }
 

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Account, Mode, not_configured,
+    Account, AccountOwner, Mode, not_configured,
     probe::{self, ProbeOutcome},
     store,
 };
 use crate::{
-    operations::audit::{self, SERVICE},
+    operations::audit,
     state::App,
     tenants::companies::{self, Company},
 };
@@ -29,6 +29,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 use tollhouse_plugins::{Callable, Kind};
 
@@ -92,34 +93,32 @@ pub fn choose_provider(
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
 
-/// The owner of an account: the service or a company.
-struct Owner {
+/// The account that a request is about, by its owner and mode.
+struct Target {
+    owner: AccountOwner,
     mode: Mode,
-    /// The value of `company_id` in the account's row.
-    key: String,
-    /// Company whose audit log records the changes; empty for service accounts.
-    audit_company_id: String,
 }
 
-impl Owner {
-    fn service(app: &App, mode: Option<&str>) -> Owner {
+impl Target {
+    fn service(app: &App, mode: Option<&str>) -> Target {
         let usual = if app.settings.development { Mode::Test } else { Mode::Live };
         let mode = mode.and_then(Mode::from_name).unwrap_or(usual);
-        Owner {
-            mode,
-            key: mode.service_company_id().to_owned(),
-            audit_company_id: SERVICE.to_owned(),
-        }
+        Target { owner: AccountOwner::Service(mode), mode }
     }
 
     /// Returns 404 for an unknown company and 400 if `mode` differs from the company's.
-    async fn company(app: &App, id: &str, mode: Option<&str>, fields: &Fields) -> Result<Owner> {
+    async fn company(
+        app: &App,
+        id: &CompanyId,
+        mode: Option<&str>,
+        fields: &Fields,
+    ) -> Result<Target> {
         let company = companies::find(app, id).await?;
         let (own, sent) = (Mode::of(&company), mode.and_then(Mode::from_name));
         if sent.is_some_and(|sent| sent != own) {
             return Err(fields.must_be("mode", &format!("{}, the mode of the company", own.name())));
         }
-        Ok(Owner { mode: own, key: company.id.clone(), audit_company_id: company.id })
+        Ok(Target { owner: AccountOwner::Company(company.id), mode: own })
     }
 }
 
@@ -128,17 +127,17 @@ pub async fn set_for_service(
     Path(provider): Path<String>,
     body: Body<ProviderAccountChange>,
 ) -> Result<DataResponse<View>> {
-    let owner = Owner::service(&app, body.mode()?.as_deref());
-    set(app, owner, provider, body).await
+    let target = Target::service(&app, body.mode()?.as_deref());
+    set(app, target, provider, body).await
 }
 
 pub async fn set_for_company(
     State(app): State<App>,
-    Path((company, provider)): Path<(String, String)>,
+    Path((company, provider)): Path<(CompanyId, String)>,
     body: Body<ProviderAccountChange>,
 ) -> Result<DataResponse<View>> {
-    let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
-    set(app, owner, provider, body).await
+    let target = Target::company(&app, &company, body.mode()?.as_deref(), &body).await?;
+    set(app, target, provider, body).await
 }
 
 /// Returns the active version, or why there is none; 404 if the plugin is not installed.
@@ -153,7 +152,7 @@ fn active_plugin(app: &App, provider: &str) -> Result<Result<Callable>> {
 /// Changes the fields that the body names; `credentials: null` removes them.
 async fn set(
     app: App,
-    owner: Owner,
+    target: Target,
     provider: String,
     body: Body<ProviderAccountChange>,
 ) -> Result<DataResponse<View>> {
@@ -169,7 +168,7 @@ async fn set(
     db.write(async move |tx| {
         let now = app.clock.now();
         let new = Account {
-            company_id: owner.key.clone(),
+            owner: target.owner.clone(),
             provider: provider.clone(),
             id: app.random.token(""),
             credentials: None,
@@ -188,12 +187,12 @@ async fn set(
         store::update(tx, &account).await?;
         let detail = json!({
             "provider": provider,
-            "mode": owner.mode,
+            "mode": target.mode,
             "active": account.active,
             "credentials_changed": body.has("credentials"),
         });
-        audit::record(tx, &app, &owner.audit_company_id, "provider.set", detail).await?;
-        DataResponse::data(view(account, owner.mode, &app), "Provider updated successfully")
+        audit::record(tx, &app, &target.owner, "provider.set", detail).await?;
+        DataResponse::data(view(account, target.mode, &app), "Provider updated successfully")
     })
     .await
 }
@@ -225,31 +224,31 @@ pub async fn test_for_service(
     Path(provider): Path<String>,
     body: Body<ProviderTest>,
 ) -> Result<DataResponse<ProviderTested>> {
-    let owner = Owner::service(&app, body.mode()?.as_deref());
-    test(app, owner, provider).await
+    let target = Target::service(&app, body.mode()?.as_deref());
+    test(app, target, provider).await
 }
 
 pub async fn test_for_company(
     State(app): State<App>,
-    Path((company, provider)): Path<(String, String)>,
+    Path((company, provider)): Path<(CompanyId, String)>,
     body: Body<ProviderTest>,
 ) -> Result<DataResponse<ProviderTested>> {
-    let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
-    test(app, owner, provider).await
+    let target = Target::company(&app, &company, body.mode()?.as_deref(), &body).await?;
+    test(app, target, provider).await
 }
 
 /// Tests an account. An inactive one is allowed, so that it can be tested before it is used.
-async fn test(app: App, owner: Owner, provider: String) -> Result<DataResponse<ProviderTested>> {
+async fn test(app: App, target: Target, provider: String) -> Result<DataResponse<ProviderTested>> {
     active_plugin(&app, &provider)??;
-    let find = async |tx: &mut Tx| store::find(tx, &owner.key, &provider).await;
+    let find = async |tx: &mut Tx| store::find(tx, &target.owner, &provider).await;
     let account = app.store.select(find).await?;
     let account =
         account.filter(|account| account.credentials.is_some()).ok_or_else(not_configured)?;
     let (outcome, code) = probe::probe(&app, &account).await?;
-    let (db, mode) = (app.store.clone(), owner.mode);
+    let (db, mode) = (app.store.clone(), target.mode);
     db.write(async move |tx| {
         let detail = json!({ "provider": provider, "mode": mode, "outcome": outcome });
-        audit::record(tx, &app, &owner.audit_company_id, "provider.test", detail).await?;
+        audit::record(tx, &app, &target.owner, "provider.test", detail).await?;
         let detail = outcome.detail(&provider);
         let account = account.id;
         let tested = ProviderTested { provider, account, mode, outcome, code, detail };
@@ -260,8 +259,8 @@ async fn test(app: App, owner: Owner, provider: String) -> Result<DataResponse<P
 
 pub async fn list_for_service(State(app): State<App>) -> Result<DataResponse<Vec<View>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        let live = store::list(tx, Mode::Live.service_company_id()).await?.into_iter();
-        let test = store::list(tx, Mode::Test.service_company_id()).await?.into_iter();
+        let live = store::list(tx, &AccountOwner::Service(Mode::Live)).await?.into_iter();
+        let test = store::list(tx, &AccountOwner::Service(Mode::Test)).await?.into_iter();
         let live = live.map(|account| (account, Mode::Live));
         Ok(live.chain(test.map(|account| (account, Mode::Test))).collect::<Vec<_>>())
     };
@@ -273,10 +272,13 @@ pub async fn list_for_service(State(app): State<App>) -> Result<DataResponse<Vec
 
 pub async fn list_for_company(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Vec<View>>> {
     let mode = Mode::of(&companies::find(&app, &company).await?);
-    let accounts = app.store.select(async |tx| store::list(tx, &company).await).await?;
+    let accounts = app
+        .store
+        .select(async |tx| store::list(tx, &AccountOwner::Company(company.clone())).await)
+        .await?;
     let accounts = accounts.into_iter().map(|account| view(account, mode, &app));
     DataResponse::data(accounts.collect(), LISTED)
 }

@@ -21,6 +21,7 @@ use crate::{state::App, tenants::companies::Company};
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
+    values::id::{CompanyId, Owner},
 };
 use tollhouse_plugins::{Credentials, Kind, Provider};
 
@@ -52,14 +53,41 @@ impl Mode {
             Mode::Live => "live",
         }
     }
+}
 
-    /// Returns the `company_id` of service accounts of this mode, shorter than any company's id.
-    /// Two values are needed because the table has one row per company and provider; the previous
-    /// version knows only `""`.
-    fn service_company_id(self) -> &'static str {
+/// The owner of an account. The service has one account per provider and mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountOwner {
+    Service(Mode),
+    Company(CompanyId),
+}
+
+impl AccountOwner {
+    /// Returns the value of the column `company_id`, for the service shorter than any company's id.
+    fn column(&self) -> &str {
         match self {
-            Mode::Live => "",
-            Mode::Test => "test",
+            AccountOwner::Service(Mode::Live) => "",
+            AccountOwner::Service(Mode::Test) => "test",
+            AccountOwner::Company(id) => id,
+        }
+    }
+}
+
+impl From<String> for AccountOwner {
+    fn from(column: String) -> AccountOwner {
+        match &*column {
+            "" => AccountOwner::Service(Mode::Live),
+            "test" => AccountOwner::Service(Mode::Test),
+            _ => AccountOwner::Company(column.into()),
+        }
+    }
+}
+
+impl From<&AccountOwner> for Owner {
+    fn from(owner: &AccountOwner) -> Owner {
+        match owner {
+            AccountOwner::Service(_) => Owner::Service,
+            AccountOwner::Company(id) => Owner::Company(id.clone()),
         }
     }
 }
@@ -117,8 +145,8 @@ async fn find_own_and_service(
     company: &Company,
     provider: &str,
 ) -> Result<(Option<Account>, Option<Account>)> {
-    let own = store::find(tx, &company.id, provider).await?;
-    let services = store::find(tx, Mode::of(company).service_company_id(), provider).await?;
+    let own = store::find(tx, &AccountOwner::Company(company.id.clone()), provider).await?;
+    let services = store::find(tx, &AccountOwner::Service(Mode::of(company)), provider).await?;
     Ok((own, services))
 }
 
@@ -137,7 +165,7 @@ pub fn deactivated(provider: &str) -> Error {
 }
 
 /// Returns the plugin of a record's account. One that is no longer installed counts as deactivated.
-pub fn plugin_of(app: &App, provider: &str, company_id: &str) -> Result<Provider> {
+pub fn plugin_of(app: &App, provider: &str, company_id: &CompanyId) -> Result<Provider> {
     let serving = app.plugins.provider(provider, company_id);
     serving.map_err(|error| match error {
         Error::Invalid(_) => deactivated(provider),
@@ -163,18 +191,15 @@ pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
 impl Account {
     #[must_use]
     pub fn is_service_account(&self) -> bool {
-        [Mode::Test, Mode::Live].iter().any(|mode| self.company_id == mode.service_company_id())
-    }
-
-    /// The company that owns the account; empty for service accounts.
-    #[must_use]
-    pub fn owner_company_id(&self) -> &str {
-        if self.is_service_account() { "" } else { &self.company_id }
+        matches!(self.owner, AccountOwner::Service(_))
     }
 
     /// Returns whether `company` may use it: its own account, or the service account of its mode.
     fn is_usable_by(&self, company: &Company) -> bool {
-        self.company_id == company.id || self.company_id == Mode::of(company).service_company_id()
+        match &self.owner {
+            AccountOwner::Service(mode) => *mode == Mode::of(company),
+            AccountOwner::Company(id) => *id == company.id,
+        }
     }
 
     pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
@@ -205,7 +230,7 @@ mod tests {
 
     fn account(id: &str, active: bool, credentials: bool) -> Option<Account> {
         Some(Account {
-            company_id: String::new(),
+            owner: AccountOwner::Service(Mode::Live),
             provider: "p".into(),
             id: id.into(),
             credentials: credentials.then(|| "sealed".to_owned()),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Account;
 use crate::state::App;
-use tollhouse_platform::{error::Result, random::Random};
+use tollhouse_platform::{error::Result, random::Random, values::id::Owner};
 use tollhouse_plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules};
 
 /// Outcome of a provider test.
@@ -65,7 +65,7 @@ pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String
     if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
         return Ok((ProbeOutcome::NotTestable, String::new()));
     }
-    let provider = app.plugins.provider(name, account.owner_company_id())?;
+    let provider = app.plugins.provider(name, Owner::from(&account.owner).column())?;
     let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
     let mut credentials = account.open_credentials(app)?;
     let first = verify(&provider, &credentials, &reference).await;

@@ -1,5 +1,6 @@
 //! Storage of provider accounts.
 
+use super::AccountOwner;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
@@ -8,7 +9,8 @@ use tollhouse_platform::{
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Account {
-    pub company_id: String,
+    #[sqlx(rename = "company_id", try_from = "String")]
+    pub owner: AccountOwner,
     pub provider: String,
     /// Opaque, unguessable id.
     pub id: String,
@@ -41,20 +43,21 @@ impl Account {
 
     /// Opens the credentials as JSON, if there are any.
     pub(super) fn open_json(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
-        let open =
-            |sealed: &String| CREDENTIALS.open(sealer, [&self.company_id, &self.seal_id()], sealed);
+        let open = |sealed: &String| {
+            CREDENTIALS.open(sealer, [self.owner.column(), &self.seal_id()], sealed)
+        };
         self.credentials.as_ref().map(open).transpose()
     }
 
     /// Seals JSON credentials for this account.
     pub(super) fn seal_json(&self, sealer: &Sealer, json: &str) -> String {
-        sealer.seal(&(CREDENTIALS.context)(&self.company_id, &self.seal_id()), json)
+        sealer.seal(&(CREDENTIALS.context)(self.owner.column(), &self.seal_id()), json)
     }
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
+pub async fn find(tx: &mut Tx, owner: &AccountOwner, provider: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")
-        .params(params![company_id, provider])
+        .params(params![owner.column(), provider])
         .optional()
         .await
 }
@@ -63,9 +66,9 @@ pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await
 }
 
-pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Account>> {
+pub async fn list(tx: &mut Tx, owner: &AccountOwner) -> Result<Vec<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 ORDER BY provider")
-        .bind(company_id)
+        .bind(owner.column())
         .all()
         .await
 }
@@ -79,12 +82,17 @@ pub async fn lock_or_insert(tx: &mut Tx, new: &Account) -> Result<Account> {
          VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (company_id, provider) DO NOTHING",
     )
     .params(params![
-        &new.company_id, &new.provider, &new.id, &new.credentials, new.active, new.created_at
+        new.owner.column(),
+        &new.provider,
+        &new.id,
+        &new.credentials,
+        new.active,
+        new.created_at
     ])
     .run()
     .await?;
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2 FOR UPDATE")
-        .params(params![&new.company_id, &new.provider])
+        .params(params![new.owner.column(), &new.provider])
         .one()
         .await
 }
@@ -95,7 +103,10 @@ pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
          WHERE company_id = $1 AND provider = $2",
     )
     .params(params![
-        &account.company_id, &account.provider, &account.credentials, account.active,
+        account.owner.column(),
+        &account.provider,
+        &account.credentials,
+        account.active,
         account.updated_at
     ])
     .run()

@@ -24,6 +24,7 @@ use tollhouse_http::{
 use tollhouse_platform::{
     error::{Error, Result},
     values::{
+        id::CompanyId,
         listing::ListPage,
         money::{BILLING_CURRENCY, Minor, Money},
     },
@@ -43,7 +44,7 @@ pub struct Wallet {
 
 pub async fn fetch(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Wallet>> {
     let mut balances = app
         .store
@@ -64,7 +65,7 @@ pub async fn fetch(
 
 pub async fn credit(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<Transfer>,
 ) -> Result<DataResponse<Transferred>> {
     let ordered = read(&body)?;
@@ -74,7 +75,7 @@ pub async fn credit(
 
 pub async fn debit(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     body: Body<Transfer>,
 ) -> Result<DataResponse<Transferred>> {
     let ordered = read(&body)?;
@@ -117,7 +118,7 @@ fn read(body: &Body<Transfer>) -> Result<(Money, String)> {
 /// direction it is rejected with 409.
 async fn post_transfer(
     app: App,
-    company: String,
+    company: CompanyId,
     kind: &'static str,
     (money, key): (Money, String),
     from: LedgerAccount,
@@ -182,7 +183,7 @@ fn read_filter(query: &Query<EntryFilter>) -> Result<Filter> {
 
 pub async fn entries(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     pages: Query<Pages>,
     query: Query<EntryFilter>,
 ) -> Result<DataResponse<ListPage<LedgerEntry>>> {

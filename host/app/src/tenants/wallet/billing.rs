@@ -16,7 +16,10 @@ use crate::{
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
-    values::money::{BILLING_CURRENCY, Minor, Money},
+    values::{
+        id::CompanyId,
+        money::{BILLING_CURRENCY, Minor, Money},
+    },
 };
 
 /// A billing item.
@@ -86,13 +89,13 @@ async fn cost(tx: &mut Tx, company: &Company, item: &BillingItem, quantity: i64)
 }
 
 /// Returns whether a fee was charged under this key, refunded or not.
-pub async fn is_fee_charged(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
+pub async fn is_fee_charged(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<bool> {
     Ok(store::is_posted(tx, company_id, &fee_key(key)).await?)
 }
 
 /// Refunds a fee in full, once, in the caller's transaction. Does nothing if no fee was charged
 /// under this key, or the fee was zero.
-pub async fn refund_fee(tx: &mut Tx, app: &App, company_id: &str, key: &str) -> Result<()> {
+pub async fn refund_fee(tx: &mut Tx, app: &App, company_id: &CompanyId, key: &str) -> Result<()> {
     let charged = store::find_posted(tx, company_id, &fee_key(key)).await?;
     let Some((item, currency, minor)) = charged else { return Ok(()) };
     let movement = LedgerTransaction {

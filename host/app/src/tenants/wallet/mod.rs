@@ -15,7 +15,10 @@ use crate::state::App;
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
-    values::money::{Minor, Money},
+    values::{
+        id::CompanyId,
+        money::{Minor, Money},
+    },
 };
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.
@@ -82,7 +85,7 @@ pub enum PostOutcome {
 pub async fn post(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     movement: &LedgerTransaction,
     cover: Overdraft,
 ) -> Result<PostOutcome> {
@@ -96,7 +99,7 @@ pub async fn post(
 async fn insert_transaction(
     tx: &mut Tx,
     app: &App,
-    company_id: &str,
+    company_id: &CompanyId,
     movement: &LedgerTransaction,
     cover: Overdraft,
 ) -> Result<Option<String>> {
@@ -110,7 +113,7 @@ async fn insert_transaction(
 /// entries and returns `None`: the ledger transaction only reserves the key.
 async fn post_entries(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     movement: &LedgerTransaction,
     cover: Overdraft,

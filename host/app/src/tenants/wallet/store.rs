@@ -10,6 +10,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Statement, Tx, params},
     values::{
+        id::CompanyId,
         listing::{PageRequest, Period},
         money::Minor,
     },
@@ -20,7 +21,7 @@ use tollhouse_platform::{
 /// CONFLICT`, because a concurrent transaction may insert the key.
 pub async fn insert_transaction(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     movement: &LedgerTransaction,
     cover: Overdraft,
@@ -44,7 +45,7 @@ pub async fn insert_transaction(
 
 pub async fn insert_entry(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     transaction_id: &str,
     line: i64,
     account: &str,
@@ -69,7 +70,7 @@ pub const MIN_BALANCE: Minor = Minor(-i64::MAX);
 /// balance; `None`, and no change, if it would be below `floor` or above `i64::MAX`.
 pub async fn add_to_balance(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     transaction_id: &str,
     account: &str,
     currency: &str,
@@ -98,7 +99,7 @@ pub async fn add_to_balance(
 /// Returns `None` if there is no such row, or the sum is out of bounds.
 async fn update(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     transaction_id: &str,
     account: &str,
     currency: &str,
@@ -121,7 +122,7 @@ async fn update(
 }
 
 /// Returns available and pending balances by currency.
-pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, Balance>> {
+pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<String, Balance>> {
     let rows: Vec<(String, String, Minor)> = tx
         .sql(
             "SELECT account, currency, amount_minor FROM ledger_balances
@@ -186,7 +187,7 @@ macro_rules! filtered {
 /// Returns a page of a company's ledger entries, newest first, and their total number.
 pub async fn list_entries(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     filter: &Filter,
     page: PageRequest,
 ) -> Result<(i64, Vec<LedgerEntry>)> {
@@ -222,7 +223,7 @@ pub async fn list_entries(
 }
 
 impl Filter {
-    fn bind<'t>(&self, statement: Statement<'t>, company_id: &str) -> Statement<'t> {
+    fn bind<'t>(&self, statement: Statement<'t>, company_id: &CompanyId) -> Statement<'t> {
         statement.params(params![
             company_id.to_owned(),
             self.account.clone(),
@@ -235,7 +236,7 @@ impl Filter {
 /// Returns kind, currency and amount of a ledger transaction; `None` if missing or of amount zero.
 pub async fn find_posted(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     key: &str,
 ) -> Result<Option<(String, String, Minor)>> {
     tx.sql(
@@ -249,7 +250,7 @@ pub async fn find_posted(
 }
 
 /// Returns whether a ledger transaction was posted, even for a zero amount.
-pub async fn is_posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
+pub async fn is_posted(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<bool> {
     let found: Option<(String,)> = tx
         .sql("SELECT id FROM ledger_transactions WHERE company_id = $1 AND key = $2")
         .params(params![company_id, key])

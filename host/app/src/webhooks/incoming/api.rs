@@ -14,6 +14,7 @@ use tollhouse_http::{
 use tollhouse_platform::{
     error::{Error, Result},
     telemetry::spans::SPAN_TARGET,
+    values::id::Owner,
 };
 use tollhouse_plugins::{Absence, Notification, Refusal};
 
@@ -30,9 +31,10 @@ pub async fn receive(
     let unknown = || Error::not_found(UNKNOWN);
     let account = app.store.select(async |tx| providers::find_by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
+    let owner = Owner::from(&account.owner);
     let plugin = app
         .plugins
-        .provider(&provider, account.owner_company_id())
+        .provider(&provider, owner.column())
         .map_err(|_| plugin_unavailable(&app, &provider))?;
     if account.credentials.is_none() {
         return Err(unknown());
@@ -56,7 +58,7 @@ pub async fn receive(
         let now = app.clock.now();
         let received = store::ReceivedWebhook {
             account_id: &account.id,
-            company_id: account.owner_company_id(),
+            owner: &owner,
             provider: &provider,
             digest: &digest,
             about: told.iter().map(summarize).collect(),

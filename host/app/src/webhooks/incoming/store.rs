@@ -5,12 +5,13 @@ use serde_json::Value;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
+    values::id::{CompanyId, Owner},
 };
 
 /// The owner of a reference.
 #[derive(Clone, Debug, FromRow)]
 pub struct ReferenceOwner {
-    pub company_id: String,
+    pub company_id: CompanyId,
     /// The kind of record, for example `payment`.
     pub subject: String,
     pub subject_id: String,
@@ -92,7 +93,7 @@ pub async fn owner_of(
 /// Returns a record's references at the provider, without replaced ones.
 pub async fn list_references(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     subject: &str,
     subject_id: &str,
 ) -> Result<Vec<String>> {
@@ -111,7 +112,7 @@ pub async fn list_references(
 /// The stored fields of a provider webhook.
 pub struct ReceivedWebhook<'n> {
     pub account_id: &'n str,
-    pub company_id: &'n str,
+    pub owner: &'n Owner,
     pub provider: &'n str,
     pub digest: &'n str,
     pub about: Value,
@@ -132,7 +133,7 @@ pub async fn insert_or_count(
     .params(params![
         received.account_id,
         received.digest,
-        received.company_id,
+        received.owner,
         received.provider,
         Json(received.about),
         now

@@ -23,7 +23,7 @@ use tollhouse_platform::{
     background::jobs,
     clock::Timestamp,
     error::{Error, Result},
-    values::listing::ListPage,
+    values::{id::CompanyId, listing::ListPage},
 };
 
 /// An event and its deliveries.
@@ -43,7 +43,7 @@ pub struct View {
 
 pub async fn list(
     State(app): State<App>,
-    Path(company): Path<String>,
+    Path(company): Path<CompanyId>,
     query: Query<Pages>,
 ) -> Result<DataResponse<ListPage<View>>> {
     let page = query.read()?;
@@ -79,7 +79,7 @@ fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
 
 pub async fn attempts(
     State(app): State<App>,
-    Path((company, event)): Path<(String, String)>,
+    Path((company, event)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<Vec<Attempt>>> {
     let attempts = app
         .store
@@ -100,7 +100,7 @@ pub struct Redelivered {
 /// Requeues an event for its endpoints, enabling them, and for the company's current URL.
 pub async fn redeliver(
     State(app): State<App>,
-    Path((company, event)): Path<(String, String)>,
+    Path((company, event)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {

@@ -42,7 +42,7 @@ type Loaded = (Delivery, EventRow, Vec<String>);
 
 /// Returns `None` if the delivery is no longer pending.
 async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
-    let company_id = &*job.company_id;
+    let company_id = &job.company_id;
     app.store
         .read(async |tx| {
             let delivery = store::find_delivery(tx, company_id, &job.subject).await?;
@@ -122,7 +122,7 @@ async fn record(
     duration: Duration,
 ) -> Result<JobResult> {
     let now = app.clock.now();
-    let (company_id, url) = (&*loaded.company_id, &*loaded.url);
+    let (company_id, url) = (&loaded.company_id, &*loaded.url);
     let outcome = outcome(&sent, now.unix_seconds());
     // Locks the endpoint before the delivery, in the same order as `store::disable`.
     let failing_since = match outcome {
@@ -197,8 +197,8 @@ async fn disable(
     delivery: &mut Delivery,
     reason: &str,
 ) -> Result<JobResult> {
-    let company = &*delivery.company_id;
-    tracing::warn!(company, reason, "webhook endpoint was disabled");
+    let company = &delivery.company_id;
+    tracing::warn!(company = company.as_str(), reason, "webhook endpoint was disabled");
     store::disable(tx, company, &delivery.url, reason, app.clock.now()).await?;
     delivery.state = "disabled".to_owned();
     Ok(JobResult::Done)

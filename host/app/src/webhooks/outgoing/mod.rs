@@ -18,6 +18,7 @@ use tollhouse_platform::{
     background::jobs,
     error::{Error, Result},
     store::Tx,
+    values::id::CompanyId,
 };
 
 pub const DELIVER_JOB: &str = "event.deliver";
@@ -37,7 +38,7 @@ pub struct Event {
 #[schemars(rename = "EventOf{Data}")]
 pub struct Message<'e, Data> {
     /// The company whose record changed.
-    company_id: &'e str,
+    company_id: &'e CompanyId,
     /// The kind of event, for example `payment.success`.
     event: &'e str,
     /// The name of this service.
@@ -46,7 +47,7 @@ pub struct Message<'e, Data> {
 }
 
 /// Writes an event and its deliveries in the transaction of the change that it reports.
-pub async fn emit(tx: &mut Tx, app: &App, company_id: &str, event: Event) -> Result<()> {
+pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) -> Result<()> {
     let now = app.clock.now();
     let company = companies::get(tx, company_id).await?;
     let id = format!("evt_{}", app.random.id(now));

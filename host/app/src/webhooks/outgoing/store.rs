@@ -6,12 +6,12 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
-    values::listing::PageRequest,
+    values::{id::CompanyId, listing::PageRequest},
 };
 
 pub async fn insert(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     id: &str,
     kind: &str,
     subject_id: &str,
@@ -37,7 +37,7 @@ pub struct EventRow {
     pub created_at: Timestamp,
 }
 
-pub async fn find_event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<EventRow>> {
+pub async fn find_event(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<EventRow>> {
     tx.sql("SELECT * FROM events WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
@@ -47,7 +47,7 @@ pub async fn find_event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Optio
 /// Returns a page of events, newest first, and the total number.
 pub async fn list(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     page: PageRequest,
 ) -> Result<(i64, Vec<EventRow>)> {
     let (total,) =
@@ -67,7 +67,7 @@ pub async fn list(
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Delivery {
     #[serde(skip)]
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub id: String,
     pub event_id: String,
     pub url: String,
@@ -85,7 +85,7 @@ pub struct Delivery {
 
 impl Delivery {
     pub fn new(
-        company_id: &str,
+        company_id: &CompanyId,
         id: String,
         event_id: &str,
         url: String,
@@ -126,14 +126,22 @@ pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -
     Ok(())
 }
 
-pub async fn find_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+pub async fn find_delivery(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+) -> Result<Option<Delivery>> {
     tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
         .await
 }
 
-pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+pub async fn lock_delivery(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+) -> Result<Option<Delivery>> {
     tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE")
         .params(params![company_id, id])
         .optional()
@@ -141,7 +149,7 @@ pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Op
 }
 
 /// Requeues a delivery in any state, even during an attempt.
-pub async fn requeue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
+pub async fn requeue_delivery(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<()> {
     tx.sql(
         "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
          WHERE company_id = $1 AND id = $2",
@@ -154,7 +162,7 @@ pub async fn requeue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result
 
 pub async fn list_deliveries(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     event_id: &str,
 ) -> Result<Vec<Delivery>> {
     tx.sql(
@@ -169,7 +177,7 @@ pub async fn list_deliveries(
 /// Returns the deliveries of the events that [`list`] returns, in the order of [`deliveries`].
 pub async fn list_deliveries_of_page(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     page: PageRequest,
 ) -> Result<Vec<Delivery>> {
     tx.sql(
@@ -227,7 +235,11 @@ pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt)
 }
 
 /// Returns all delivery attempts of an event in order.
-pub async fn list_attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Attempt>> {
+pub async fn list_attempts(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    event_id: &str,
+) -> Result<Vec<Attempt>> {
     tx.sql(
         "SELECT d.url, a.number, a.status, a.error, a.duration_ms, a.created_at
          FROM event_attempts a
@@ -241,7 +253,7 @@ pub async fn list_attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Res
 }
 
 /// Locks an endpoint with recent failures until the transaction ends.
-pub async fn lock_endpoint(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+pub async fn lock_endpoint(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<()> {
     let _: Option<(String,)> = tx
         .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
         .params(params![company_id, url])
@@ -250,7 +262,7 @@ pub async fn lock_endpoint(tx: &mut Tx, company_id: &str, url: &str) -> Result<(
     Ok(())
 }
 
-pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<bool> {
+pub async fn is_disabled(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<bool> {
     let found: Option<(Option<Timestamp>,)> = tx
         .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
         .params(params![company_id, url])
@@ -263,7 +275,7 @@ pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<boo
 /// failure was before `run_after`.
 pub async fn record_failure(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     url: &str,
     now: Timestamp,
     run_after: Timestamp,
@@ -288,7 +300,7 @@ pub async fn record_failure(
 /// Disables an endpoint and its pending deliveries.
 pub async fn disable(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     url: &str,
     reason: &str,
     now: Timestamp,
@@ -311,7 +323,7 @@ pub async fn disable(
 }
 
 /// Clears the failures of an endpoint and enables it.
-pub async fn enable(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+pub async fn enable(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<()> {
     tx.sql("DELETE FROM event_destinations WHERE company_id = $1 AND url = $2")
         .params(params![company_id, url])
         .run()

@@ -3,12 +3,13 @@
 use crate::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
+    values::id::CompanyId,
 };
 
 /// A claimed job.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Job {
-    pub company_id: String,
+    pub company_id: CompanyId,
     pub kind: String,
     pub subject: String,
     /// Consecutive failures before this run.
@@ -22,7 +23,7 @@ pub struct Job {
 /// Enqueues a job for `run_at`, or earlier if it was due earlier. Joins the caller's transaction.
 pub async fn enqueue(
     tx: &mut Tx,
-    company_id: &str,
+    company_id: &CompanyId,
     kind: &str,
     subject: &str,
     run_at: Timestamp,

@@ -1,0 +1,134 @@
+//! Ids as types, so that the id of one record cannot stand in for that of another.
+
+use sqlx::{Database, Decode, Encode, Type, encode::IsNull, error::BoxDynError};
+
+/// Declares id types: opaque texts, written like plain strings in JSON, in SQL and in OpenAPI.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __ids {
+    ($($(#[doc = $about:literal])* $name:ident;)*) => {$(
+        $(#[doc = $about])*
+        #[derive(
+            Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
+            serde::Deserialize, serde::Serialize, sqlx::Type,
+        )]
+        #[serde(transparent)]
+        #[sqlx(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::ops::Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<String>> From<T> for $name {
+            fn from(id: T) -> $name {
+                $name(id.into())
+            }
+        }
+
+        impl From<&$name> for $crate::store::SqlValue {
+            fn from(id: &$name) -> $crate::store::SqlValue {
+                id.0.clone().into()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                <String as schemars::JsonSchema>::schema_name()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <String as schemars::JsonSchema>::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+pub use __ids as ids;
+
+ids! {
+    /// The id of a company.
+    CompanyId;
+}
+
+/// The owner of a row: a company, or the service, whose column `company_id` is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    Service,
+    Company(CompanyId),
+}
+
+impl Owner {
+    /// Returns the value of the column `company_id`.
+    #[must_use]
+    pub fn column(&self) -> &str {
+        match self {
+            Owner::Service => "",
+            Owner::Company(id) => id,
+        }
+    }
+}
+
+impl From<&CompanyId> for Owner {
+    fn from(id: &CompanyId) -> Owner {
+        id.clone().into()
+    }
+}
+
+impl From<CompanyId> for Owner {
+    fn from(id: CompanyId) -> Owner {
+        if id.is_empty() { Owner::Service } else { Owner::Company(id) }
+    }
+}
+
+impl<DB: Database> Type<DB> for Owner
+where
+    String: Type<DB>,
+{
+    fn type_info() -> DB::TypeInfo {
+        String::type_info()
+    }
+
+    fn compatible(info: &DB::TypeInfo) -> bool {
+        String::compatible(info)
+    }
+}
+
+impl<'q, DB: Database> Encode<'q, DB> for Owner
+where
+    String: Encode<'q, DB>,
+{
+    fn encode_by_ref(&self, buffer: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        self.column().to_owned().encode(buffer)
+    }
+}
+
+impl<'r, DB: Database> Decode<'r, DB> for Owner
+where
+    String: Decode<'r, DB>,
+{
+    fn decode(value: DB::ValueRef<'r>) -> Result<Owner, BoxDynError> {
+        String::decode(value).map(|id| CompanyId::from(id).into())
+    }
+}
