@@ -1,4 +1,4 @@
-//! Work that follows: shared by hosts, kept when one dies, run again when woken meanwhile.
+//! Jobs: hosts share them, a dead host loses none, and one enqueued while it runs runs again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,20 +16,20 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::TestApp;
 
-/// How often the provider was asked about a payment.
+/// Number of verification requests that the provider has received.
 fn verifications(app: &TestApp) -> usize {
     let requests = app.simulators.paystack().requests();
     requests.iter().filter(|(_, path)| path.starts_with("/transaction/verify/")).count()
 }
 
-async fn wake(app: &TestApp, payment: &serde_json::Value) {
+async fn enqueue_settlement(app: &TestApp, payment: &serde_json::Value) {
     let (company, now) = (app.company.id.clone(), app.app.clock.now());
     let payment = payment["id"].as_str().unwrap().to_owned();
-    let woken = app.app.store.write(async move |tx| {
+    let enqueued = app.app.store.write(async move |tx| {
         jobs::enqueue(tx, &company, payments::SETTLE_JOB, &payment, now).await
     });
-    let woken: store::Result<()> = woken.await;
-    woken.expect("a job that is woken");
+    let enqueued: store::Result<()> = enqueued.await;
+    enqueued.expect("an enqueued job");
 }
 
 both! {
@@ -39,14 +39,14 @@ both! {
         let second = second.expect("another host");
         for n in 0..30 {
             let payment = app.initialize(&format!("order-{n}")).await;
-            wake(app, &payment).await;
+            enqueue_settlement(app, &payment).await;
         }
         let runs = join_all([jobs::run_due(&app.app), jobs::run_due(&second)]).await;
         let runs: usize = runs.into_iter().map(|runs| runs.expect("jobs that run")).sum();
         assert_eq!((runs, verifications(app)), (30, 30));
     }
 
-    async fn the_job_of_a_host_that_died_is_run_when_its_lease_ends(app: TestApp) {
+    async fn a_job_of_a_dead_host_runs_when_its_lease_expires(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         let dead: store::Result<u64> = app
@@ -57,38 +57,38 @@ both! {
             })
             .await;
         assert_eq!(dead.expect("a statement"), 1);
-        app.advance(119).await; // the notification that comes meanwhile does not break the lease
+        app.advance(119).await; // the webhook that arrives meanwhile does not break the lease
         assert_eq!(app.fetch("order-1").await["status"], "pending");
         app.advance(1).await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
-    async fn a_job_that_is_woken_while_it_runs_runs_once_more(app: TestApp) {
+    async fn a_job_enqueued_while_it_runs_runs_again(app: TestApp) {
         let payment = app.initialize("order-1").await;
-        wake(app, &payment).await;
+        enqueue_settlement(app, &payment).await;
         app.simulators.faults().push(Fault::new("verify", FaultKind::SlowAfter).times(1).delay_ms(300));
-        let wake_meanwhile = async {
+        let enqueue_meanwhile = async {
             while verifications(app) == 0 {
                 tokio::task::yield_now().await;
             }
-            wake(app, &payment).await;
+            enqueue_settlement(app, &payment).await;
         };
-        tokio::join!(app.settle(), wake_meanwhile);
+        tokio::join!(app.settle(), enqueue_meanwhile);
         assert_eq!(verifications(app), 2);
         app.settle().await;
         assert_eq!(verifications(app), 2);
         assert_eq!(app.fetch("order-1").await["checkout"]["success_url"], json!("https://lender.example/paid"));
     }
 
-    async fn what_is_claimed_when_the_host_stops_is_done(app: TestApp) {
+    async fn a_job_being_claimed_when_the_host_stops_is_done(app: TestApp) {
         let payment = app.initialize("order-1").await;
-        wake(app, &payment).await;
+        enqueue_settlement(app, &payment).await;
         let claims = "LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE";
         let is_sqlite = app.database.url.starts_with("sqlite");
         let (begun, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (begins, releases) = (begun.clone(), released.clone());
         let store = app.app.store.clone();
-        // Nobody can change a job meanwhile: SQLite has one writer.
+        // Locks the jobs; on SQLite an open write is enough, because it has one writer.
         let held = tokio::spawn(async move {
             let hold = async move |tx: &mut store::Tx| -> store::Result<()> {
                 if !is_sqlite {
@@ -104,24 +104,24 @@ both! {
         let bind = async || http::Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(wiring::serve(app.app.clone(), bind().await, bind().await, stopped));
-        tokio::time::sleep(Duration::from_millis(300)).await; // now it is claiming
+        tokio::time::sleep(Duration::from_millis(300)).await; // the host is claiming now
         stop.send_replace(true);
-        tokio::time::sleep(Duration::from_millis(100)).await; // and now nobody waits for that
+        tokio::time::sleep(Duration::from_millis(100)).await; // the worker no longer waits for the claim
         released.notify_one();
         held.await.expect("no panic").expect("a write");
         timeout(Duration::from_secs(30), serving).await.expect("an end").expect("no panic");
-        // By a write, behind those that wait still.
+        // Read by a write transaction, which is queued behind the remaining ones.
         let leased = async |tx: &mut store::Tx| tx.sql("SELECT lease FROM jobs WHERE lease IS NOT NULL").all().await;
         let leased: store::Result<Vec<(String,)>> = app.app.store.write(leased).await;
         assert_eq!((leased.expect("the jobs"), verifications(app)), (Vec::new(), 1));
     }
 
-    async fn what_another_transaction_has_locked_is_not_asked_for_without_end(app: TestApp) {
+    async fn jobs_locked_by_another_transaction_are_claimed_again_after_one_second(app: TestApp) {
         if app.database.url.starts_with("sqlite") {
-            return; // it has no row locks
+            return; // no row locks
         }
         let payment = app.initialize("order-1").await;
-        wake(app, &payment).await;
+        enqueue_settlement(app, &payment).await;
         let (locked, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (lock, release) = (locked.clone(), released.clone());
         let held = app.app.store.write(async move |tx| -> store::Result<()> {

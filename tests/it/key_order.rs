@@ -1,4 +1,4 @@
-//! The keys of JSON stand in the order of the documents.
+//! JSON keys are in the documented order.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ const CARD: &[&str] = &[
     "id", "user", "user_id", "default", "payment_service", "valid", "currency", "card",
     "signature", "service_ref", "checkout", "created_at", "updated_at",
 ];
-const DETAILS_OF_CARD: &[&str] = &[
+const CARD_DETAILS: &[&str] = &[
     "last_4_digits", "card_holder_name", "bin", "card_type", "bank", "country_code", "exp_month",
     "exp_year", "email",
 ];
@@ -51,7 +51,7 @@ const PAYMENT: &[&str] = &[
     "updated_at",
 ];
 const EVENT: &[&str] = &["company_id", "event", "service", "data"];
-const PAYMENT_OF_EVENT: &[&str] = &[
+const PAYMENT_IN_EVENT: &[&str] = &[
     "id", "user", "user_id", "email", "payment_service", "amount", "fees", "currency", "reference",
     "status", "narration", "metadata", "paid_at", "payment_channel",
 ];
@@ -63,7 +63,7 @@ struct Ordered(Value);
 impl Ordered {
     fn of(text: &str) -> Ordered {
         let value: Value = serde_json::from_str(text).expect("JSON");
-        // Otherwise this parser, and not the host, would have sorted the keys.
+        // Makes sure that this parser keeps the order of keys.
         let probe: Value = serde_json::from_str(r#"{"b":0,"a":0}"#).expect("JSON");
         assert_eq!(probe.to_string(), r#"{"b":0,"a":0}"#);
         Ordered(value)
@@ -78,7 +78,7 @@ impl Ordered {
             .collect()
     }
 
-    /// The keys that are documented stand in that order; those that are not may stand anywhere between.
+    /// Checks that documented keys are in order; other keys may be anywhere between them.
     #[track_caller]
     fn check(&self, pointer: &str, documented: &[&str], absent: &[&str]) {
         let keys = self.keys(pointer);
@@ -94,7 +94,7 @@ async fn text(request: RequestBuilder) -> String {
     request.send().await.expect("an answer").text().await.expect("a text")
 }
 
-async fn ask(app: &TestApp, method: Method, path: &str, body: Value) -> Ordered {
+async fn request_ordered(app: &TestApp, method: Method, path: &str, body: Value) -> Ordered {
     let request = app
         .client
         .request(method, format!("{}/api/v1{path}", app.api))
@@ -105,61 +105,61 @@ async fn ask(app: &TestApp, method: Method, path: &str, body: Value) -> Ordered 
     answer
 }
 
-async fn see(app: &TestApp, path: &str) -> Ordered {
-    ask(app, Method::GET, path, Value::Null).await
+async fn get_ordered(app: &TestApp, path: &str) -> Ordered {
+    request_ordered(app, Method::GET, path, Value::Null).await
 }
 
-async fn make(app: &TestApp, path: &str, body: Value) -> Ordered {
-    ask(app, Method::POST, path, body).await
+async fn post_ordered(app: &TestApp, path: &str, body: Value) -> Ordered {
+    request_ordered(app, Method::POST, path, body).await
 }
 
 both! {
-    async fn users_and_identities_are_as_their_tables(app: TestApp) {
+    async fn keys_of_users_and_uid_records_are_in_documented_order(app: TestApp) {
         let ada = json!({
             "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com",
             "metadata": { "zone": 1, "area": { "y": 2, "x": 3 } },
         });
-        make(app, "/user/create", ada).await.check("/data", USER, &[]);
-        let list = see(app, "/user/list").await;
+        post_ordered(app, "/user/create", ada).await.check("/data", USER, &[]);
+        let list = get_ordered(app, "/user/list").await;
         list.check("/data", LIST, &[]);
         list.check("/data/docs/0", USER, &[]);
         identity::set_up(app).await;
-        let uid = make(app, "/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN, "user_id": "ada" })).await;
+        let uid = post_ordered(app, "/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN, "user_id": "ada" })).await;
         uid.check("/data", UID, &[]);
         uid.check("/data/details", BVN, &[]);
-        let list = see(app, "/kyc/uid/list/ada").await;
+        let list = get_ordered(app, "/kyc/uid/list/ada").await;
         list.check("/data/0", UID, &[]);
         list.check("/data/0/details", BVN, &[]);
     }
 
-    async fn cards_and_recollections_are_as_their_tables(app: TestApp) {
+    async fn keys_of_cards_and_recollections_are_in_documented_order(app: TestApp) {
         user(app, "ada").await;
         let card = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" } });
-        let made = make(app, "/card/create", card).await;
+        let made = post_ordered(app, "/card/create", card).await;
         made.check("/data", CARD, &[]);
-        made.check("/data/card", DETAILS_OF_CARD, &[]);
+        made.check("/data/card", CARD_DETAILS, &[]);
         made.check("/data/checkout", CHECKOUT, &[]);
-        see(app, "/card/list/ada").await.check("/data/0", CARD, &["checkout"]);
+        get_ordered(app, "/card/list/ada").await.check("/data/0", CARD, &["checkout"]);
         let begun = begin_card(app, "ada").await;
         pay(app, &begun, "success", SUCCESS_CARD).await;
         app.settle().await;
         loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let manual = json!({ "loan": "loan-1", "amount": 1, "with_provider": false, "reference": "rec-1" });
-        let manual = make(app, "/recollection/create", manual).await;
+        let manual = post_ordered(app, "/recollection/create", manual).await;
         manual.check("/data", RECOLLECTION, &["card", "direct_debit", "checkout"]);
         let paid = json!({
             "loan": "loan-1", "amount": 1, "with_provider": true, "payment_channel": "checkout",
             "checkout": { "success_url": "https://lender.example/paid" },
         });
-        let paid = make(app, "/recollection/create", paid).await;
+        let paid = post_ordered(app, "/recollection/create", paid).await;
         paid.check("/data", RECOLLECTION, &["card", "direct_debit"]);
         paid.check("/data/checkout", CHECKOUT, &[]);
-        see(app, "/recollection/fetch/reference/rec-1").await.check("/data", RECOLLECTION, &["card", "direct_debit", "checkout"]);
-        let list = see(app, "/recollection/list").await;
+        get_ordered(app, "/recollection/fetch/reference/rec-1").await.check("/data", RECOLLECTION, &["card", "direct_debit", "checkout"]);
+        let list = get_ordered(app, "/recollection/list").await;
         list.check("/data", LIST, &[]);
         list.check("/data/docs/0/user", USER, &[]);
         app.settle().await;
-        let mut told = 0;
+        let mut events_checked = 0;
         for event in app.simulators.events() {
             let body = Ordered::of(&event.body);
             body.check("", EVENT, &[]);
@@ -168,31 +168,31 @@ both! {
                 Some("recollection") => body.check("/data", RECOLLECTION, &["card", "direct_debit", "checkout"]),
                 _ => panic!("{}", event.event),
             }
-            told += 1;
+            events_checked += 1;
         }
-        assert_eq!(told, 2);
+        assert_eq!(events_checked, 2);
     }
 
-    async fn payments_their_events_and_failures_are_as_documented(app: TestApp) {
+    async fn keys_of_payments_events_and_errors_are_in_documented_order(app: TestApp) {
         user(app, "ada").await;
         let mut order = app.order("order-1");
         order["user_id"] = json!("ada");
-        let begun = make(app, "/payment/initialize", order.clone()).await;
+        let begun = post_ordered(app, "/payment/initialize", order.clone()).await;
         begun.check("/data", PAYMENT, &[]);
         begun.check("/data/checkout", CHECKOUT, &[]);
         app.complete(&begun.0["data"], "success").await;
         app.settle().await;
-        see(app, "/payment/fetch/reference/order-1").await.check("/data", PAYMENT, &[]);
-        let list = see(app, "/payment/list").await;
+        get_ordered(app, "/payment/fetch/reference/order-1").await.check("/data", PAYMENT, &[]);
+        let list = get_ordered(app, "/payment/list").await;
         list.check("/data", LIST, &[]);
         list.check("/data/docs/0", PAYMENT, &["payment_response"]);
         list.check("/data/docs/0/user", USER, &[]);
         let event = Ordered::of(&app.simulators.events()[0].body);
         event.check("", EVENT, &[]);
-        event.check("/data", PAYMENT_OF_EVENT, &[]);
-        // As operators see what was sent.
+        event.check("/data", PAYMENT_IN_EVENT, &[]);
+        // Operator commands keep the order, too.
         let seen = run_at(&app.internal, OPERATOR_TOKEN, &["event", "list", &app.company.id, "--json"]).await;
-        Ordered::of(seen.said()).check("/docs/0/body/data", PAYMENT_OF_EVENT, &[]);
+        Ordered::of(seen.said()).check("/docs/0/body/data", PAYMENT_IN_EVENT, &[]);
         let shown = run_at(&app.internal, OPERATOR_TOKEN, &["payment", "list", &app.company.id, "--json"]).await;
         let shown = Ordered::of(shown.said());
         shown.check("", LIST, &[]);
@@ -206,7 +206,7 @@ both! {
         assert_eq!(text(done).await, r#"{"error":false,"message":"alive"}"#);
     }
 
-    async fn an_answer_is_repeated_byte_for_byte(app: TestApp) {
+    async fn a_replayed_response_is_identical_byte_for_byte(app: TestApp) {
         let send = async || {
             let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
             let mut order = app.order("order-1");

@@ -1,4 +1,5 @@
-//! The lease of a request that asks a provider: other requests wait for it briefly, and no dead host keeps it.
+//! The lease of a request that calls a provider: other requests wait at most five seconds for it,
+//! and the lease of a dead host expires.
 
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use crate::{
     sprout::{Upstream, order_of},
 };
 
-/// Longer than any test: a provider that does not answer.
+/// Longer than any test, for a provider that never responds.
 const FOREVER_MS: u64 = 600_000;
 const IN_PROGRESS: (u16, &str) = (409, "another request with this reference is in progress");
 
-/// Waits until `is` holds.
+/// Waits until `is` returns true.
 async fn until(is: impl AsyncFn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let so = async {
@@ -26,11 +27,16 @@ async fn until(is: impl AsyncFn() -> bool) {
             looks.tick().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), so).await.expect("it comes to that");
+    tokio::time::timeout(Duration::from_secs(60), so).await.expect("the condition holds in time");
 }
 
-/// Sends a request whose provider never answers, and hangs up when the provider has it: the host drops the request as if it died.
-async fn die_at_the_provider(app: &TestApp, operation: &str, request: impl Future<Output = Reply>) {
+/// Sends a request whose provider never responds, and disconnects when the provider has received
+/// it: the host drops the request as if it had crashed.
+async fn drop_during_provider_call(
+    app: &TestApp,
+    operation: &str,
+    request: impl Future<Output = Reply>,
+) {
     let faults = app.simulators.faults();
     faults.push(Fault::new(operation, FaultKind::Slow).delay_ms(FOREVER_MS));
     let mut looks = tokio::time::interval(Duration::from_millis(20));
@@ -50,21 +56,22 @@ async fn write(app: &TestApp, sql: &'static str, until: Timestamp) {
     assert_eq!(app.app.store.write(write).await.expect("a statement of ours"), 1);
 }
 
-/// How much of the lease of the one payment there is is left, in seconds.
+/// Remaining lease of the only payment, in seconds.
 async fn seconds_left(app: &TestApp) -> i64 {
     let read = async |tx: &mut Tx| tx.sql("SELECT starting_until FROM payments").one().await;
     let (until,): (i64,) = app.app.store.select(read).await.expect("a payment");
     (until - app.app.clock.now().0) / 1_000
 }
 
-fn page(reference: &str) -> Value {
+fn checkout_recollection(reference: &str) -> Value {
     json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": reference,
         "checkout": { "success_url": "https://a.example/" },
     })
 }
 
-/// An upstream of the default provider of the company, which keeps its answers back while the gate is written.
+/// Starts the upstream of the company's default provider. It holds back responses while its `gate`
+/// is locked for writing.
 async fn sprout(app: &TestApp) -> Upstream {
     let upstream = Upstream::start().await;
     app.install(artifacts::SPROUT).await;
@@ -75,29 +82,32 @@ async fn sprout(app: &TestApp) -> Upstream {
     upstream
 }
 
-async fn has_begun(upstream: &Upstream, count: usize) {
+async fn wait_for_sessions(upstream: &Upstream, count: usize) {
     let mut began = upstream.began.subscribe();
     let begun = began.wait_for(|began| *began == count);
-    tokio::time::timeout(Duration::from_secs(60), begun).await.expect("begun").expect("a sender");
+    tokio::time::timeout(Duration::from_secs(60), begun)
+        .await
+        .expect("sessions in time")
+        .expect("a sender");
 }
 
-/// The answer to a second request, which waits by the clock for the first one to end.
-async fn after_five_seconds(app: &TestApp, reference: &str) -> Reply {
+/// Sends another request for a payment in progress and advances the clock until it gets a response.
+async fn initialize_concurrently(app: &TestApp, reference: &str) -> Reply {
     let mut asked = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
     loop {
         if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut asked).await {
             return reply;
         }
-        // The first request lives: its lease is extended before it ends.
+        // The first request is still running: it extends its lease before it expires.
         until(async || seconds_left(app).await >= 5).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(5));
     }
 }
 
 both! {
-    async fn a_payment_whose_host_died_is_begun_again_when_its_lease_ends(app: TestApp) {
+    async fn a_payment_of_a_dead_host_is_initialized_again_when_its_lease_expires(app: TestApp) {
         let begin = || app.post("/payment/initialize", app.order("order-1"));
-        die_at_the_provider(app, "initialize", begin()).await;
+        drop_during_provider_call(app, "initialize", begin()).await;
         assert_eq!(app.fetch("order-1").await["checkout"]["url"], Value::Null);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         let payment = begin().await.data().clone();
@@ -112,10 +122,10 @@ both! {
         let gate = upstream.gate.write().await;
         let first = app.post("/payment/initialize", order_of(app, "order-1"));
         let others = async {
-            has_begun(&upstream, 1).await;
-            // Longer than a lease is without an extension.
+            wait_for_sessions(&upstream, 1).await;
+            // In total longer than a lease without extensions.
             for _ in 0..3 {
-                let refused = after_five_seconds(app, "order-1").await;
+                let refused = initialize_concurrently(app, "order-1").await;
                 assert_eq!(refused.failure(), IN_PROGRESS);
                 let seconds: i64 = refused.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
                 assert!((1..=20).contains(&seconds), "{seconds}");
@@ -131,7 +141,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
+    async fn a_checkout_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
         let upstream = sprout(app).await;
         for (reference, take) in [
             // As a host of the previous version acquires it.
@@ -142,7 +152,7 @@ both! {
             let gate = upstream.gate.write().await;
             let mut first = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
             let taken = async {
-                has_begun(&upstream, began + 1).await;
+                wait_for_sessions(&upstream, began + 1).await;
                 write(app, take, app.app.clock.now().plus_seconds(70)).await;
                 drop(gate);
             };
@@ -164,32 +174,32 @@ both! {
         }
     }
 
-    async fn a_page_of_a_repayment_whose_host_died_is_begun_again_when_its_lease_ends(app: TestApp) {
+    async fn a_recollection_of_a_dead_host_is_created_again_when_its_lease_expires(app: TestApp) {
         user(app, "ada").await;
         loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
-        die_at_the_provider(app, "initialize", recollect(app, page("r-1"))).await;
-        let refused = recollect(app, page("r-1")).await;
+        drop_during_provider_call(app, "initialize", recollect(app, checkout_recollection("r-1"))).await;
+        let refused = recollect(app, checkout_recollection("r-1")).await;
         assert_eq!(refused.failure(), IN_PROGRESS);
         assert_eq!(refused.headers[RETRY_AFTER], "20");
         // Not the same repayment: another channel, another loan.
         loan(app, "loan-2", "ada", &[(10, 1_000.0)]).await;
         for change in [json!({ "with_provider": false, "payment_channel": "cash" }), json!({ "loan": "loan-2" })] {
-            let other = recollect(app, with(page("r-1"), change.clone())).await;
+            let other = recollect(app, with(checkout_recollection("r-1"), change.clone())).await;
             assert_eq!(other.failure(), (400, "reference already exists"), "{change}");
         }
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
-        assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
+        assert!(recollect(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
         app.settle().await;
     }
 
-    async fn a_page_of_a_repayment_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
+    async fn a_recollection_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
         let upstream = sprout(app).await;
         user(app, "ada").await;
         loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
         let gate = upstream.gate.write().await;
-        let first = recollect(app, page("r-1"));
+        let first = recollect(app, checkout_recollection("r-1"));
         let taken = async {
-            has_begun(&upstream, 1).await;
+            wait_for_sessions(&upstream, 1).await;
             let take = "UPDATE recollections SET lease = 'another', starting_until = $1, lease_until = $1";
             write(app, take, app.app.clock.now().plus_seconds(10)).await;
             drop(gate);
@@ -199,15 +209,15 @@ both! {
         let found = app.get("/recollection/fetch/reference/r-1").await.data().clone();
         assert_eq!(found["checkout"]["url"], Value::Null);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
-        assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
+        assert!(recollect(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
         app.settle().await;
     }
 
-    async fn a_refund_whose_host_died_is_asked_for_again_when_its_lease_ends(app: TestApp) {
+    async fn a_refund_of_a_dead_host_is_requested_again_when_its_lease_expires(app: TestApp) {
         let payment = app.paid("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refund = || app.operator(Method::POST, &path, Value::Null);
-        die_at_the_provider(app, "refund_list", refund()).await;
+        drop_during_provider_call(app, "refund_list", refund()).await;
         let busy = refund().await;
         assert_eq!(busy.failure(), (409, "another request for this refund is in progress"));
         assert_eq!(busy.headers[RETRY_AFTER], "20");
@@ -218,11 +228,11 @@ both! {
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 
-    async fn a_refusal_that_arrives_after_its_lease_was_lost_frees_no_money(app: TestApp) {
+    async fn a_rejection_that_arrives_after_its_lease_was_lost_releases_no_money(app: TestApp) {
         let payment = app.paid("order-1").await;
         let balance = app.wallet().await["balance"].clone();
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
-        // The provider refuses: a part was refunded there.
+        // The provider rejects the refund, because a part was already refunded there.
         let part = json!({ "transaction": "order-1", "amount": 1_000 });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
@@ -236,7 +246,7 @@ both! {
         };
         let (asked, ()) = futures::future::join(asked, taken).await;
         assert_eq!(asked.failure().0, 502);
-        // Another request may just have refunded it.
+        // The money stays held: the owner of the lease may have refunded it.
         let status = async || app.operator(Method::GET, &path, Value::Null).await.data()["status"].clone();
         assert_eq!((status().await, app.wallet().await["balance"].clone()), (json!("requested"), json!(0)));
         app.advance(3_600).await;

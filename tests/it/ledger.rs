@@ -1,4 +1,4 @@
-//! What the schema itself refuses: hostile or faulty SQL on the ledger and on the audit log.
+//! Guards in the schema: hostile or faulty SQL on the ledger and the audit log is rejected.
 
 use std::{path::Path, time::Duration};
 
@@ -20,33 +20,35 @@ use crate::app::{Database, Engine, TestApp, postgres};
 
 const BELOW_ZERO: &str = "below zero";
 const NOT_COVERED: &str = "insufficient balance, please top up your wallet.";
-/// The first migration of those under test.
-const FIRST: i64 = 21;
+/// The first migration under test.
+const FIRST_MIGRATION: i64 = 21;
 
-/// A connection that is not the host's, with none of its settings.
-enum Stranger {
+/// A database connection of another program, without the host's settings.
+enum ForeignConnection {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
 }
 
-impl Stranger {
-    async fn connect(url: &str) -> Stranger {
+impl ForeignConnection {
+    async fn connect(url: &str) -> ForeignConnection {
         if url.starts_with("postgres") {
-            return Stranger::Postgres(PgConnection::connect(url).await.expect("the server"));
+            return ForeignConnection::Postgres(
+                PgConnection::connect(url).await.expect("the server"),
+            );
         }
         let options: SqliteConnectOptions = url.parse().expect("a URL");
         let options = options.foreign_keys(false).create_if_missing(true);
-        Stranger::Sqlite(options.connect().await.expect("the file"))
+        ForeignConnection::Sqlite(options.connect().await.expect("the file"))
     }
 
-    /// Runs statements; an error is the database's text.
+    /// Runs statements. An error is the text of the database.
     async fn run(&mut self, sql: &str) -> Result<u64, String> {
         let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         let rows = match self {
-            Stranger::Sqlite(connection) => {
+            ForeignConnection::Sqlite(connection) => {
                 sql.execute(connection).await.map(|done| done.rows_affected())
             }
-            Stranger::Postgres(connection) => {
+            ForeignConnection::Postgres(connection) => {
                 sql.execute(connection).await.map(|done| done.rows_affected())
             }
         };
@@ -54,14 +56,14 @@ impl Stranger {
     }
 }
 
-/// Runs statements in one transaction of another program.
-async fn stranger(app: &TestApp, sql: &str) -> Result<u64, String> {
-    let mut stranger = Stranger::connect(&app.database.url).await;
-    stranger.run(&format!("BEGIN; {sql}; COMMIT")).await
+/// Runs statements in one transaction, as another program.
+async fn run_as_foreign(app: &TestApp, sql: &str) -> Result<u64, String> {
+    let mut foreign = ForeignConnection::connect(&app.database.url).await;
+    foreign.run(&format!("BEGIN; {sql}; COMMIT")).await
 }
 
-/// Runs a statement as the host would.
-async fn host(app: &TestApp, sql: &str) -> Result<u64, String> {
+/// Runs a statement as the host.
+async fn run_as_host(app: &TestApp, sql: &str) -> Result<u64, String> {
     let sql: &'static str = String::leak(sql.to_owned());
     let done = app.app.store.write(async move |tx| tx.sql(sql).run().await).await;
     done.map_err(|error: store::Error| error.to_string())
@@ -71,7 +73,7 @@ fn is_sqlite(app: &TestApp) -> bool {
     app.database.url.starts_with("sqlite")
 }
 
-/// Every row that must stay as it is.
+/// All rows of the audit log and the ledger.
 async fn rows(app: &TestApp) -> Vec<(String,)> {
     let read = async |tx: &mut store::Tx| -> store::Result<_> {
         let mut all: Vec<(String,)> = Vec::new();
@@ -89,7 +91,7 @@ async fn rows(app: &TestApp) -> Vec<(String,)> {
     app.app.store.read(read).await.expect("the rows")
 }
 
-/// What changes, deletes, replaces or truncates rows, on either engine.
+/// Statements that change or delete rows, on either engine.
 const CHANGES: [&str; 11] = [
     "UPDATE audit_log SET actor = 'nobody'",
     "DELETE FROM audit_log",
@@ -152,8 +154,9 @@ async fn debit(app: &TestApp, minor: i64, cover: Overdraft) -> error::Result<wal
     store.write(async move |tx| wallet::post(tx, &host, &company, &movement, cover).await).await
 }
 
-/// Statements of a movement from the wallet, without its balances. `allowed` is `TRUE`, `FALSE` or `NULL`.
-fn posted(app: &TestApp, id: &str, allowed: &str, minor: i64) -> String {
+/// Statements that insert a ledger transaction from the wallet and change no balance. `allowed` is
+/// `TRUE`, `FALSE` or `NULL`.
+fn insert_transaction(app: &TestApp, id: &str, allowed: &str, minor: i64) -> String {
     let company = &app.company.id;
     format!(
         "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at, overdraft_allowed)
@@ -163,8 +166,8 @@ fn posted(app: &TestApp, id: &str, allowed: &str, minor: i64) -> String {
     )
 }
 
-/// A statement that takes money out of the wallet's balance, in the name of a ledger transaction.
-fn lowered(id: &str, minor: i64) -> String {
+/// A statement that lowers the wallet's balance and names a ledger transaction as the cause.
+fn lower_balance(id: &str, minor: i64) -> String {
     format!(
         "UPDATE ledger_balances SET amount_minor = amount_minor - {minor}, transaction_id = '{id}'
          WHERE account = 'wallet'"
@@ -178,7 +181,7 @@ both! {
         assert!(before.len() > 10, "{before:?}");
         let own: &[&str] = if is_sqlite(app) { &REPLACES } else { &TRUNCATES };
         for statement in CHANGES.iter().chain(own) {
-            for done in [host(app, statement).await, stranger(app, statement).await] {
+            for done in [run_as_host(app, statement).await, run_as_foreign(app, statement).await] {
                 let refused = done.expect_err(statement);
                 let reason = ["append-only", "ledger_balances keeps"];
                 assert!(reason.iter().any(|reason| refused.contains(reason)), "{statement}: {refused}");
@@ -195,7 +198,7 @@ both! {
              SELECT '{company}', {transaction}, 3, 'pending', 'NGN', 5 FROM ledger_transactions"
         );
         for statement in [insert(&app.company.id, "'none'"), insert(&other.id, "id")] {
-            for done in [host(app, &statement).await, stranger(app, &statement).await] {
+            for done in [run_as_host(app, &statement).await, run_as_foreign(app, &statement).await] {
                 let refused = done.expect_err(&statement);
                 assert!(refused.contains("ledger_entries"), "{refused}");
             }
@@ -205,11 +208,11 @@ both! {
                          AND conrelid = 'ledger_entries'::regclass";
             let valid: store::Result<(i64,)> =
                 app.app.store.select(async move |tx| tx.sql(valid).one().await).await;
-            assert_eq!(valid.expect("a count").0, 1, "entries from before are not checked");
+            assert_eq!(valid.expect("a count").0, 1, "existing entries are not validated");
         }
     }
 
-    async fn no_statement_takes_a_wallet_below_zero_without_an_allowance(app: TestApp) {
+    async fn no_statement_overdraws_a_wallet_unless_its_transaction_allows_it(app: TestApp) {
         credit(app, 100, "top-up").await;
         let before = rows(app).await;
         let company = &app.company.id;
@@ -223,54 +226,54 @@ both! {
             "UPDATE ledger_balances SET amount_minor = -1 WHERE account = 'wallet'".to_owned(),
             upsert("INSERT", "USD", -1, ""),
             upsert("INSERT", "NGN", -10_001, add),
-            lowered("none", 10_001),
-            format!("{}; {}", posted(app, "forbidden", "FALSE", 10_001), lowered("forbidden", 10_001)),
-            format!("{}; {}", posted(app, "silent", "NULL", 10_001), lowered("silent", 10_001)),
-            format!("{}; {}", posted(app, "less", "TRUE", 5), lowered("less", 10_001)),
+            lower_balance("none", 10_001),
+            format!("{}; {}", insert_transaction(app, "forbidden", "FALSE", 10_001), lower_balance("forbidden", 10_001)),
+            format!("{}; {}", insert_transaction(app, "silent", "NULL", 10_001), lower_balance("silent", 10_001)),
+            format!("{}; {}", insert_transaction(app, "less", "TRUE", 5), lower_balance("less", 10_001)),
         ];
         if is_sqlite(app) {
             statements.push(upsert("INSERT OR REPLACE", "USD", -1, ""));
         }
-        // SQLite sees the insertion of a row that is there before it sees the conflict.
+        // SQLite runs the insert trigger before it resolves the conflict.
         let reasons = [BELOW_ZERO, "ledger_balances keeps"];
         let is_refused = |statement: &str, done: Result<u64, String>| {
             let refused = done.expect_err(statement);
             assert!(reasons.iter().any(|reason| refused.contains(reason)), "{statement}: {refused}");
         };
         for statement in &statements {
-            is_refused(statement, stranger(app, statement).await);
+            is_refused(statement, run_as_foreign(app, statement).await);
             if !statement.contains(';') {
-                is_refused(statement, host(app, statement).await);
+                is_refused(statement, run_as_host(app, statement).await);
             }
         }
         assert_eq!(rows(app).await, before);
-        // Down to zero there is nothing to allow.
-        debit(app, 10_000, Overdraft::Forbidden).await.expect("what is covered");
+        // A debit down to zero needs no permission.
+        debit(app, 10_000, Overdraft::Forbidden).await.expect("a covered debit");
         let refused = debit(app, 1, Overdraft::Forbidden).await.expect_err("an overdraft");
         assert_eq!(refused.to_string(), NOT_COVERED);
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
-    async fn an_allowance_is_for_one_movement(app: TestApp) {
+    async fn an_allowed_overdraft_covers_one_transaction_only(app: TestApp) {
         credit(app, 100, "top-up").await;
-        debit(app, 15_000, Overdraft::Allowed).await.expect("an overdraft that is allowed");
+        debit(app, 15_000, Overdraft::Allowed).await.expect("an allowed overdraft");
         assert_eq!(app.wallet().await["balance"], -50);
         let again = "UPDATE ledger_balances SET amount_minor = amount_minor - 15000 WHERE account = 'wallet'";
-        for done in [host(app, again).await, stranger(app, again).await] {
+        for done in [run_as_host(app, again).await, run_as_foreign(app, again).await] {
             let refused = done.expect_err(again);
             assert!(refused.contains(BELOW_ZERO), "{refused}");
         }
         let refused = debit(app, 1, Overdraft::Forbidden).await.expect_err("an overdraft");
         assert_eq!(refused.to_string(), NOT_COVERED);
-        // What comes in needs no allowance, also while it does not cover all.
+        // A credit needs no permission, even if the balance stays negative.
         credit(app, 20, "part").await;
         assert_eq!(app.wallet().await["balance"], -30);
-        debit(app, 100, Overdraft::Allowed).await.expect("another overdraft that is allowed");
+        debit(app, 100, Overdraft::Allowed).await.expect("another allowed overdraft");
         credit(app, 31, "rest").await;
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
-    async fn a_refund_is_allowed_to_overdraw_and_a_credit_has_no_allowance(app: TestApp) {
+    async fn only_a_forced_refund_is_stored_as_an_allowed_overdraft(app: TestApp) {
         let payment = app.paid("order-1").await;
         let spent = json!({ "amount": 2000, "key": "spent" });
         let company = format!("/companies/{}", app.company.id);
@@ -286,7 +289,7 @@ both! {
         app.settle().await;
     }
 
-    async fn the_host_sets_what_sqlite_leaves_to_connections(app: TestApp) {
+    async fn sqlite_connections_of_the_host_enable_recursive_triggers(app: TestApp) {
         if is_sqlite(app) {
             let shown = async |tx: &mut store::Tx| tx.sql("PRAGMA recursive_triggers").one().await;
             let shown: store::Result<(i64,)> = app.app.store.write(shown).await;
@@ -297,10 +300,10 @@ both! {
 
 // ---- hosts and rows of the previous version -----------------------------------------------------
 
-/// What a host of the previous version does to take money out of a wallet.
-fn by_an_older_host(app: &TestApp, id: &str, kind: &str, minor: i64) -> String {
+/// Statements by which a host of the previous version debits a wallet.
+fn debit_by_previous_version(app: &TestApp, id: &str, kind: &str, minor: i64) -> String {
     let company = &app.company.id;
-    let leg = |line: i64, account: &str, minor: i64| {
+    let entry = |line: i64, account: &str, minor: i64| {
         format!(
         "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
          VALUES ('{company}', '{id}', {line}, '{account}', 'NGN', {minor});
@@ -314,20 +317,20 @@ fn by_an_older_host(app: &TestApp, id: &str, kind: &str, minor: i64) -> String {
         "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
          VALUES ('{company}', '{id}', '{id}', '{kind}', 0) ON CONFLICT (company_id, key) DO NOTHING;
          {}; {}",
-        leg(2, "operator", minor),
-        leg(1, "wallet", -minor),
+        entry(2, "operator", minor),
+        entry(1, "wallet", -minor),
     )
 }
 
 #[tokio::test]
-async fn a_host_of_the_version_before_goes_on_and_overdraws_by_refunds_only() {
+async fn a_host_of_the_previous_version_keeps_working_and_overdraws_by_refunds_only() {
     let Some(server) = postgres() else { return };
     let app = TestApp::start(Engine::Postgres(server)).await;
     credit(&app, 100, "top-up").await;
     let older = async |id: &str, kind: &str, minor: i64| {
-        stranger(&app, &by_an_older_host(&app, id, kind, minor)).await
+        run_as_foreign(&app, &debit_by_previous_version(&app, id, kind, minor)).await
     };
-    older("a", "otp.sms", 6_000).await.expect("what is covered");
+    older("a", "otp.sms", 6_000).await.expect("a covered debit");
     let refused = older("b", "otp.sms", 4_001).await.expect_err("an overdraft");
     assert!(refused.contains(BELOW_ZERO), "{refused}");
     older("c", "payment.refund", 5_000).await.expect("a forced refund");
@@ -339,28 +342,28 @@ async fn a_host_of_the_version_before_goes_on_and_overdraws_by_refunds_only() {
 }
 
 /// A database as the previous version left it, with a wallet below zero.
-async fn database_of_before(engine: Engine) -> Database {
+async fn database_of_previous_version(engine: Engine) -> Database {
     let database = Database::create(engine).await;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let own = if database.url.starts_with("sqlite") { "sqlite" } else { "postgres" };
     let mut all = Vec::new();
     for folder in [root.clone(), root.join(own)] {
         let found = Migrator::new(folder).await.expect("migrations");
-        all.extend(found.iter().filter(|migration| migration.version < FIRST).cloned());
+        all.extend(found.iter().filter(|migration| migration.version < FIRST_MIGRATION).cloned());
     }
     let before = Migrator::with_migrations(all);
-    let mut stranger = Stranger::connect(&database.url).await;
-    let migrated = match &mut stranger {
-        Stranger::Sqlite(connection) => before.run(connection).await,
-        Stranger::Postgres(connection) => before.run(connection).await,
+    let mut foreign = ForeignConnection::connect(&database.url).await;
+    let migrated = match &mut foreign {
+        ForeignConnection::Sqlite(connection) => before.run(connection).await,
+        ForeignConnection::Postgres(connection) => before.run(connection).await,
     };
-    migrated.expect("the tables of before");
+    migrated.expect("the previous schema");
     let ledger = "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at) VALUES ('c', 't', 'k', 'payment.refund', 0);
         INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
         VALUES ('c', 't', 1, 'wallet', 'NGN', -500), ('c', 't', 2, 'operator', 'NGN', 500);
         INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
         VALUES ('c', 'wallet', 'NGN', -500), ('c', 'operator', 'NGN', 500)";
-    stranger.run(ledger).await.expect("a ledger of before");
+    foreign.run(ledger).await.expect("the previous ledger");
     database
 }
 
@@ -371,11 +374,11 @@ async fn open(database: &Database) -> Result<Store, store::Error> {
 }
 
 #[tokio::test]
-async fn a_ledger_of_the_version_before_is_taken_over_unless_an_entry_has_no_transaction() {
+async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_has_no_transaction() {
     for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
-        let database = database_of_before(engine.clone()).await;
-        let store = open(&database).await.expect("a ledger that is taken over");
-        let mut other = Stranger::connect(&database.url).await;
+        let database = database_of_previous_version(engine.clone()).await;
+        let store = open(&database).await.expect("a migrated ledger");
+        let mut other = ForeignConnection::connect(&database.url).await;
         let update = "UPDATE ledger_balances SET amount_minor = amount_minor";
         other.run(&format!("{update} + 100 WHERE account = 'wallet'")).await.expect("a credit");
         let refused = other.run(&format!("{update} - 1 WHERE account = 'wallet'")).await;
@@ -383,10 +386,14 @@ async fn a_ledger_of_the_version_before_is_taken_over_unless_an_entry_has_no_tra
         drop(store);
         database.drop_schema().await;
 
-        let database = database_of_before(engine).await;
+        let database = database_of_previous_version(engine).await;
         let orphan = "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
                       VALUES ('c', 'none', 1, 'wallet', 'NGN', 1)";
-        Stranger::connect(&database.url).await.run(orphan).await.expect("an orphan of before");
+        ForeignConnection::connect(&database.url)
+            .await
+            .run(orphan)
+            .await
+            .expect("an orphaned entry");
         let refused = open(&database).await.err().expect("a refusal").to_string();
         assert!(refused.contains("ledger_entries"), "{refused}");
         database.drop_schema().await;

@@ -1,4 +1,4 @@
-//! What tests of loans begin with: users who owe, and what they are charged by.
+//! Fixtures of the lending tests: users, loans, cards and mandates.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::app::{PAYSTACK_KEY, TestApp, reply};
 pub const SUCCESS_CARD: &str = "4084084084084081";
 pub const OTHER_CARD: &str = "5192602720584796";
 
-/// A user `user_id` with an e-mail address.
+/// Creates a user with an e-mail address.
 pub async fn user(app: &TestApp, user_id: &str) -> Value {
     let user = json!({
         "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{user_id}@example.com"),
@@ -18,13 +18,13 @@ pub async fn user(app: &TestApp, user_id: &str) -> Value {
     app.post("/user/create", user).await.data().clone()
 }
 
-/// A day so many days from the begin of the tests.
+/// The date this number of days after the start of the tests.
 pub fn day(days: i64) -> String {
     let at = crate::app::NOW.plus_seconds(days * 86_400).to_datetime();
     at.format("%Y-%m-%d").to_string()
 }
 
-/// A disbursed loan of a user in NGN: how many days until each installment, and what it is.
+/// Puts a disbursed loan in NGN. `schedule`: the days until each installment, and its amount.
 pub async fn loan(app: &TestApp, id: &str, user_id: &str, schedule: &[(i64, f64)]) -> Value {
     let amount: f64 = schedule.iter().map(|(_, amount)| amount).sum();
     let schedule: Vec<Value> = schedule
@@ -47,7 +47,7 @@ pub async fn get_loan(app: &TestApp, id: &str) -> Value {
     app.operator(Method::GET, &path, Value::Null).await.data().clone()
 }
 
-/// A card that was begun to be saved.
+/// Begins to save a card; its checkout is not completed.
 pub async fn begin_card(app: &TestApp, user_id: &str) -> Value {
     let card = json!({
         "user_id": user_id, "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
@@ -55,7 +55,7 @@ pub async fn begin_card(app: &TestApp, user_id: &str) -> Value {
     app.post("/card/create", card).await.data().clone()
 }
 
-/// What the customer does on the page of a card or a recollection; with a card of a number.
+/// Completes the checkout of a card or a recollection as the customer, with this card number.
 pub async fn pay(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
     let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": outcome, "card": number });
@@ -69,7 +69,7 @@ pub async fn fetch_card(app: &TestApp, id: &Value) -> Value {
     app.get(&format!("/card/fetch/{id}")).await.data().clone()
 }
 
-/// A card that can be charged.
+/// Saves a card that can be charged.
 pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
     let card = begin_card(app, user_id).await;
     pay(app, &card, "success", number).await;
@@ -78,7 +78,7 @@ pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
     card
 }
 
-/// A mandate at Paystack that can be debited.
+/// Creates a mandate at Paystack that can be debited. Returns its token.
 pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
     let paystack = |method, path: &str| {
         let url = format!("{}/paystack{path}", app.simulators.url());
@@ -100,7 +100,7 @@ pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
     verified["data"]["authorization_code"].as_str().expect("a code").to_owned()
 }
 
-/// A mandate at Paystack, and a user's default direct debit of it.
+/// Creates a mandate at Paystack and puts it as a user's default direct debit.
 pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
     let email = format!("{user_id}@example.com");
     let token = paystack_mandate(app, &email).await;
@@ -112,7 +112,7 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
     app.operator(Method::PUT, &path, body).await.data().clone()
 }
 
-/// A verification charge of a company's card whose way back has failed; its id.
+/// Marks the refund of a card's verification charge as failed. Returns the refund's id.
 pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
     let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());
     let fail = async move |tx: &mut store::Tx| {
@@ -126,7 +126,7 @@ pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> Str
     app.app.store.write(fail).await.expect("a refund").0
 }
 
-/// A loan as neighbours put it: due in ten days.
+/// A loan as internal consumers put it: due in ten days.
 pub fn small_loan(user_id: &str) -> Value {
     json!({
         "user_id": user_id, "amount": 100, "currency": "NGN", "disbursed": true,
@@ -134,7 +134,7 @@ pub fn small_loan(user_id: &str) -> Value {
     })
 }
 
-/// A direct debit as neighbours put it.
+/// A direct debit as internal consumers put it.
 pub fn mandate(user_id: &str, token: &str) -> Value {
     json!({
         "user_id": user_id, "payment_service": "provider_a", "token": token, "email": "ada@example.com",
@@ -145,9 +145,9 @@ pub async fn recollect(app: &TestApp, body: Value) -> crate::app::Reply {
     app.post("/recollection/create", body).await
 }
 
-/// All entries of a stream of operators.
+/// All entries of an operator feed.
 pub async fn stream(app: &TestApp, name: &str) -> Vec<Value> {
-    // What may still be committed is not shown.
+    // The feed holds back what open transactions may still commit.
     app.advance(120).await;
     let url = format!("{}/internal/v1/{name}?limit=1000", app.internal);
     let request = app.client.get(url).bearer_auth(crate::app::OPERATOR_TOKEN);

@@ -1,4 +1,4 @@
-//! The listeners: what a client may take, and how a host stops.
+//! The listeners: limits on clients, and graceful shutdown.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -18,14 +18,14 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Engine, Reply, TestApp, reply};
 
-/// Longer than anything here takes, so that what hangs fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any step here takes, so that a hanging step fails.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn app(flags: &[&str]) -> TestApp {
     TestApp::start_with(Engine::Sqlite, flags).await
 }
 
-/// A client that sends what a test wants, when it wants it.
+/// A client that sends raw bytes.
 struct Raw(TcpStream);
 
 impl Raw {
@@ -38,15 +38,15 @@ impl Raw {
         self.0.write_all(text.as_bytes()).await.expect("bytes that are sent");
     }
 
-    /// All that comes until the host closes.
+    /// Reads until the host closes the connection.
     async fn rest(&mut self) -> String {
         let mut text = String::new();
-        let read = timeout(PATIENCE, self.0.read_to_string(&mut text)).await;
+        let read = timeout(STEP_TIMEOUT, self.0.read_to_string(&mut text)).await;
         read.expect("a connection that is closed").expect("an answer in UTF-8");
         text
     }
 
-    /// The next answer, which is known to end with `end`.
+    /// Reads the next response, which ends with `end`.
     async fn answer(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         let read = async {
@@ -54,11 +54,11 @@ impl Raw {
                 bytes.push(self.0.read_u8().await.expect("more of an answer"));
             }
         };
-        timeout(PATIENCE, read).await.expect("an answer in time");
+        timeout(STEP_TIMEOUT, read).await.expect("an answer in time");
         String::from_utf8(bytes).expect("an answer in UTF-8")
     }
 
-    /// Sends a letter at a time until the host says something.
+    /// Sends one byte at a time until the host responds.
     async fn dribble(&mut self) {
         let mut pace = tokio::time::interval(Duration::from_millis(20));
         let dribble = async {
@@ -67,13 +67,13 @@ impl Raw {
                 pace.tick().await;
             }
         };
-        timeout(PATIENCE, dribble).await.expect("a host that had enough");
+        timeout(STEP_TIMEOUT, dribble).await.expect("a response to slow input");
     }
 }
 
-/// Status line and body of a failure in the envelope.
+/// Checks status line and body of a failure.
 #[track_caller]
-fn is_failure(text: &str, status: &str, message: &str) {
+fn check_failure(text: &str, status: &str, message: &str) {
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
     assert!(head.contains("content-type: application/json"), "{head}");
@@ -89,7 +89,7 @@ async fn is_alive(app: &TestApp) {
     assert_eq!(reply(request).await.status, StatusCode::OK);
 }
 
-/// A payment whose provider takes its time; resolves once the host waits for it.
+/// Initializes a payment at a slow provider. Returns once the host waits for the provider.
 async fn begin_slow_payment(
     app: &TestApp,
     client: &Client,
@@ -103,7 +103,7 @@ async fn begin_slow_payment(
     let answer = tokio::spawn(reply(request));
     let begun =
         async { while app.get("/payment/fetch/reference/slow").await.status != StatusCode::OK {} };
-    timeout(PATIENCE, begun).await.expect("a payment that is begun");
+    timeout(STEP_TIMEOUT, begun).await.expect("a payment that is begun");
     answer
 }
 
@@ -112,7 +112,7 @@ const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state bef
 // ---- time ---------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn headers_that_dribble_in_are_408_while_others_are_served() {
+async fn slowly_sent_headers_get_408_while_other_clients_are_served() {
     let app = app(&["--header-timeout-s=1"]).await;
     let mut slow = Raw::connect(&app.api).await;
     slow.send("GET /health/live HTTP/1.1\r\nhost: ").await;
@@ -123,7 +123,7 @@ async fn headers_that_dribble_in_are_408_while_others_are_served() {
     for client in [&mut slow, &mut again] {
         client.dribble().await;
         is_alive(&app).await;
-        is_failure(
+        check_failure(
             &client.rest().await,
             "408 Request Timeout",
             "the request was not received in time",
@@ -133,7 +133,7 @@ async fn headers_that_dribble_in_are_408_while_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_body_that_dribbles_in_is_408_while_others_are_served() {
+async fn a_slowly_sent_body_gets_408_while_other_clients_are_served() {
     let app = app(&["--body-timeout-s=1"]).await;
     let head = |key: &str| {
         format!(
@@ -143,20 +143,20 @@ async fn a_body_that_dribbles_in_is_408_while_others_are_served() {
     };
     let mut slow = Raw::connect(&app.api).await;
     slow.send(&head(&app.company.key)).await;
-    let mut stranger = Raw::connect(&app.api).await;
-    stranger.send(&head("sk_test_nobody")).await;
-    // Nobody waits for a stranger's body.
-    is_failure(&stranger.rest().await, "401 Unauthorized", "the API key is not valid");
+    let mut unauthenticated = Raw::connect(&app.api).await;
+    unauthenticated.send(&head("sk_test_nobody")).await;
+    // The host does not wait for the body of an unauthenticated request.
+    check_failure(&unauthenticated.rest().await, "401 Unauthorized", "the API key is not valid");
     slow.dribble().await;
     is_alive(&app).await;
     let answer = slow.rest().await;
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
-    is_failure(&answer, "408 Request Timeout", "the request was not received in time");
+    check_failure(&answer, "408 Request Timeout", "the request was not received in time");
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_connection_without_a_request_is_closed_without_a_word() {
+async fn an_idle_connection_is_closed_without_a_response() {
     let app = app(&["--keep-alive-s=1"]).await;
     let mut silent = Raw::connect(&app.api).await;
     let mut done = Raw::connect(&app.api).await;
@@ -168,7 +168,7 @@ async fn a_connection_without_a_request_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn what_stands_of_a_request_that_takes_too_long_is_unknown() {
+async fn a_request_that_times_out_reports_an_unknown_outcome() {
     let app = app(&["--request-timeout-s=1"]).await;
     let answer =
         begin_slow_payment(&app, &app.client, &app.api, 20_000).await.await.expect("an answer");
@@ -179,7 +179,7 @@ async fn what_stands_of_a_request_that_takes_too_long_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kept() {
+async fn a_request_with_an_idempotency_key_that_times_out_completes_and_is_replayed() {
     let app = app(&["--request-timeout-s=1"]).await;
     let mut order = app.order("");
     order.as_object_mut().expect("an object").remove("reference");
@@ -201,11 +201,11 @@ async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kep
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_take_its_answers_is_cut() {
+async fn a_client_that_does_not_read_its_responses_is_disconnected() {
     let flags = ["--body-timeout-s=1", "--request-timeout-s=1", "--answer-timeout-s=1"];
     let app = app(&flags).await;
     let mut greedy = Raw::connect(&app.api).await;
-    // More than the system keeps for a client.
+    // More than the socket buffers hold.
     let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     greedy.send(&ask).await;
     let mut pace = tokio::time::interval(Duration::from_millis(20));
@@ -217,7 +217,7 @@ async fn a_client_that_does_not_take_its_answers_is_cut() {
             }
         }
     };
-    timeout(PATIENCE, cut).await.expect("a connection that is cut");
+    timeout(STEP_TIMEOUT, cut).await.expect("a connection that is cut");
     is_alive(&app).await;
     app.finish().await;
 }
@@ -225,7 +225,7 @@ async fn a_client_that_does_not_take_its_answers_is_cut() {
 // ---- size and number ----------------------------------------------------------------------------
 
 #[tokio::test]
-async fn headers_that_are_too_many_or_too_long_are_431() {
+async fn too_many_or_too_long_headers_get_431() {
     let app = app(&[]).await;
     let http2 = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
     for (client, version) in [(&app.client, Version::HTTP_11), (&http2, Version::HTTP_2)] {
@@ -250,7 +250,7 @@ async fn headers_that_are_too_many_or_too_long_are_431() {
             );
         }
     }
-    // Beyond what is read at all.
+    // Headers beyond what the HTTP parser accepts.
     for head in [format!("x: {}\r\n", "y".repeat(200 << 10)), "x: y\r\n".repeat(200)] {
         let mut raw = Raw::connect(&app.api).await;
         let _ =
@@ -261,9 +261,9 @@ async fn headers_that_are_too_many_or_too_long_are_431() {
 }
 
 #[tokio::test]
-async fn more_connections_than_there_may_be_wait_for_their_turn() {
+async fn connections_beyond_the_limit_wait_to_be_accepted() {
     let app = app(&["--max-connections=3"]).await;
-    let mut one = Raw::connect(&app.internal).await; // beside the harness's own
+    let mut one = Raw::connect(&app.internal).await; // in addition to the harness's connection
     one.send(LIVE).await;
     one.answer(ALIVE).await;
     let mut two = Raw::connect(&app.internal).await;
@@ -274,7 +274,7 @@ async fn more_connections_than_there_may_be_wait_for_their_turn() {
     for _ in 0..50 {
         one.send(LIVE).await;
         one.answer(ALIVE).await;
-        assert!(three.0.try_read(&mut [0]).is_err(), "there was room for one more");
+        assert!(three.0.try_read(&mut [0]).is_err(), "a connection beyond the limit was accepted");
     }
     drop(two);
     three.answer(ALIVE).await;
@@ -282,7 +282,7 @@ async fn more_connections_than_there_may_be_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
+async fn requests_beyond_the_limit_get_503_but_health_checks_do_not() {
     let app = app(&["--max-requests=1"]).await;
     let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(2_000);
     app.simulators.faults().push(slow);
@@ -303,14 +303,14 @@ async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
         is_alive(&app).await;
     };
     let (done, ()) =
-        tokio::join!(slow, timeout(PATIENCE, meanwhile).map(|done| done.expect("a refusal")));
+        tokio::join!(slow, timeout(STEP_TIMEOUT, meanwhile).map(|done| done.expect("a refusal")));
     done.data();
     app.get("/payment/list").await.data();
     app.finish().await;
 }
 
 #[tokio::test]
-async fn strangers_cannot_take_the_room_of_those_who_have_a_key() {
+async fn unauthenticated_requests_do_not_use_up_the_limit_of_authenticated_ones() {
     let app = app(&["--max-requests=1"]).await;
     let notify = "POST /api/v1/notifications/provider_a/nobody HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n";
     let mut slow = Raw::connect(&app.api).await;
@@ -324,13 +324,13 @@ async fn strangers_cannot_take_the_room_of_those_who_have_a_key() {
             }
         }
     };
-    timeout(PATIENCE, full).await.expect("a stranger who is refused");
+    timeout(STEP_TIMEOUT, full).await.expect("a rejected request");
     app.get("/payment/list").await.data();
     app.finish().await;
 }
 
 #[tokio::test]
-async fn bodies_that_are_larger_than_usual_have_little_room() {
+async fn large_bodies_have_a_lower_concurrency_limit() {
     let app = app(&["--max-requests=64"]).await;
     let head = format!(
         "POST /api/v1/user/bulk/create HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
@@ -352,11 +352,11 @@ async fn bodies_that_are_larger_than_usual_have_little_room() {
                 }
             }
         };
-        let refused = timeout(PATIENCE, full).await.expect("a refusal");
-        is_failure(&refused, "503 Service Unavailable", "the host is overloaded");
+        let refused = timeout(STEP_TIMEOUT, full).await.expect("a refusal");
+        check_failure(&refused, "503 Service Unavailable", "the host is overloaded");
     }
-    let nobody = app.post("/user/bulk/create", json!({ "users": [] })).await;
-    assert_eq!(nobody.failure(), (400, "the users field is required"));
+    let empty = app.post("/user/bulk/create", json!({ "users": [] })).await;
+    assert_eq!(empty.failure(), (400, "the users field is required"));
     slow.send(&" ".repeat(2_000_000)).await;
     assert!(slow.answer("}").await.starts_with("HTTP/1.1 400"));
     let mut next = Raw::connect(&app.api).await;
@@ -366,13 +366,13 @@ async fn bodies_that_are_larger_than_usual_have_little_room() {
 }
 
 #[tokio::test]
-async fn one_company_cannot_take_the_room_of_the_others() {
+async fn one_company_cannot_use_up_the_concurrency_limit_of_others() {
     let app = app(&["--max-requests=2"]).await;
     let other = app.new_company("Beta Lending").await;
     let list = |key: String| {
         reply(app.client.get(format!("{}/api/v1/payment/list", app.api)).bearer_auth(key))
     };
-    // The host knows both keys from here on: they need no room in which unknown ones are looked up.
+    // The host accepts both keys once: from here on their requests need no permit for unknown keys.
     for key in [&app.company.key, &other.key] {
         list(key.clone()).await.data();
     }
@@ -391,7 +391,7 @@ async fn one_company_cannot_take_the_room_of_the_others() {
             }
         }
     };
-    let refused = timeout(PATIENCE, refused).await.expect("a refusal");
+    let refused = timeout(STEP_TIMEOUT, refused).await.expect("a refusal");
     assert_eq!(refused.failure(), (429, "too many requests, try again in 1 seconds"));
     assert_eq!(refused.headers["retry-after"], "1");
     for _ in 0..5 {
@@ -404,7 +404,7 @@ async fn one_company_cannot_take_the_room_of_the_others() {
 // ---- stopping -----------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_host_that_stops_finishes_what_is_in_flight() {
+async fn a_stopping_host_finishes_requests_in_flight() {
     let plain = || Client::builder().no_proxy();
     for client in [plain(), plain().http2_prior_knowledge()] {
         let client = client.build().expect("a client");
@@ -417,13 +417,13 @@ async fn a_host_that_stops_finishes_what_is_in_flight() {
         stop.send_replace(true);
         assert_eq!(slow.await.expect("an answer").data()["status"], "pending");
         let refused = async { while TcpStream::connect(address).await.is_ok() {} };
-        timeout(PATIENCE, refused).await.expect("a listener that is gone");
+        timeout(STEP_TIMEOUT, refused).await.expect("a closed listener");
         // The client keeps its connection, but the host does not wait for it.
-        timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+        timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
     }
 }
 
-/// On a connection that would be kept. Returns once the host waits for the provider, which takes its time.
+/// Initializes a payment at a slow provider, on a keep-alive connection. Returns once it is stored.
 async fn send_slow_payment(app: &TestApp, api: &str, ms: u64) -> Raw {
     app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(ms));
     let mut raw = Raw::connect(api).await;
@@ -439,7 +439,7 @@ async fn send_slow_payment(app: &TestApp, api: &str, ms: u64) -> Raw {
 }
 
 #[tokio::test]
-async fn the_last_answer_of_a_kept_connection_says_that_it_is_closed() {
+async fn the_last_response_on_a_keep_alive_connection_announces_its_end() {
     let app = app(&["--shutdown-s=60"]).await;
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
@@ -454,11 +454,11 @@ async fn the_last_answer_of_a_kept_connection_says_that_it_is_closed() {
     let answer = raw.rest().await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
-    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+    timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 
 #[tokio::test]
-async fn what_does_not_end_is_cut_after_a_while() {
+async fn requests_that_outlast_the_shutdown_timeout_are_cut() {
     let app = app(&["--shutdown-s=1"]).await;
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
@@ -467,11 +467,11 @@ async fn what_does_not_end_is_cut_after_a_while() {
     let mut raw = send_slow_payment(&app, &api, 20_000).await;
     stop.send_replace(true);
     assert_eq!(raw.rest().await, "");
-    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+    timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 
 #[tokio::test]
-async fn readiness_ends_before_the_host_does() {
+async fn readiness_ends_before_the_host_stops() {
     let app = app(&["--drain-s=2"]).await;
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
@@ -488,10 +488,10 @@ async fn readiness_ends_before_the_host_does() {
             }
         }
     };
-    let refused = timeout(PATIENCE, refused).await.expect("an answer in time");
+    let refused = timeout(STEP_TIMEOUT, refused).await.expect("an answer in time");
     assert_eq!(refused.failure(), (503, "the host is shutting down"));
-    assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are taken
-    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+    assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are accepted
+    timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 
 async fn bind() -> Listener {

@@ -1,4 +1,4 @@
-//! Loans that neighbours put here, and send again.
+//! Loans that internal consumers put, and put again.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn order(change: Value) -> Value {
 }
 
 both! {
-    async fn a_loan_is_given_back_as_it_was_put(app: TestApp) {
+    async fn a_loan_is_returned_as_it_was_put(app: TestApp) {
         let ada = user(app, "ada").await;
         let put = put_loan(app, "loan-1", order(json!({}))).await;
         assert_eq!(put, get_loan(app, "loan-1").await);
@@ -50,7 +50,7 @@ both! {
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.failure(), (404, "loan not found"));
     }
 
-    async fn what_is_wrong_is_named(app: TestApp) {
+    async fn an_invalid_loan_is_rejected_with_the_wrong_field(app: TestApp) {
         user(app, "ada").await;
         let path = format!("/companies/{}/loans/loan-1", app.company.id);
         for (change, status, message) in [
@@ -71,7 +71,7 @@ both! {
         assert_eq!(elsewhere.failure(), (404, "company not found"));
     }
 
-    async fn what_was_repaid_stays_repaid(app: TestApp) {
+    async fn resending_a_loan_keeps_its_repayments(app: TestApp) {
         user(app, "ada").await;
         user(app, "bola").await;
         loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
@@ -79,7 +79,7 @@ both! {
         app.settle().await;
         let again = loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
         assert_eq!((&again["amount_paid"], &again["schedule"][1]["amount_remaining"]), (&json!(150), &json!(50)));
-        // Spread over another schedule by the same rule.
+        // The repaid amount is allocated to a new schedule by the same rule.
         let moved = loan(app, "loan-1", "ada", &[(40, 60.0), (15, 120.0), (50, 60.0)]).await;
         let remaining: Vec<&Value> = moved["schedule"].as_array().unwrap().iter().map(|entry| &entry["amount_remaining"]).collect();
         assert_eq!(remaining, [&json!(30), &json!(0), &json!(60)]);

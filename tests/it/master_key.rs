@@ -1,4 +1,4 @@
-//! The master key is exchanged while hosts serve, and nothing that is sealed is forgotten.
+//! Rotation of the master key while hosts serve, over every sealed column.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
     identity, lending,
 };
 
-/// Another host on the same database, with these master keys.
+/// Another host on the same database, with its own master keys.
 pub struct Host {
     pub api: String,
     internal: String,
@@ -60,12 +60,12 @@ impl Host {
         }
     }
 
-    /// Runs what is due.
+    /// Runs due jobs.
     pub async fn run_due(&self) {
         jobs::run_due(&self.app).await.expect("jobs that run");
     }
 
-    /// Begins a payment, which opens the credentials of an account.
+    /// Initializes a payment, which opens the credentials of an account.
     async fn pay(&self, app: &TestApp, company: &Company, reference: &str) -> u16 {
         let request = app.client.post(format!("{}/api/v1/payment/initialize", self.api));
         let order = app.order(reference);
@@ -76,27 +76,27 @@ impl Host {
         run_at(&self.internal, OPERATOR_TOKEN, &[&["master-key"], arguments].concat()).await
     }
 
-    /// A step of a walk.
+    /// Reseals one page of rows.
     async fn step(&self, app: &TestApp, cursor: &Value) -> Reply {
         let url = format!("{}/internal/v1/master-key/rotate", self.internal);
         let request = app.client.post(url).bearer_auth(OPERATOR_TOKEN);
         reply(request.json(&json!({ "cursor": cursor }))).await
     }
 
-    /// The answers to the steps of a whole walk.
+    /// Reseals all rows. Returns the response of each step.
     async fn walk(&self, app: &TestApp) -> Vec<Value> {
         let mut steps = vec![self.step(app, &Value::Null).await.data().clone()];
         while let Some(last) = steps.last().filter(|last| last["done"] == false) {
-            assert!(steps.len() < 50, "no end: {last}");
+            assert!(steps.len() < 50, "rotation does not end: {last}");
             steps.push(self.step(app, &last["cursor"]).await.data().clone());
         }
         steps
     }
 
-    /// The keys under which anything is sealed.
+    /// The ids of the keys under which rows are sealed.
     async fn keys_in_use(&self) -> BTreeSet<String> {
-        let standing = self.command(&["status", "--json"]).await.json();
-        let rows = standing["sealed"].as_array().unwrap().iter();
+        let report = self.command(&["status", "--json"]).await.json();
+        let rows = report["sealed"].as_array().unwrap().iter();
         rows.map(|row| row["key"].as_str().unwrap().to_owned()).collect()
     }
 }
@@ -109,7 +109,7 @@ fn set_of(key: &str) -> BTreeSet<String> {
     BTreeSet::from([key_id(key)])
 }
 
-/// Leaves something in every column that is sealed.
+/// Fills the sealed columns, except those of lending, identity and messages.
 async fn fill(app: &TestApp) {
     let path = format!("/companies/{}", app.company.id);
     app.use_paystack(&format!("{path}/providers/provider_a"), "sk_test_own").await;
@@ -123,7 +123,7 @@ async fn fill(app: &TestApp) {
     add_recording(app).await;
 }
 
-/// A call that was written down.
+/// Inserts the recording of a plugin call.
 async fn add_recording(app: &TestApp) {
     let sealed = app.app.sealer.seal(&format!("plugin_recordings/{}/r", app.company.id), "{}");
     let company = app.company.id.clone();
@@ -138,7 +138,7 @@ async fn add_recording(app: &TestApp) {
     added.await.unwrap();
 }
 
-/// The same of what debts are paid by.
+/// Fills the sealed columns of cards and direct debits.
 async fn lend(app: &TestApp) {
     lending::user(app, "lender").await;
     lending::saved_card(app, "lender", lending::SUCCESS_CARD).await;
@@ -146,7 +146,7 @@ async fn lend(app: &TestApp) {
     app.operator(Method::PUT, &path, lending::mandate("lender", "AUTH_1")).await.data();
 }
 
-/// Accounts of other companies, whose texts are those of the row of this number.
+/// Inserts accounts of other companies. The credentials of row `n` are sealed for row `text_of(n)`.
 async fn add_accounts(app: &TestApp, accounts: usize, text_of: fn(usize) -> usize) {
     let sealer = app.app.sealer.clone();
     let added = app.app.store.write(async move |tx| -> store::Result<()> {
@@ -163,7 +163,7 @@ async fn add_accounts(app: &TestApp, accounts: usize, text_of: fn(usize) -> usiz
     added.await.unwrap();
 }
 
-/// Companies whose secrets do not open.
+/// Inserts companies whose secrets do not open.
 async fn add_damaged_companies(app: &TestApp, companies: usize) {
     let sealer = app.app.sealer.clone();
     let added = app.app.store.write(async move |tx| -> store::Result<()> {
@@ -187,7 +187,7 @@ async fn event_secrets(app: &TestApp) -> error::Result<Vec<String>> {
 
 const SWAP: &str = "event_secret = previous_event_secret, previous_event_secret = event_secret";
 
-/// Gives each company's account at a provider to the other company.
+/// Swaps the provider accounts of two companies.
 async fn swap_accounts(app: &TestApp, one: &Company, other: &Company) {
     let (one, other) = (one.id.clone(), other.id.clone());
     let swapped = app.app.store.write(async move |tx| -> store::Result<()> {
@@ -201,8 +201,8 @@ async fn swap_accounts(app: &TestApp, one: &Company, other: &Company) {
     swapped.await.unwrap();
 }
 
-/// The credentials of the company's account, as versions sealed them that bound them to its id only.
-async fn seal_as_formerly(app: &TestApp, company: &Company, key: &str) {
+/// Seals the credentials of the company's account as earlier versions did: bound to its id only.
+async fn seal_as_earlier_version(app: &TestApp, company: &Company, key: &str) {
     let path = format!("/companies/{}/providers", company.id);
     let account = app.operator(Method::GET, &path, Value::Null).await.data()[0]["account"].clone();
     let account = account.as_str().unwrap().to_owned();
@@ -217,14 +217,14 @@ async fn seal_as_formerly(app: &TestApp, company: &Company, key: &str) {
     assert_eq!(update.await.unwrap(), 1);
 }
 
-/// The status of a new payment.
+/// Initializes a payment. Returns the HTTP status.
 async fn pay_at(app: &TestApp, company: &Company, reference: &str) -> u16 {
     let order = Some(app.order(reference));
     let begun = app.request(company, Method::POST, "/payment/initialize", order).await;
     begun.status.as_u16()
 }
 
-/// What somebody does who can write to the database.
+/// Updates the company as an attacker with write access to the database.
 async fn update_company(app: &TestApp, set: DynamicStatement) {
     let update = set.append(" WHERE id = ").bind(&*app.company.id);
     let updated = app.app.store.write(async move |tx| tx.dynamic(&update).run().await);
@@ -235,8 +235,8 @@ fn set(text: &'static str) -> DynamicStatement {
     DynamicStatement::default().append("UPDATE companies SET ").append(text)
 }
 
-/// Both secrets of the company, sealed as versions did that did not tell the two apart.
-fn set_alike(app: &TestApp, current: &str, previous: &str) -> DynamicStatement {
+/// Seals both event secrets of the company as earlier versions did: in the same context.
+fn set_in_same_context(app: &TestApp, current: &str, previous: &str) -> DynamicStatement {
     let context = format!("companies/{}/event_secret", app.company.id);
     let seal = |secret: &str| app.app.sealer.seal(&context, secret);
     let until = app.app.clock.now().plus_seconds(3_600);
@@ -253,7 +253,7 @@ fn sum(steps: &[Value], what: &str) -> u64 {
 }
 
 both! {
-    async fn the_key_is_exchanged_while_hosts_serve(app: TestApp) {
+    async fn the_master_key_is_rotated_while_hosts_serve(app: TestApp) {
         fill(app).await;
         let other = app.new_company("Beta Lending").await;
         let new = new_master_key(&Random::system());
@@ -264,7 +264,7 @@ both! {
         assert!(status.said().contains("companies.event_secret"), "{}", status.out);
         assert!(status.out.contains(&format!("Current key: {}; former keys: {}.", key_id(&new), key_id(MASTER_KEY))));
 
-        // One that does not have the new key yet goes on sealing under the old one.
+        // A host that still seals under the old key keeps serving.
         let serving = async {
             let mut statuses = Vec::new();
             for n in 0..20 {
@@ -284,7 +284,7 @@ both! {
         let noted = log.as_array().unwrap().iter().filter(|entry| entry["action"] == "master_key.rotate");
         assert_eq!(noted.count(), 2);
 
-        // The old key may go: credentials and event secrets open without it.
+        // The old key can be removed: credentials and event secrets open without it.
         let alone = Host::start(app, &new).await;
         assert_eq!(alone.pay(app, &app.company, "after").await, 200);
         assert_eq!(alone.pay(app, &other, "after").await, 200);
@@ -297,7 +297,7 @@ both! {
         assert_eq!(app.post("/payment/initialize", app.order("before")).await.status, 500);
     }
 
-    async fn a_secret_does_not_open_in_the_place_of_the_other(app: TestApp) {
+    async fn swapped_event_secrets_do_not_open(app: TestApp) {
         let rotate = format!("/companies/{}/event-secret/rotate", app.company.id);
         let first = app.company.event_secret.clone();
         let second = app.operator(Method::POST, &rotate, json!({})).await.data()["event_secret"].clone();
@@ -325,13 +325,13 @@ both! {
         assert_eq!(pay_at(app, &beta, "in-place").await, 200);
     }
 
-    async fn what_is_under_a_former_context_opens_and_is_sealed_anew_under_the_same_key(app: TestApp) {
+    async fn values_sealed_in_a_former_context_open_and_are_resealed_under_the_same_key(app: TestApp) {
         let beta = app.new_company("Beta Lending").await;
         for (company, key) in [(&app.company, "sk_test_acme"), (&beta, "sk_test_beta")] {
             app.use_paystack(&format!("/companies/{}/providers/provider_a", company.id), key).await;
-            seal_as_formerly(app, company, key).await;
+            seal_as_earlier_version(app, company, key).await;
         }
-        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+        update_company(app, set_in_same_context(app, "whsec_2", "whsec_1")).await;
         assert_eq!(pay_at(app, &app.company, "former").await, 200);
         assert_eq!(event_secrets(app).await.unwrap(), ["whsec_2", "whsec_1"]);
 
@@ -347,11 +347,11 @@ both! {
         assert!(event_secrets(app).await.is_err());
     }
 
-    async fn secrets_that_were_sealed_alike_open_and_are_told_apart_from_then_on(app: TestApp) {
-        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+    async fn event_secrets_sealed_in_the_same_context_open_and_are_resealed_apart(app: TestApp) {
+        update_company(app, set_in_same_context(app, "whsec_2", "whsec_1")).await;
         assert_eq!(event_secrets(app).await.unwrap(), ["whsec_2", "whsec_1"]);
 
-        // Another master key: both are sealed anew, each in its place.
+        // Rotating the master key reseals each secret in its own context.
         let new = new_master_key(&Random::system());
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         host.command(&["rotate"]).await.said();
@@ -363,8 +363,8 @@ both! {
         update_company(app, set(SWAP)).await;
         assert!(secrets().await.is_err());
 
-        // Another event secret: the former one is sealed as the previous one.
-        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+        // Rotating the event secret reseals the former one as the previous one.
+        update_company(app, set_in_same_context(app, "whsec_2", "whsec_1")).await;
         let rotate = format!("/companies/{}/event-secret/rotate", app.company.id);
         let third = app.operator(Method::POST, &rotate, json!({})).await.data()["event_secret"].clone();
         assert_eq!(event_secrets(app).await.unwrap(), [third.as_str().unwrap(), "whsec_2"]);
@@ -372,7 +372,7 @@ both! {
         assert!(event_secrets(app).await.is_err());
     }
 
-    async fn what_a_register_said_is_found_again_and_opens(app: TestApp) {
+    async fn a_uid_record_is_found_and_opens_during_and_after_rotation(app: TestApp) {
         identity::set_up(app).await;
         app.post("/user/create", json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" })).await.data();
         let body = json!({ "bvn": identity::BVN, "user_id": "ada" });
@@ -392,12 +392,12 @@ both! {
         assert_eq!(identity::kept(app).await, 1);
     }
 
-    async fn many_rows_are_sealed_anew_and_damaged_ones_are_told(app: TestApp) {
+    async fn rotation_reseals_many_rows_and_reports_unreadable_ones(app: TestApp) {
         const ROWS: usize = 1_200;
-        // One was moved here from another row.
+        // Row 700 has the credentials of row 0.
         add_accounts(app, ROWS, |n| if n == 700 { 0 } else { n }).await;
         let new = new_master_key(&Random::system());
-        // A host that has soon had enough of an operator.
+        // The command exceeds the rate limit of this host, and has to continue.
         let flags = ["--rate-per-s=5", "--rate-burst=1"];
         let host = Host::start_with(app, &format!("{new} {MASTER_KEY}"), Clock::system(), &flags).await;
         let rotated = host.command(&["rotate"]).await;
@@ -407,7 +407,7 @@ both! {
         assert_eq!(host.keys_in_use().await, BTreeSet::from([key_id(&new), key_id(MASTER_KEY)]));
     }
 
-    async fn a_walk_reads_each_row_once_whatever_is_damaged(app: TestApp) {
+    async fn rotation_reads_each_row_once_even_if_rows_are_damaged(app: TestApp) {
         const ACCOUNTS: u64 = 1_500;
         const DAMAGED: u64 = 600;
         add_damaged_companies(app, 600).await;
@@ -416,7 +416,7 @@ both! {
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         let steps = host.walk(app).await;
         assert_eq!((sum(&steps, "resealed"), sum(&steps, "unreadable")), (ACCOUNTS + 2, DAMAGED));
-        // Two columns of each company, one of each account; 100 rows to a step.
+        // Two columns of each company, one of each account; 100 rows per step.
         let rows = 2 * (DAMAGED + 1) + ACCOUNTS + 1;
         assert_eq!(steps.len() as u64, rows.div_ceil(100));
         assert!(steps.iter().all(|step| step["done"] == step["cursor"].is_null()), "{steps:?}");
@@ -425,14 +425,14 @@ both! {
         let former: Vec<(&Value, &Value)> = former.map(|rows| (&rows["column"], &rows["rows"])).collect();
         assert_eq!(former, [(&json!("companies.event_secret"), &json!(DAMAGED))]);
 
-        // A step whose answer was lost is sent again.
+        // A step whose response was lost can be repeated.
         let again = host.step(app, &steps[0]["cursor"]).await.data().clone();
         assert_eq!(again["resealed"], 0);
         assert_eq!(again["done"], steps[1]["done"]);
         assert_eq!(sum(&host.walk(app).await, "resealed"), 0);
     }
 
-    async fn a_cursor_is_that_of_an_answer(app: TestApp) {
+    async fn a_cursor_that_no_response_contained_is_rejected(app: TestApp) {
         let new = new_master_key(&Random::system());
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         let made = |column: &str, context: &str| {
@@ -449,7 +449,7 @@ both! {
         host.step(app, &made(known, "master_key.cursor")).await.data();
     }
 
-    async fn what_changes_while_it_is_sealed_anew_is_left_alone(app: TestApp) {
+    async fn a_value_that_changed_while_it_was_resealed_is_not_overwritten(app: TestApp) {
         fill(app).await;
         lend(app).await;
         identity::set_up(app).await;
@@ -460,7 +460,7 @@ both! {
                 let rows: Vec<(String, String, Option<String>)> =
                     tx.sql(column.page).bind("").bind("").bind(9_i64).all().await?;
                 let (company, id, text) = rows.into_iter().find(|row| row.2.is_some()).expect("a text");
-                let text = text.expect("it was asked for");
+                let text = text.expect("not null");
                 let mut replaced = [0, 0];
                 for (former, replaced) in [&*text, "another"].into_iter().zip(&mut replaced) {
                     let replace = tx.sql(column.replace).bind(&*company).bind(&*id);
@@ -473,7 +473,7 @@ both! {
         app.settle().await;
     }
 
-    async fn every_column_with_a_sealed_text_is_known(app: TestApp) {
+    async fn every_column_with_sealed_values_is_declared(app: TestApp) {
         fill(app).await;
         lend(app).await;
         identity::set_up(app).await;
@@ -504,7 +504,7 @@ both! {
 }
 
 #[tokio::test]
-async fn a_new_key_is_one_that_a_host_takes() {
+async fn a_generated_master_key_is_valid() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("key");
     let file = file.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! The queue of messages: what is delivered, what is tried again, what is given up and refunded, and that nothing is left of it.
+//! The message queue: delivery, retries, refunds of failed messages, and erasure of content.
 
 use std::time::Duration;
 use tollhouse_platform::store::params;
@@ -20,7 +20,7 @@ use crate::{
     master_key::Host,
 };
 
-/// In a second of its own, so that lists show what was sent last first.
+/// Sends a code one second later, so that lists order messages by the time they were sent.
 async fn sent(app: &TestApp, body: Value) {
     app.advance(1).await;
     crate::codes::sent(app, body).await;
@@ -30,7 +30,7 @@ fn fail(app: &TestApp, operation: &str, kind: FaultKind, times: u32) {
     app.simulators.faults().push(Fault::new(operation, kind).times(times));
 }
 
-/// State, attempts and reason of the latest message, and whether it still says something.
+/// State, attempts and reason of the latest message, and whether it still has content.
 async fn latest(app: &TestApp) -> (String, i64, String, bool) {
     let message = queue(app).await.remove(0);
     let text = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
@@ -51,10 +51,10 @@ async fn latest(app: &TestApp) -> (String, i64, String, bool) {
     (text("state"), attempts, text("reason"), content.is_some())
 }
 
-/// What came of the latest message, of which nothing is left.
-async fn ended(app: &TestApp) -> (String, i64, String) {
-    let (state, attempts, reason, says_something) = latest(app).await;
-    assert!(!says_something, "the content of a message that has ended is still there");
+/// State, attempts and reason of the latest message, whose content must be erased.
+async fn latest_outcome(app: &TestApp) -> (String, i64, String) {
+    let (state, attempts, reason, has_content) = latest(app).await;
+    assert!(!has_content, "the content of an ended message is still stored");
     (state, attempts, reason)
 }
 
@@ -63,12 +63,12 @@ fn outcome(state: &str, attempts: i64, reason: &str) -> (String, i64, String) {
 }
 
 both! {
-    async fn a_message_is_erased_when_it_is_delivered_and_operators_see_that_it_was(app: TestApp) {
+    async fn a_delivered_message_is_erased_and_operators_see_its_delivery(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         app.post("/otp/send", to_phone(json!({}))).await;
         assert_eq!(latest(app).await, ("pending".into(), 0, String::new(), true));
         app.settle().await;
-        assert_eq!(ended(app).await, outcome("delivered", 1, ""));
+        assert_eq!(latest_outcome(app).await, outcome("delivered", 1, ""));
         let message = queue(app).await.remove(0);
         for (field, value) in [
             ("channel", json!("sms")),
@@ -106,7 +106,7 @@ both! {
         assert_eq!(list("?state=lost").await.failure().0, 400);
     }
 
-    async fn trouble_is_tried_again_and_costs_nothing_more(app: TestApp) {
+    async fn a_message_is_retried_after_a_failure_at_no_further_cost(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 100, "first").await;
@@ -120,7 +120,7 @@ both! {
                 assert_eq!((&*waiting.0, waiting.1, waiting.3), ("pending", 1, true));
                 assert_eq!(messages(app, to).len(), before, "{operation} {kind:?}");
                 app.advance(2 + 5).await;
-                let (state, attempts, _) = ended(app).await;
+                let (state, attempts, _) = latest_outcome(app).await;
                 assert_eq!((&*state, attempts), ("delivered", 3), "{operation} {kind:?}");
                 assert_eq!(said(&verify(app, &code(app, to, 6)).await), VERIFIED);
             }
@@ -128,22 +128,22 @@ both! {
         assert_eq!(balance(app).await, 100.0 - 2.0 * 2.5 - 2.0 * 4.0);
     }
 
-    async fn what_is_refused_is_refunded_at_once(app: TestApp) {
+    async fn a_rejected_message_is_refunded_immediately(app: TestApp) {
         use_gateways(app, &["termii", "africastalking", "twilio"]).await;
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Decline, 1);
         sent(app, to_email(json!({}))).await;
-        let (state, attempts, reason) = ended(app).await;
+        let (state, attempts, reason) = latest_outcome(app).await;
         assert_eq!((&*state, attempts), ("failed", 1));
         assert!(reason.starts_with("smtp: "), "{reason}");
         assert_eq!(balance(app).await, 100);
-        // Africa's Talking answers 201 to what a recipient's network refuses.
+        // Africa's Talking responds 201 even if the recipient's network rejects the message.
         for name in ["termii", "africastalking", "twilio"] {
             edit_company(app, &app.company, json!({ "sms_gateway": name })).await.data();
             fail(app, name, FaultKind::Decline, 1);
             sent(app, to_phone(json!({}))).await;
-            let (state, attempts, reason) = ended(app).await;
+            let (state, attempts, reason) = latest_outcome(app).await;
             assert_eq!((&*state, attempts), ("failed", 1), "{name}: {reason}");
             assert!(reason.starts_with(name), "{reason}");
             assert_eq!(balance(app).await, 100);
@@ -151,27 +151,27 @@ both! {
         assert!(app.simulators.mailbox().list(None).is_empty());
     }
 
-    async fn what_is_worth_nothing_any_more_is_given_up_and_refunded(app: TestApp) {
+    async fn an_expired_message_is_given_up_and_refunded(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Error500, 50);
         sent(app, to_email(json!({ "exp": 1 }))).await;
         app.advance(59).await;
-        assert_eq!(ended(app).await.0, "failed");
+        assert_eq!(latest_outcome(app).await.0, "failed");
         assert_eq!(balance(app).await, 100);
         app.advance(600).await;
         assert_eq!(queue(app).await[0]["attempts"], 6);
         app.simulators.faults().clear();
-        // A host that was away for too long does not send what has expired.
+        // A host that resumes after the expiry does not send the message.
         app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(60));
         app.settle().await;
-        assert_eq!(ended(app).await, outcome("failed", 0, "expired"));
+        assert_eq!(latest_outcome(app).await, outcome("failed", 0, "expired"));
         assert_eq!(balance(app).await, 100);
         assert!(messages(app, EMAIL).is_empty());
     }
 
-    async fn a_new_code_takes_the_place_of_a_message_that_waits(app: TestApp) {
+    async fn a_new_code_supersedes_a_queued_message(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Error500, 1);
@@ -187,7 +187,7 @@ both! {
         assert_eq!(queue(app).await[1]["reason"], "superseded");
     }
 
-    async fn a_new_code_takes_the_place_of_one_that_waits_under_a_former_master_key(app: TestApp) {
+    async fn a_new_code_supersedes_a_message_queued_under_a_former_master_key(app: TestApp) {
         fail(app, "smtp", FaultKind::Error500, 1);
         sent(app, to_email(json!({}))).await;
         let keys = format!("{}\n{MASTER_KEY}\n", new_master_key(&Random::system()));
@@ -203,14 +203,14 @@ both! {
         assert_eq!(messages(app, EMAIL).len(), 1);
     }
 
-    async fn mail_that_hangs_keeps_no_text_message_waiting(app: TestApp) {
+    async fn hanging_email_does_not_delay_sms(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = format!("--smtp-port={}", silent.local_addr().expect("bound").port());
         let flags = ["--smtp-host=127.0.0.1", &port, "--smtp-security=none", "--email-from=no-reply@lender.example"];
         let host = App::open(&config(&app.database, &flags), app.app.clock.clone(), Random::system(), None).await;
         let host = host.expect("a host that starts");
-        // As many as a host delivers at once.
+        // More than a host delivers at a time.
         for n in 0..70 {
             let body = to_email(json!({ "identifier": format!("{n}"), "email": format!("{n}@example.com") }));
             app.post("/otp/send", body).await.data();
@@ -228,7 +228,7 @@ both! {
         app.advance(600).await;
     }
 
-    async fn messages_that_ended_are_forgotten_after_ninety_days(app: TestApp) {
+    async fn ended_messages_are_deleted_after_ninety_days(app: TestApp) {
         const DAY: i64 = 24 * 3600;
         fail(app, "smtp", FaultKind::Error500, 100);
         sent(app, to_email(json!({ "exp": 60 }))).await;
@@ -240,11 +240,11 @@ both! {
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
         assert_eq!(sweep().await, 1);
         let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
-        assert_eq!(states, ["pending"], "what waits stays");
+        assert_eq!(states, ["pending"], "queued messages are kept");
         app.settle().await;
     }
 
-    async fn a_message_that_is_on_its_way_when_a_new_code_is_sent_is_charged(app: TestApp) {
+    async fn a_message_in_flight_when_a_new_code_is_sent_is_charged(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
         app.post("/otp/send", to_email(json!({}))).await;
@@ -264,7 +264,7 @@ both! {
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
     }
 
-    async fn a_gateway_that_is_out_of_order_is_passed_over(app: TestApp) {
+    async fn a_failing_gateway_is_skipped(app: TestApp) {
         use_gateways(app, &["termii", "africastalking", "twilio"]).await;
         let via = async || queue(app).await[0]["via"].clone();
         let next = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
@@ -273,27 +273,27 @@ both! {
         edit_company(app, &app.company, json!({ "sms_gateway": "twilio" })).await.data();
         sent(app, next(1)).await;
         assert_eq!(via().await, "twilio");
-        // Down, cut off, or gone mad: the next one takes it in the same attempt.
+        // After a failure, the next gateway is tried in the same attempt.
         for (n, kind) in [FaultKind::Error500, FaultKind::Cut, FaultKind::Malformed].into_iter().enumerate() {
             app.advance(60).await;
             fail(app, "twilio", kind, 1);
             sent(app, next(2 + n)).await;
             assert_eq!((via().await, &queue(app).await[0]["attempts"]), (json!("termii"), &json!(1)), "{kind:?}");
         }
-        // For a while it is asked last.
+        // During its cooldown the failed gateway is tried last.
         sent(app, next(5)).await;
         assert_eq!(via().await, "termii");
         app.advance(30).await;
         sent(app, next(6)).await;
         assert_eq!(via().await, "twilio");
-        // One that was switched off is not asked at all.
+        // A deactivated gateway is not tried at all.
         let off = json!({ "active": false });
         app.operator(Method::PUT, "/providers/twilio", off).await.data();
         sent(app, next(7)).await;
         assert_eq!(via().await, "termii");
     }
 
-    async fn a_companys_own_account_comes_before_the_services(app: TestApp) {
+    async fn a_companys_own_gateway_account_takes_precedence(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let (_, mut credentials) = gateway(app, "termii");
         credentials["sender"] = "OwnName".into();
@@ -306,7 +306,7 @@ both! {
         assert_eq!(messages(app, PHONE)[0].from, "Acme2");
     }
 
-    async fn a_gateway_is_chosen_among_those_that_are_installed(app: TestApp) {
+    async fn only_an_installed_gateway_can_be_chosen(app: TestApp) {
         for name in ["termii", "provider_a", "nobody"] {
             let refused = edit_company(app, &app.company, json!({ "sms_gateway": name })).await;
             let message = "the sms_gateway field must be an installed SMS gateway";
@@ -339,7 +339,7 @@ both! {
 
     async fn a_host_that_dies_loses_no_message(app: TestApp) {
         assert_eq!(app.post("/otp/send", to_email(json!({}))).await.status, 200);
-        // It had claimed the message, and did not say what came of it.
+        // The dead host had claimed the message and recorded no outcome.
         let lease = "UPDATE jobs SET lease = 'of a host that died', run_at = run_at + 120000
                      WHERE kind = 'message.email'";
         let dead: store::Result<u64> =

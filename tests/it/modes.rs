@@ -1,4 +1,5 @@
-//! Test companies use test accounts only, and live companies live ones, at every route and job that calls a plugin.
+//! Test companies use test accounts only, and live companies live ones, at every route and job that
+//! calls a plugin.
 
 use std::sync::{
     Arc,
@@ -25,7 +26,8 @@ use crate::{
 const DAY: i64 = 86_400;
 const NO_KEY: (u16, &str) = (400, "payment service key not found");
 
-/// Every route of companies that calls a plugin, or queues a job that does; each is asked by [`ask_all`].
+/// Every route of companies that calls a plugin, or queues a job that does; each is called by
+/// [`call_all`].
 const CALLS_A_PLUGIN: &[&str] = &[
     "/api/v1/card/create",
     "/api/v1/card/delete/{card}",
@@ -93,7 +95,7 @@ fn key_of(mode: &str) -> String {
     format!("sk_{mode}_of_the_service")
 }
 
-/// Each service's account, with the credentials that it needs at the stand-ins.
+/// The service accounts, with their credentials at the simulators.
 fn accounts(app: &TestApp, mode: &str) -> [(&'static str, Value); 3] {
     let base_url = format!("{}/paystack", app.simulators.url());
     [
@@ -111,7 +113,7 @@ async fn set(app: &TestApp, provider: &str, mode: &str, credentials: Value) -> V
     account
 }
 
-/// The service's accounts of a mode, all of them at the stand-ins.
+/// Sets up the service accounts of a mode at the simulators.
 async fn set_up(app: &TestApp, mode: &str) {
     for (provider, credentials) in accounts(app, mode) {
         let account = set(app, provider, mode, credentials).await;
@@ -121,7 +123,8 @@ async fn set_up(app: &TestApp, mode: &str) {
     }
 }
 
-/// The service's accounts of a mode, all of them at an upstream that counts. The account at Paystack.
+/// Sets up the service accounts of a mode at an upstream that counts requests. Returns the account
+/// at Paystack.
 async fn set_up_elsewhere(app: &TestApp, mode: &str, upstream: &Upstream) -> String {
     let mut paystack = String::new();
     for (provider, mut credentials) in accounts(app, mode) {
@@ -147,7 +150,7 @@ async fn company(app: &TestApp, server: &str) -> Company {
     Company { id: text("id").into(), key: text("api_key"), event_secret: text("event_secret") }
 }
 
-/// How often any plugin was called.
+/// Number of calls of all plugins.
 async fn calls(app: &TestApp) -> u64 {
     let page = scrape(app).await;
     let series = page.lines().filter(|line| line.starts_with("tollhouse_plugin_calls_total{"));
@@ -159,28 +162,28 @@ fn repay(channel: &str) -> Value {
     json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel, "amount": 5, "checkout": checkout })
 }
 
-async fn card_at(app: &TestApp, account: String) {
+async fn move_cards_to(app: &TestApp, account: String) {
     let company = app.company.id.clone();
     let moved = async move |tx: &mut Tx| {
         let sql = "UPDATE cards SET account_id = $2
                    WHERE company_id = $1 AND status = 'valid' AND removed_at IS NULL";
         tx.sql(sql).bind(company).bind(account).run().await
     };
-    app.app.store.write(moved).await.expect("cards that are moved");
+    app.app.store.write(moved).await.expect("moved cards");
 }
 
-/// What a company has before its accounts are taken away.
-struct Before {
+/// Records that exist before the service accounts lose their credentials.
+struct Records {
     payment: Value,
     paid: Value,
     card: Value,
-    /// A card that is deleted.
+    /// The card to delete.
     second_card: Value,
     recollection: Value,
     uid: Value,
 }
 
-async fn records(app: &TestApp) -> Before {
+async fn records(app: &TestApp) -> Records {
     credit(app, 10_000, "all").await;
     let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
     app.post("/user/create", user).await.data();
@@ -191,7 +194,7 @@ async fn records(app: &TestApp) -> Before {
     app.operator(Method::PUT, &path, debit).await.data();
     let second_card = saved_card(app, "ada", OTHER_CARD).await;
     let paid = app.paid("paid").await;
-    let before = Before {
+    let before = Records {
         payment: app.initialize("before").await,
         paid,
         card: begin_card(app, "ada").await,
@@ -203,8 +206,8 @@ async fn records(app: &TestApp) -> Before {
     before
 }
 
-/// What each route answers that calls a plugin, and the service's refund.
-async fn ask_all(app: &TestApp, before: &Before) -> Vec<(&'static str, Reply)> {
+/// Calls each route that calls a plugin, and the refund of operators. Returns the responses.
+async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)> {
     let id = |record: &Value| record["id"].as_str().expect("an id").to_owned();
     let card = json!({
         "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/" },
@@ -247,16 +250,16 @@ async fn ask_all(app: &TestApp, before: &Before) -> Vec<(&'static str, Reply)> {
 
 fn expected(what: &str) -> (u16, &'static str) {
     match what {
-        // Its job waits for an account.
+        // The job that calls the plugin waits for an account.
         "delete card" => (200, "Card deleted successfully"),
-        // The e-mail goes out.
+        // The e-mail is sent.
         "uid" => (200, "Verification token sent successfully"),
         _ => NO_KEY,
     }
 }
 
-/// A company of one mode, beside accounts of the other mode only.
-async fn walk(engine: Engine, server: &str, other: &str) {
+/// Tests a company of the mode `server` with service accounts of the mode `other` only.
+async fn check_with_other_accounts(engine: Engine, server: &str, other: &str) {
     let mut app = TestApp::start(engine).await;
     app.install(gateway(&app, "termii").0).await;
     app.install(artifacts::NIGERIA).await;
@@ -270,19 +273,19 @@ async fn walk(engine: Engine, server: &str, other: &str) {
         set(&app, provider, server, Value::Null).await;
     }
     let called = calls(&app).await;
-    for (what, reply) in ask_all(&app, &before).await {
+    for (what, reply) in call_all(&app, &before).await {
         let said = (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"));
         assert_eq!(said, expected(what), "{what}");
     }
-    // As a card that was saved before accounts had modes.
-    card_at(&app, elsewhere).await;
+    // Like a card saved before accounts had modes.
+    move_cards_to(&app, elsewhere).await;
     assert_eq!(recollect(&app, repay("card")).await.failure(), NO_KEY);
     // The first installment is due.
     app.advance(2 * DAY).await;
     app.advance(120).await;
     let path = "/events?kind=loan.not_collected";
-    let told = app.operator(Method::GET, path, Value::Null).await.data().clone();
-    assert_eq!(told["events"][0]["data"]["reason"], NO_KEY.1, "{told}");
+    let not_collected = app.operator(Method::GET, path, Value::Null).await.data().clone();
+    assert_eq!(not_collected["events"][0]["data"]["reason"], NO_KEY.1, "{not_collected}");
     assert_eq!(upstream.requests.load(Ordering::SeqCst), 0);
     assert_eq!(calls(&app).await, called);
     let texts = app.simulators.mailbox().list(Some(PHONE));
@@ -299,27 +302,28 @@ async fn walk(engine: Engine, server: &str, other: &str) {
 
 #[tokio::test]
 async fn a_test_company_uses_no_live_account_on_sqlite() {
-    walk(Engine::Sqlite, "test", "live").await;
+    check_with_other_accounts(Engine::Sqlite, "test", "live").await;
 }
 
 #[tokio::test]
 async fn a_test_company_uses_no_live_account_on_postgres() {
     let Some(server) = postgres() else { return };
-    walk(Engine::Postgres(server), "test", "live").await;
+    check_with_other_accounts(Engine::Postgres(server), "test", "live").await;
 }
 
 #[tokio::test]
 async fn a_live_company_uses_no_test_account_on_sqlite() {
-    walk(Engine::Sqlite, "live", "test").await;
+    check_with_other_accounts(Engine::Sqlite, "live", "test").await;
 }
 
 #[tokio::test]
 async fn a_live_company_uses_no_test_account_on_postgres() {
     let Some(server) = postgres() else { return };
-    walk(Engine::Postgres(server), "live", "test").await;
+    check_with_other_accounts(Engine::Postgres(server), "live", "test").await;
 }
 
-/// A new route fails this until it is in one of the lists, and in [`ask_all`] if it calls a plugin.
+/// A new route fails this until it is in one of the lists, and in [`call_all`] if it calls a
+/// plugin.
 #[test]
 fn every_company_route_is_classified_by_whether_it_calls_a_plugin() {
     let routes = routes::public_routes();
@@ -332,7 +336,7 @@ fn every_company_route_is_classified_by_whether_it_calls_a_plugin() {
 }
 
 both! {
-    async fn a_deactivated_account_is_answered_otherwise_than_a_missing_one(app: TestApp) {
+    async fn a_deactivated_account_and_a_missing_one_cause_different_errors(app: TestApp) {
         app.install(gateway(app, "termii").0).await;
         app.install(artifacts::NIGERIA).await;
         let not_set_up = (503, "text messages are not configured: contact the operator of this service");
@@ -362,7 +366,7 @@ both! {
     async fn the_service_has_one_account_per_provider_and_mode(app: TestApp) {
         let path = "/providers/provider_a";
         let list = async || app.operator(Method::GET, "/providers", Value::Null).await.data().clone();
-        // In development the mode is `test`, if it is not sent.
+        // In development the default mode is `test`.
         let test = list().await[0].clone();
         assert_eq!((&test["mode"], list().await.as_array().map(Vec::len)), (&json!("test"), Some(1)));
         let [(_, credentials), ..] = accounts(app, "live");
@@ -371,7 +375,7 @@ both! {
         let listed = list().await;
         let listed: Vec<(&Value, &Value)> = listed.as_array().expect("a list").iter().map(|one| (&one["mode"], &one["account"])).collect();
         assert_eq!(listed, [(&json!("live"), &live["account"]), (&json!("test"), &test["account"])]);
-        // What is changed of one leaves the other as it is.
+        // A change of one account leaves the other unchanged.
         let off = app.operator(Method::PUT, path, json!({ "active": false, "mode": "live" })).await;
         assert_eq!((&off.data()["active"], &off.data()["account"]), (&json!(false), &live["account"]));
         app.initialize("order-1").await;
@@ -409,7 +413,7 @@ both! {
         }
     }
 
-    async fn a_live_company_is_credited_for_what_comes_in_on_the_services_account(app: TestApp) {
+    async fn a_live_company_is_credited_for_payments_on_the_service_account(app: TestApp) {
         app.install(gateway(app, "termii").0).await;
         app.install(artifacts::NIGERIA).await;
         set_up(app, "live").await;
@@ -420,12 +424,11 @@ both! {
         app.settle().await;
         let fetched = app.request(&beta, Method::GET, "/payment/fetch/reference/order-1", None).await;
         assert_eq!(fetched.data()["status"], "success");
-        // On the service's account the company is credited.
         let wallet = app.operator(Method::GET, &format!("/companies/{}/wallet", beta.id), Value::Null).await;
         assert!(wallet.data()["balance"].as_f64().is_some_and(|balance| balance > 0.0), "{}", wallet.body);
     }
 
-    async fn outside_of_development_the_service_sets_up_live_accounts(app: TestApp) {
+    async fn service_accounts_are_live_by_default_outside_development(app: TestApp) {
         let (_, internal) = in_production(app).await;
         let url = format!("{internal}/internal/v1/providers/provider_a");
         let put = app.client.put(url).bearer_auth(crate::app::OPERATOR_TOKEN);

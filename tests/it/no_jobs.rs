@@ -1,4 +1,4 @@
-//! `--no-jobs`: a host that shows a restored copy. It runs nothing that is due, and nothing leaves it.
+//! `--no-jobs`: a host on a restored copy of the database runs no due job and sends nothing.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::{
     telemetry::value,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A host with `--no-jobs` on the database of `app`, with all that a host does in the background.
+/// A host with `--no-jobs` on the database of `app`, with its background tasks.
 struct Copy {
     host: App,
     api: String,
@@ -56,10 +56,10 @@ impl Copy {
         page.expect("an answer").text().await.expect("text")
     }
 
-    /// Waits until its background work has looked at the database, and answers its metrics.
-    async fn looked(&self, app: &TestApp) -> String {
+    /// Waits until its monitor has polled the database. Returns the metrics.
+    async fn wait_for_poll(&self, app: &TestApp) -> String {
         let mut looks = tokio::time::interval(Duration::from_millis(20));
-        let looked = async {
+        let polled = async {
             loop {
                 let page = self.metrics(app).await;
                 if value(&page, "tollhouse_store_looked_timestamp_seconds") > Some(0.0) {
@@ -68,16 +68,16 @@ impl Copy {
                 looks.tick().await;
             }
         };
-        timeout(PATIENCE, looked).await.expect("a monitor that looks")
+        timeout(STEP_TIMEOUT, polled).await.expect("a poll of the monitor")
     }
 
     async fn end(self) {
         self.stop.send_replace(true);
-        timeout(PATIENCE, self.serving).await.expect("an end").expect("no panic");
+        timeout(STEP_TIMEOUT, self.serving).await.expect("an end").expect("no panic");
     }
 }
 
-/// Kind, subject and time of every job, and whether a worker holds it.
+/// Kind, subject and time of every job, and whether it is leased.
 async fn all_jobs(app: &TestApp) -> Vec<(String, String, i64, bool)> {
     let all = app.app.store.read(async |tx| -> store::Result<_> {
         let sql =
@@ -87,8 +87,8 @@ async fn all_jobs(app: &TestApp) -> Vec<(String, String, i64, bool)> {
     all.await.expect("the jobs")
 }
 
-/// What has left any host: requests to the provider, events, messages.
-fn left(app: &TestApp) -> [usize; 3] {
+/// Numbers of provider requests, events and messages that hosts have sent.
+fn sent_counts(app: &TestApp) -> [usize; 3] {
     let requests = app.simulators.paystack().requests().len();
     [requests, app.simulators.events().len(), app.simulators.mailbox().list(None).len()]
 }
@@ -98,8 +98,8 @@ fn charges(app: &TestApp) -> usize {
     requests.iter().filter(|(_, path)| path == "/transaction/charge_authorization").count()
 }
 
-/// An event, an e-mail, a text message, a charge and a check of a payment, all of which are due.
-async fn much_is_due(app: &TestApp) {
+/// Creates due work: an event, an e-mail, an SMS, a charge and the check of a payment.
+async fn create_due_work(app: &TestApp) {
     use_gateways(app, &["termii"]).await;
     user(app, "ada").await;
     saved_card(app, "ada", SUCCESS_CARD).await;
@@ -110,15 +110,15 @@ async fn much_is_due(app: &TestApp) {
     app.simulators.run_until_idle().await;
     app.post("/payment/verify/order-1", Value::Null).await.data();
     app.app.clock.advance_to(app.app.clock.now().plus_seconds(86_400));
-    app.simulators.run_until_idle().await; // the provider has refunded the card by now, and has notified the host
+    app.simulators.run_until_idle().await; // by now the provider has refunded the card and sent its webhook
     let code = json!({ "identifier": "ada", "channels": ["email", "sms"], "email": EMAIL, "phone": PHONE });
     assert_eq!(app.post("/otp/send", code).await.status, StatusCode::OK);
 }
 
 both! {
-    async fn a_copy_runs_nothing_that_is_due_and_nothing_leaves_it(app: TestApp) {
-        much_is_due(app).await;
-        let (due, before) = (all_jobs(app).await, left(app));
+    async fn a_host_without_jobs_runs_no_due_job_and_sends_nothing(app: TestApp) {
+        create_due_work(app).await;
+        let (due, before) = (all_jobs(app).await, sent_counts(app));
         let kinds = ["event.deliver", "loan.collect", "message.email", "message.sms", "payment.settle"];
         for kind in kinds {
             let now = app.app.clock.now().0;
@@ -126,11 +126,11 @@ both! {
         }
 
         let copy = Copy::of(app).await;
-        let page = copy.looked(app).await;
+        let page = copy.wait_for_poll(app).await;
         assert_eq!(value(&page, "tollhouse_jobs_enabled"), Some(0.0));
         assert_eq!(value(&page, r#"tollhouse_jobs_due{kind="loan.collect"}"#), Some(1.0));
         let task = |name: &str| value(&page, &format!("tollhouse_task_panics_total{{task=\"{name}\"}}"));
-        assert_eq!([task("jobs"), task("cleaning")], [None, None], "work that sends or deletes was begun");
+        assert_eq!([task("jobs"), task("cleaning")], [None, None], "a task that sends or deletes was started");
         assert_eq!(task("monitor"), Some(0.0));
         jobs::start_due(&copy.host).await.expect("no error");
         assert_eq!(jobs::run_due(&copy.host).await.expect("no error"), 0);
@@ -138,19 +138,19 @@ both! {
         let forward = reply(forward.bearer_auth(OPERATOR_TOKEN).json(&json!({ "seconds": 60 }))).await;
         assert_eq!(forward.failure(), (403, "a host with no_jobs cannot advance the clock"));
         copy.end().await;
-        assert_eq!((all_jobs(app).await, left(app)), (due, before));
+        assert_eq!((all_jobs(app).await, sent_counts(app)), (due, before));
 
-        // A host with jobs does all of it.
+        // A host with jobs runs all of it.
         app.settle().await;
-        let [requests, events, messages] = left(app);
+        let [requests, events, messages] = sent_counts(app);
         assert!(requests > before[0] && events > before[1], "{before:?}");
         assert_eq!((messages, charges(app)), (before[2] + 2, 1));
     }
 
-    async fn a_copy_shows_everything_and_keeps_what_requests_cause_for_hosts_with_jobs(app: TestApp) {
+    async fn a_host_without_jobs_serves_reads_and_queues_jobs_for_other_hosts(app: TestApp) {
         identity::set_up(app).await;
-        much_is_due(app).await;
-        let (before, copy) = (left(app), Copy::of(app).await);
+        create_due_work(app).await;
+        let (before, copy) = (sent_counts(app), Copy::of(app).await);
         let ready = reply(app.client.get(format!("{}/health/ready", copy.api))).await;
         assert_eq!((ready.status, &ready.body["message"]), (StatusCode::OK, &json!("ready, without jobs")));
         let shown = copy.request(app, Method::GET, "/payment/fetch/reference/order-1", Value::Null).await;
@@ -174,10 +174,10 @@ both! {
         let compared = copy.request(app, Method::POST, "/kyc/nigeria/bvn/lookup/with-face", face).await;
         assert_eq!(compared.failure(), (503, "this host runs with no_jobs and cannot fetch images: use another host"));
         copy.end().await;
-        assert_eq!(left(app), before);
+        assert_eq!(sent_counts(app), before);
 
         app.settle().await;
-        assert_eq!(left(app)[2], before[2] + 3);
+        assert_eq!(sent_counts(app)[2], before[2] + 3);
         assert!(charges(app) > 0);
     }
 }

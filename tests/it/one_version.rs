@@ -1,5 +1,5 @@
-//! One operation, a request or one run of a job, meets one version of a plugin: a canary that shares the calls, or a version that is
-//! activated meanwhile, never splits it.
+//! One operation (a request or one run of a job) uses one version of a plugin, even if there is a
+//! canary or another version is activated meanwhile.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,13 +14,14 @@ use crate::{
     telemetry::scrape,
 };
 
-/// Of the version that serves everyone, and of the canary.
+/// The active version and the canary.
 const OLD: &str = "1.0.0";
 const NEW: &str = "1.0.1";
 const ROUNDS: usize = 10;
 
-/// Half of all operations meet a version that takes cards in NGN only, and references without dots.
-async fn share(app: &TestApp) {
+/// Starts a canary for half of all operations. It accepts only cards, NGN and references without
+/// dots.
+async fn start_canary(app: &TestApp) {
     let canary = repack(artifacts::PROVIDER_A, |manifest| {
         manifest["version"] = json!(NEW);
         (manifest["channels"], manifest["currencies"]) = (json!(["card"]), json!(["NGN"]));
@@ -32,8 +33,8 @@ async fn share(app: &TestApp) {
     app.operator(Method::POST, "/plugins/provider_a/canary", body).await.data();
 }
 
-/// How often a version was called, notifications aside: Paystack sends them at any time, and each
-/// is an operation of its own.
+/// Number of calls of a version without those for webhooks: Paystack sends them at any time, and
+/// each is an operation of its own.
 async fn calls_of(app: &TestApp, version: &str) -> u64 {
     let begin =
         format!("tollhouse_plugin_calls_total{{plugin=\"provider_a\",version=\"{version}\"");
@@ -43,35 +44,35 @@ async fn calls_of(app: &TestApp, version: &str) -> u64 {
     series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
-/// What an operation gave, and how often it called the old version and the new one.
+/// Runs an operation. Returns its result, and the number of calls of the old and the new version.
 async fn counted<T>(app: &TestApp, operation: impl Future<Output = T>) -> (T, [u64; 2]) {
     let before = [calls_of(app, OLD).await, calls_of(app, NEW).await];
     let given = operation.await;
     (given, [calls_of(app, OLD).await - before[0], calls_of(app, NEW).await - before[1]])
 }
 
-/// Which versions operations have met.
+/// Numbers of operations that used the old and the new version.
 #[derive(Default)]
-struct Met([usize; 2]);
+struct VersionsUsed([usize; 2]);
 
-impl Met {
-    /// Notes the calls of an operation: so many or more, all of them of one version.
+impl VersionsUsed {
+    /// Records the calls of an operation: at least `at_least`, all of one version.
     #[track_caller]
-    fn note(&mut self, what: &str, calls: [u64; 2], at_least: u64) {
+    fn record(&mut self, what: &str, calls: [u64; 2], at_least: u64) {
         let [old, new] = calls;
-        assert!(old == 0 || new == 0, "{what} met both versions: {calls:?}");
-        assert!(old + new >= at_least, "{what} called a plugin too seldom: {calls:?}");
+        assert!(old == 0 || new == 0, "{what} used both versions: {calls:?}");
+        assert!(old + new >= at_least, "{what} made too few plugin calls: {calls:?}");
         self.0[0] += usize::from(old > 0);
         self.0[1] += usize::from(new > 0);
     }
 
     #[track_caller]
-    fn both(&self) {
+    fn check_both(&self) {
         assert!(self.0.iter().all(|times| *times > 0), "{:?}", self.0);
     }
 }
 
-/// Something at Paystack has the reference already.
+/// Creates a transaction with this reference at Paystack.
 async fn take_reference(app: &TestApp, reference: &str) {
     let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
     let order = json!({ "email": "bola@example.com", "amount": 500, "currency": "NGN", "reference": reference });
@@ -87,8 +88,8 @@ async fn verify(app: &TestApp, reference: &str) -> Reply {
     app.post(&format!("/payment/verify/{reference}"), json!({})).await
 }
 
-/// A loan in a currency that the new version does not take.
-async fn dollars(app: &TestApp) {
+/// Puts a loan in a currency that the new version does not accept.
+async fn put_dollar_loan(app: &TestApp) {
     put_loan(
         app,
         "dollars",
@@ -101,11 +102,11 @@ async fn dollars(app: &TestApp) {
 }
 
 both! {
-    async fn a_payment_is_begun_by_the_rules_of_the_version_that_is_called(app: TestApp) {
-        share(app).await;
-        let mut met = Met::default();
+    async fn a_payment_follows_the_manifest_of_the_version_that_is_called(app: TestApp) {
+        start_canary(app).await;
+        let mut used = VersionsUsed::default();
         for n in 0..ROUNDS {
-            // The new version does not take the reference, so that it meets none that is taken.
+            // The new version does not accept the dot, so it gets another reference, which is free.
             let reference = format!("order.{n}");
             take_reference(app, &reference).await;
             let (begun, calls) = counted(app, app.initialize(&reference)).await;
@@ -113,46 +114,46 @@ both! {
             assert_ne!(begun["service_ref"], json!(reference));
             let expected = if is_new { [0, 1] } else { [2, 0] };
             assert_eq!(calls, expected, "{begun}");
-            met.0[usize::from(is_new)] += 1;
+            used.0[usize::from(is_new)] += 1;
         }
-        met.both();
+        used.check_both();
     }
 
-    async fn what_is_resumed_verified_and_refunded_meets_one_version_each_time(app: TestApp) {
-        share(app).await;
-        let mut met = Met::default();
+    async fn each_operation_on_a_payment_uses_one_version(app: TestApp) {
+        start_canary(app).await;
+        let mut used = VersionsUsed::default();
         for n in 0..ROUNDS {
             let reference = format!("order-{n}");
             fault(app, "initialize", FaultKind::CutAfter);
             let begin = app.post("/payment/initialize", app.order(&reference));
             let (lost, calls) = counted(app, begin).await;
             assert_eq!(lost.failure().0, 502);
-            met.note("a payment", calls, 1);
-            // What the provider knows of it is asked, then it begins under another reference.
+            used.record("a payment", calls, 1);
+            // The host verifies the lost attempt, then initializes under another reference.
             let (begun, calls) = counted(app, app.initialize(&reference)).await;
-            met.note("a payment that resumes", calls, 2);
-            // By both references.
+            used.record("a resumed payment", calls, 2);
+            // Verifies both references.
             let (pending, calls) = counted(app, verify(app, &reference)).await;
             assert_eq!(pending.failure(), (400, "payment still pending"));
-            met.note("a verification", calls, 2);
+            used.record("a verification", calls, 2);
             let (_, calls) = counted(app, app.advance(60)).await;
-            met.note("a job", calls, 2);
+            used.record("a job", calls, 2);
             app.complete(&begun, "success").await;
             app.settle().await;
             let path = format!("/companies/{}/payments/{}/refund", app.company.id, begun["id"].as_str().expect("an id"));
             let (refunded, calls) = counted(app, app.operator(Method::POST, &path, Value::Null)).await;
             assert_eq!(refunded.data()["status"], "refunded");
-            met.note("a refund", calls, 1);
-            // Until no job of it is left.
+            used.record("a refund", calls, 1);
+            // Until the payment has no job left.
             app.advance(10 * 3_600).await;
         }
-        met.both();
+        used.check_both();
     }
 
-    async fn a_card_is_saved_in_a_currency_of_the_version_that_is_called(app: TestApp) {
+    async fn a_card_follows_the_currencies_of_the_version_that_is_called(app: TestApp) {
         user(app, "ada").await;
-        share(app).await;
-        let mut met = Met::default();
+        start_canary(app).await;
+        let mut used = VersionsUsed::default();
         let order = json!({ "user_id": "ada", "currency": "USD", "checkout": { "success_url": "https://a.example/" } });
         for _ in 0..2 * ROUNDS {
             let (begun, calls) = counted(app, app.post("/card/create", order.clone())).await;
@@ -161,39 +162,39 @@ both! {
                 assert_eq!(begun.failure(), (400, "the currency field must be one of NGN"));
             }
             assert_eq!(calls, if is_new { [0, 0] } else { [1, 0] }, "{}", begun.body);
-            met.0[usize::from(is_new)] += 1;
+            used.0[usize::from(is_new)] += 1;
         }
         let card = begin_card(app, "ada").await;
         let path = format!("/card/verify/{}", card["id"].as_str().expect("an id"));
         let (_, calls) = counted(app, app.post(&path, json!({}))).await;
-        met.note("the verification of a card", calls, 1);
-        met.both();
+        used.record("the verification of a card", calls, 1);
+        used.check_both();
     }
 
-    async fn a_repayment_meets_one_version(app: TestApp) {
+    async fn each_operation_on_a_repayment_uses_one_version(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        dollars(app).await;
+        put_dollar_loan(app).await;
         loan(app, "loan-1", "ada", &[(30, 10_000.0)]).await;
         app.advance(3 * 3_600).await;
-        share(app).await;
-        let mut met = Met::default();
+        start_canary(app).await;
+        let mut used = VersionsUsed::default();
         for n in 0..ROUNDS {
-            // What was not heard is asked about, and asked for again.
+            // A charge whose response was lost is verified, and then repeated.
             fault(app, "charge", FaultKind::Cut);
             let reference = format!("charge-{n}");
             let card = json!({
                 "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 5, "reference": reference,
             });
             let (_, calls) = counted(app, recollect(app, card)).await;
-            met.note("a charge", calls, 0);
+            used.record("a charge", calls, 0);
             let path = format!("/recollection/verify/{reference}");
             let (_, calls) = counted(app, app.post(&path, json!({}))).await;
-            met.note("a charge that is asked for again", calls, 1);
+            used.record("a repeated charge", calls, 1);
             app.settle().await;
         }
-        met.both();
-        let mut met = Met::default();
+        used.check_both();
+        let mut used = VersionsUsed::default();
         let page = json!({
             "loan": "dollars", "with_provider": true, "payment_channel": "checkout", "amount": 5,
             "checkout": { "success_url": "https://a.example/" },
@@ -205,9 +206,9 @@ both! {
                 assert_eq!(begun.failure(), (400, "provider_a does not support USD"));
             }
             assert_eq!(calls, if is_new { [0, 0] } else { [1, 0] }, "{}", begun.body);
-            met.0[usize::from(is_new)] += 1;
+            used.0[usize::from(is_new)] += 1;
         }
-        met.both();
+        used.check_both();
     }
 
     async fn an_operation_ends_on_the_version_that_it_began_with(app: TestApp) {
@@ -222,12 +223,12 @@ both! {
         assert_eq!(version(&began, id), Some(0));
         app.install(&next_sprout()).await;
         assert_eq!((version(&began, id), version(&began.clone(), id)), (Some(0), Some(0)));
-        // What has chosen nothing yet chooses now.
+        // An operation that has not used the plugin yet gets the new version.
         assert_eq!((version(&idle, id), version(&app.app.for_operation(), id)), (Some(1), Some(1)));
         app.operator(Method::POST, "/plugins/sprout/deactivate", json!({})).await.data();
         assert_eq!((version(&began, id), version(&idle, id)), (Some(0), Some(1)));
         assert_eq!(version(&app.app.for_operation(), id), None);
-        // A plugin is of its own kind in an operation, too.
+        // Within an operation, too, a provider is not returned as a gateway.
         assert!(began.plugins.gateway("sprout", id).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI documents: what they hold, and how they are served.
+//! The OpenAPI documents: their content, and how they are served.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,10 @@ fn documents() -> [(&'static str, Vec<Route>, Value); 2] {
     })
 }
 
-/// What a reader of the interface sees changes here first: look at the difference, then `INSTA_UPDATE=always`.
+/// Every change of the documented interface fails here: review the difference, then run with
+/// `INSTA_UPDATE=always`.
 #[test]
-fn the_documents_are_as_they_were() {
+fn the_documents_match_the_snapshots() {
     for (name, _, document) in documents() {
         insta::assert_snapshot!(name, format!("{document:#}"));
     }
@@ -33,7 +34,7 @@ fn statuses(operation: &Value) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
+fn routes_and_documented_operations_match_including_failures() {
     for (name, routes, document) in documents() {
         let mut described: BTreeSet<(String, String)> = BTreeSet::new();
         for (path, methods) in document["paths"].as_object().expect("paths") {
@@ -90,7 +91,7 @@ fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
 }
 
 #[test]
-fn operations_are_named_once_and_every_reference_leads_somewhere() {
+fn operation_ids_are_unique_and_every_reference_resolves() {
     for (name, _, document) in documents() {
         let mut ids = BTreeSet::new();
         for operation in document["paths"]
@@ -131,7 +132,7 @@ both! {
         }
     }
 
-    async fn the_viewer_is_whole_and_takes_nothing_from_elsewhere(app: TestApp) {
+    async fn the_viewer_is_complete_and_loads_nothing_from_other_origins(app: TestApp) {
         for base in [&app.api, &app.internal] {
             let page = app.client.get(format!("{base}/docs")).send().await.expect("an answer");
             assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");

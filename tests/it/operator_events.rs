@@ -1,4 +1,4 @@
-//! What operators and neighbouring systems are told: read by cursor, each event once and none missed.
+//! Events for operators and internal consumers: read by cursor, each once and none missed.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tollhouse_platform::{store, values::id::Owner};
 
 use crate::app::TestApp;
 
-/// How long an event is held back: longer than a transaction may last.
+/// Time for which an event is held back: longer than a transaction may last.
 const HELD_BACK_SECONDS: i64 = 60;
 
-async fn tell(app: &TestApp, owner: impl Into<Owner>, kind: &'static str, n: i64) {
+async fn emit(app: &TestApp, owner: impl Into<Owner>, kind: &'static str, n: i64) {
     let (host, company) = (app.app.clone(), owner.into());
     let told: store::Result<()> = app
         .app
@@ -40,9 +40,9 @@ fn next(read: &Value) -> &str {
 }
 
 both! {
-    async fn the_stream_reaches_back_for_ninety_days(app: TestApp) {
+    async fn events_are_kept_for_ninety_days(app: TestApp) {
         for n in 0..2 {
-            tell(app, &app.company.id, "a.kind", n).await;
+            emit(app, &app.company.id, "a.kind", n).await;
             app.app.clock.advance_to(app.app.clock.now().plus_seconds(3600));
         }
         let sweep = async || operator_events::sweep(app.app.clone()).await.expect("a sweep");
@@ -53,15 +53,15 @@ both! {
         assert_eq!(numbers(&read(app, "").await), [1]);
     }
 
-    async fn the_stream_is_read_in_parts_each_event_once(app: TestApp) {
+    async fn pages_of_the_feed_contain_each_event_once(app: TestApp) {
         let other = app.new_company("Beta Lending").await;
         assert_eq!(numbers(&read(app, "").await), Vec::<i64>::new());
         for n in 0..10 {
             let company = if n % 2 == 0 { &app.company.id } else { &other.id };
-            tell(app, company, if n % 3 == 0 { "a.third" } else { "of.the.rest" }, n).await;
+            emit(app, company, if n % 3 == 0 { "a.third" } else { "of.the.rest" }, n).await;
             app.advance(1).await;
         }
-        tell(app, Owner::Service, "of.the.service", 10).await;
+        emit(app, Owner::Service, "of.the.service", 10).await;
         app.advance(HELD_BACK_SECONDS + 1).await;
         let all = read(app, "").await;
         assert_eq!(numbers(&all), (0..=10).collect::<Vec<_>>());
@@ -85,12 +85,12 @@ both! {
                 }
             }
             assert_eq!(found, expected, "{filter}");
-            assert_eq!(next(&all), after, "{filter}: the end is the same for all who have read to it");
+            assert_eq!(next(&all), after, "{filter}: the last cursor does not depend on page size and filter");
         }
     }
 
-    async fn what_is_young_is_read_later(app: TestApp) {
-        tell(app, &app.company.id, "x", 0).await;
+    async fn a_young_event_is_held_back(app: TestApp) {
+        emit(app, &app.company.id, "x", 0).await;
         let early = read(app, "").await;
         app.advance(HELD_BACK_SECONDS).await;
         let still = read(app, &format!("?after={}", next(&early))).await;
@@ -99,7 +99,7 @@ both! {
         assert_eq!([early, still, late].map(|read| numbers(&read)), [vec![], vec![], vec![0]]);
     }
 
-    async fn who_goes_on_misses_nothing_that_is_committed_late(app: TestApp) {
+    async fn a_reader_misses_no_event_that_is_committed_late(app: TestApp) {
         let (written, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (host, company) = (app.app.clone(), app.company.id.clone());
         let (wrote, wait) = (written.clone(), go_on.clone());
@@ -114,11 +114,11 @@ both! {
             told
         });
         written.notified().await;
-        // A transaction that began later ends sooner, save on SQLite, which has one writer.
+        // A transaction that began later ends sooner, except on SQLite, which has one writer.
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(30));
         let is_alone = app.database.url.starts_with("sqlite");
         if !is_alone {
-            tell(app, &app.company.id, "x", 2).await;
+            emit(app, &app.company.id, "x", 2).await;
         }
         let before = read(app, "").await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(HELD_BACK_SECONDS - 31));
@@ -126,19 +126,19 @@ both! {
         go_on.notify_one();
         late.await.expect("a task that ends").expect("an event");
         if is_alone {
-            tell(app, &app.company.id, "x", 2).await;
+            emit(app, &app.company.id, "x", 2).await;
         }
         app.advance(HELD_BACK_SECONDS + 1).await;
         let after = read(app, &format!("?after={}", next(&middle))).await;
         assert_eq!([before, middle, after].map(|read| numbers(&read)), [vec![], vec![], vec![1, 2]]);
     }
 
-    async fn a_cursor_that_no_answer_gave_is_refused(app: TestApp) {
+    async fn a_cursor_that_no_response_contained_is_rejected(app: TestApp) {
         for after in ["x", "6B018EED", "6b018ee", "6b018eed9f8a1c2b3d4e5f601", "yesterday"] {
             let refused = app.operator(Method::GET, &format!("/events?after={after}"), Value::Null).await;
             assert_eq!(refused.failure(), (400, "the after field must be the `next` of an earlier response"), "{after}");
         }
-        // Where a host's clock is behind, a reader does not go back.
+        // If a host's clock is behind, the cursor does not move back.
         assert_eq!(next(&read(app, "?after=ffffffff").await), "ffffffff");
     }
 }

@@ -1,4 +1,4 @@
-//! What operators set up at providers, and the log of all that they do.
+//! Provider accounts that operators set up, and the audit log of their actions.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn own(app: &TestApp, path: &str) -> String {
     format!("/companies/{}{path}", app.company.id)
 }
 
-async fn see(app: &TestApp, path: &str) -> Value {
+async fn fetch(app: &TestApp, path: &str) -> Value {
     app.operator(Method::GET, path, Value::Null).await.data().clone()
 }
 
@@ -34,13 +34,13 @@ fn credentials(app: &TestApp, key: &str) -> Value {
     json!({ "secret_key": key, "base_url": format!("{}/paystack", app.simulators.url()) })
 }
 
-/// What a payment is answered, which nothing is left of when it is refused.
+/// Initializes a payment. A rejected one leaves no record.
 async fn try_to_pay(app: &TestApp, reference: &str) -> Reply {
     app.post("/payment/initialize", app.order(reference)).await
 }
 
 both! {
-    async fn credentials_go_in_and_never_come_out(app: TestApp) {
+    async fn credentials_are_stored_and_never_returned(app: TestApp) {
         let secret = "sk_test_nobody_reads_this";
         let answer = set(app, json!({ "credentials": credentials(app, secret), "active": true })).await;
         let account = text(answer.data(), "account");
@@ -50,16 +50,17 @@ both! {
             "notification_url": format!("{}/api/v1/notifications/provider_a/{account}", app.api),
             "created_at": app.app.clock.now(), "updated_at": app.app.clock.now(),
         }));
-        assert_eq!(see(app, &own(app, "/providers")).await, json!([answer.data()]));
+        assert_eq!(fetch(app, &own(app, "/providers")).await, json!([answer.data()]));
         let mut seen = answer.body.to_string();
         for path in [&*own(app, ""), &own(app, "/providers"), &own(app, "/audit"), "/providers", "/audit", "/companies"] {
-            seen += &see(app, path).await.to_string();
+            seen += &fetch(app, path).await.to_string();
         }
         for hidden in [secret, PAYSTACK_KEY] {
             assert!(!seen.contains(&hidden["sk_test_".len()..]), "{seen}");
         }
 
-        // What is not named stays: the account's id, too, which the provider was told.
+        // Omitted fields stay. So does the account's id, which is in the URL of the provider's
+        // webhooks.
         for (body, active, has) in [
             (json!({ "active": false }), false, true),
             (json!({}), false, true),
@@ -73,7 +74,7 @@ both! {
         }
     }
 
-    async fn credentials_that_the_provider_has_no_use_for_are_named(app: TestApp) {
+    async fn invalid_credentials_are_rejected_with_the_wrong_field(app: TestApp) {
         let with = |name: &str, value: Value| {
             let mut all = credentials(app, "sk_test_own");
             all[name] = value;
@@ -106,11 +107,11 @@ both! {
         ] {
             assert_eq!(app.operator(Method::PUT, &path, good.clone()).await.failure(), (404, message));
         }
-        assert_eq!(see(app, &own(app, "/providers")).await, json!([]));
-        assert_eq!(see(app, "/providers").await.as_array().map(Vec::len), Some(1));
+        assert_eq!(fetch(app, &own(app, "/providers")).await, json!([]));
+        assert_eq!(fetch(app, "/providers").await.as_array().map(Vec::len), Some(1));
     }
 
-    async fn a_provider_is_switched_off_for_one_company_or_for_all(app: TestApp) {
+    async fn a_provider_is_deactivated_for_one_company_or_for_all(app: TestApp) {
         let other = app.new_company("Beta Lending").await;
         let (off, on) = (json!({ "active": false }), json!({ "active": true }));
         let refused = (400, "provider_a has been deactivated");
@@ -131,10 +132,10 @@ both! {
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
 
         set(app, json!({ "credentials": credentials(app, "sk_test_own") })).await.data();
-        try_to_pay(app, "order-2").await.data(); // its own, which needs nothing of the service
+        try_to_pay(app, "order-2").await.data(); // its own account does not need the service account
     }
 
-    async fn an_account_that_is_set_up_by_many_at_once_works(app: TestApp) {
+    async fn concurrent_setups_result_in_one_working_account(app: TestApp) {
         let body = json!({ "credentials": credentials(app, "sk_test_own") });
         for round in 0..5 {
             let company = app.new_company("Beta Lending").await;
@@ -150,20 +151,21 @@ both! {
     }
 }
 
-// ---- the log ------------------------------------------------------------------------------------
+// ---- the audit log ------------------------------------------------------------------------------
 
-/// Where an action is noted.
+/// The audit log that records an action.
 #[derive(Clone, Copy, PartialEq)]
 enum Log {
     Company,
     Service,
-    /// With the company that it made.
+    /// The log of the company that the action creates.
     New,
 }
 
 type Action = (&'static str, &'static str, Value, &'static str, Log);
 
-/// Every route by which operators change something of a company: what is sent, and what is noted where.
+/// Every route by which operators change a company: method, path, body, recorded action and its
+/// log.
 fn actions(app: &TestApp) -> Vec<Action> {
     let money = |key: &str| json!({ "amount": 5, "key": key });
     let account =
@@ -230,8 +232,8 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// What neighbouring systems put here, and what is looked after of it.
-fn actions_of_debts() -> Vec<Action> {
+/// The same for loans, direct debits and refunds of card verification charges.
+fn lending_actions() -> Vec<Action> {
     vec![
         ("put", "/companies/{company}/loans/{loan}", small_loan("ada"), "loan.put", Log::Company),
         (
@@ -251,8 +253,8 @@ fn actions_of_debts() -> Vec<Action> {
     ]
 }
 
-/// The same of the service, and of what is switched for everyone or for a company.
-fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
+/// The same for the service, and for settings of both the service and a company.
+fn service_actions(app: &TestApp) -> Vec<Action> {
     let account = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
     let (price, switch) =
         (json!({ "otp.email": 2.5, "otp.sms": null }), json!({ "active": false }));
@@ -287,8 +289,8 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// Of a plugin that has another version, which serves nobody.
-fn actions_of_plugins(digest: &str) -> Vec<Action> {
+/// The same for a plugin. `digest` is another version of it, which receives no calls.
+fn plugin_actions(digest: &str) -> Vec<Action> {
     let log = Log::Service;
     let canary = json!({ "digest": digest, "percent": 1 });
     vec![
@@ -301,40 +303,40 @@ fn actions_of_plugins(digest: &str) -> Vec<Action> {
     ]
 }
 
-/// An author's: RFC 8032, 7.1, test 1.
+/// The key of a plugin author: RFC 8032, 7.1, test 1.
 const PUBLIC_KEY: &str = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-/// Routes that change nothing which outlives a test or a development environment.
-const NOT_NOTED: &[(&str, &str)] = &[("post", "/clock/advance"), ("post", "/plugins/examine")];
+/// Routes without a lasting effect outside tests and development.
+const NOT_RECORDED: &[(&str, &str)] = &[("post", "/clock/advance"), ("post", "/plugins/examine")];
 
 /// The entries of a log, newest first.
-async fn noted(app: &TestApp, path: &str) -> Vec<Value> {
-    see(app, path).await["docs"].as_array().expect("a list").clone()
+async fn log_entries(app: &TestApp, path: &str) -> Vec<Value> {
+    fetch(app, path).await["docs"].as_array().expect("a list").clone()
 }
 
-/// The harness's company and the service's logs together: what an action adds to.
-async fn all_noted(app: &TestApp) -> usize {
-    noted(app, &own(app, "/audit")).await.len() + noted(app, "/audit").await.len()
+/// Number of entries in the logs of the harness's company and of the service.
+async fn count_entries(app: &TestApp) -> usize {
+    log_entries(app, &own(app, "/audit")).await.len() + log_entries(app, "/audit").await.len()
 }
 
 both! {
-    async fn every_action_of_an_operator_is_noted_once_and_without_secrets(app: TestApp) {
+    async fn every_operator_action_is_logged_once_without_secrets(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         app.settle().await;
         let key = app.operator(Method::POST, &own(app, "/keys"), json!({})).await.data().clone();
-        let event = see(app, &own(app, "/events")).await["docs"][0].clone();
+        let event = fetch(app, &own(app, "/events")).await["docs"][0].clone();
         app.install(artifacts::NIGERIA).await;
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let refund = failed_refund(app, &app.company.id, &card["id"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
-        let rows = [actions(app), actions_of_debts(), actions_of_the_service(app), actions_of_plugins(&next)].concat();
+        let rows = [actions(app), lending_actions(), service_actions(app), plugin_actions(&next)].concat();
         for route in internal_routes().iter().filter(|route| route.access == Access::Operator && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
-            let excepted = NOT_NOTED.contains(&(route.method, path));
+            let excepted = NOT_RECORDED.contains(&(route.method, path));
             assert_eq!(row + usize::from(excepted), 1, "{} {path} needs one line above", route.method);
         }
         let mut secrets = vec![app.company.key.clone(), text(&key, "api_key").to_owned(), OPERATOR_TOKEN.to_owned()];
@@ -353,7 +355,7 @@ both! {
                 .replace("{publisher}", "acme")
                 .replace("{digest}", &next)
                 .replace("{country}/{identity}", "nigeria/bvn");
-            let before = all_noted(app).await;
+            let before = count_entries(app).await;
             let data = if template == "/plugins" {
                 app.install(artifacts::PROVIDER_A).await
             } else {
@@ -363,13 +365,13 @@ both! {
                 answer.body["data"].clone()
             };
             secrets.extend(["api_key", "event_secret"].iter().filter_map(|name| data[name].as_str()).map(str::to_owned));
-            let entries = noted(app, &match log {
+            let entries = log_entries(app, &match log {
                 Log::Company => own(app, "/audit"),
                 Log::Service => "/audit".to_owned(),
                 Log::New => format!("/companies/{}/audit", text(&data, "id")),
             })
             .await;
-            assert_eq!(all_noted(app).await, before + usize::from(log != Log::New), "{template}");
+            assert_eq!(count_entries(app).await, before + usize::from(log != Log::New), "{template}");
             let found = entries.iter().filter(|entry| entry["action"] == action && entry["actor"] == "operator");
             assert!(found.count() > 0 && (log != Log::New || entries.len() == 1), "{template}: {entries:?}");
             let leaked = secrets.iter().find(|secret| entries.iter().any(|entry| entry.to_string().contains(*secret)));
@@ -378,10 +380,10 @@ both! {
         app.settle().await;
     }
 
-    async fn what_is_refused_or_done_already_is_not_noted(app: TestApp) {
+    async fn rejected_and_repeated_actions_are_not_logged(app: TestApp) {
         let credit = json!({ "amount": 5, "key": "in" });
         app.operator(Method::POST, &own(app, "/wallet/credit"), credit.clone()).await.data();
-        let before = all_noted(app).await;
+        let before = count_entries(app).await;
         for (method, path, body, status) in [
             (Method::POST, "/companies".to_owned(), json!({ "name": "Beta" }), 400),
             (Method::PATCH, own(app, ""), json!({ "name": "" }), 400),
@@ -410,7 +412,7 @@ both! {
         ] {
             let answer = app.operator(method, &path, body.clone()).await;
             assert_eq!(answer.status.as_u16(), status, "{path} {body}: {}", answer.body);
-            assert_eq!(all_noted(app).await, before, "{path} {body}");
+            assert_eq!(count_entries(app).await, before, "{path} {body}");
         }
     }
 }

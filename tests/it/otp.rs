@@ -1,4 +1,4 @@
-//! One-time passwords: sending and verifying, row by row of the specification's tables.
+//! One-time passwords: sending and verifying, for each row of the specification's tables.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// How many rows there are of what a send leaves beside messages and buckets.
+/// Numbers of rows in the tables that a send writes, except messages and rate limits.
 async fn rows(app: &TestApp) -> Vec<i64> {
     let mut counts = Vec::new();
     for sql in [
@@ -29,7 +29,7 @@ async fn rows(app: &TestApp) -> Vec<i64> {
 }
 
 both! {
-    async fn a_code_goes_by_each_channel_once_and_passes_once(app: TestApp) {
+    async fn a_code_is_sent_once_per_channel_and_passes_once(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 100, "first").await;
@@ -42,7 +42,7 @@ both! {
         assert_eq!(said(&verify(app, &token).await), VERIFIED);
         assert_eq!(said(&verify(app, &token).await), WRONG);
         assert_eq!(balance(app).await, 93.5);
-        // An address that no channel uses gets nothing, and is not read.
+        // An address that no requested channel uses is ignored.
         sent(app, to_phone(json!({ "email": EMAIL }))).await;
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 2));
         assert_eq!(balance(app).await, 89.5);
@@ -53,7 +53,7 @@ both! {
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (4, 5));
     }
 
-    async fn a_send_that_is_wrong_is_400_by_its_first_wrong_field_and_does_nothing(app: TestApp) {
+    async fn an_invalid_send_gets_400_for_its_first_wrong_field_and_has_no_effect(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let long = "x".repeat(256);
         let rows = [
@@ -94,7 +94,7 @@ both! {
         assert!(app.simulators.mailbox().list(None).is_empty());
     }
 
-    async fn a_try_that_is_wrong_is_400(app: TestApp) {
+    async fn an_invalid_verification_gets_400(app: TestApp) {
         sent(app, to_email(json!({}))).await;
         let token = code(app, EMAIL, 6);
         let rows = [
@@ -104,7 +104,7 @@ both! {
             (json!({ "token": 123456 }), "the token field must be a string"),
             (json!({ "identifier": null, "token": null }), "the identifier field is required"),
             (json!({ "type": 5, "token": null }), "the type field must be a string"),
-            // Compared, never checked for shape.
+            // Compared with the stored values, without format checks.
             (json!({ "token": "x" }), WRONG.1),
             (json!({ "token": format!("{token} ") }), WRONG.1),
             (json!({ "identifier": "Login" }), WRONG.1),
@@ -119,27 +119,27 @@ both! {
         assert_eq!(said(&verify(app, &token).await), VERIFIED);
     }
 
-    async fn four_wrong_tries_are_forgiven_and_the_fifth_cancels(app: TestApp) {
+    async fn the_fifth_wrong_attempt_cancels_a_code(app: TestApp) {
         for (wrong, then) in [(4, VERIFIED), (5, CANCELLED)] {
             sent(app, to_email(json!({}))).await;
             let token = code(app, EMAIL, 6);
             for n in 1..=wrong {
                 let refused = verify(app, &other(&token)).await;
-                assert_eq!(said(&refused), if n < 5 { WRONG } else { CANCELLED }, "try {n}");
+                assert_eq!(said(&refused), if n < 5 { WRONG } else { CANCELLED }, "attempt {n}");
             }
-            assert_eq!(said(&verify(app, &token).await), then, "after {wrong} wrong tries");
+            assert_eq!(said(&verify(app, &token).await), then, "after {wrong} wrong attempts");
         }
-        // A cancelled code stays so until its time is up.
+        // A code stays cancelled until it expires.
         app.advance(299).await;
         assert_eq!(said(&verify(app, "000000").await), CANCELLED);
         app.advance(1).await;
         assert_eq!(said(&verify(app, "000000").await), WRONG);
-        // A new one has five tries of its own.
+        // A new code has five attempts of its own.
         sent(app, to_email(json!({}))).await;
         assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
     }
 
-    async fn a_code_is_good_until_its_time_is_up(app: TestApp) {
+    async fn a_code_is_valid_until_it_expires(app: TestApp) {
         for (exp, minutes) in [(json!({}), 5), (json!({ "exp": 1 }), 1), (json!({ "exp": 60 }), 60)] {
             sent(app, to_email(exp.clone())).await;
             app.advance(minutes * 60 - 1).await;
@@ -150,14 +150,14 @@ both! {
         }
     }
 
-    async fn a_code_has_the_length_that_is_asked_for(app: TestApp) {
+    async fn a_code_has_the_requested_length(app: TestApp) {
         for length in 4..=8_usize {
             sent(app, to_email(json!({ "length": length }))).await;
             assert_eq!(said(&verify(app, &code(app, EMAIL, length)).await), VERIFIED, "{length}");
         }
     }
 
-    async fn a_new_code_takes_the_place_of_the_one_before(app: TestApp) {
+    async fn a_new_code_replaces_the_former_one(app: TestApp) {
         sent(app, to_email(json!({}))).await;
         let first = code(app, EMAIL, 6);
         sent(app, to_email(json!({ "length": 8 }))).await;
@@ -165,7 +165,7 @@ both! {
         assert_eq!(said(&verify(app, &code(app, EMAIL, 8)).await), VERIFIED);
     }
 
-    async fn codes_are_apart_by_company_identifier_and_type(app: TestApp) {
+    async fn codes_are_separate_by_company_identifier_and_type(app: TestApp) {
         let beta = app.new_company("Beta Lending").await;
         let keys: Vec<(&Company, &str, &str, String)> = [
             (&app.company, "login", "otp"),
@@ -200,7 +200,7 @@ both! {
         }
     }
 
-    async fn of_many_who_try_at_once_one_passes(app: TestApp) {
+    async fn one_of_many_concurrent_verifications_passes(app: TestApp) {
         for _ in 0..3 {
             sent(app, to_email(json!({}))).await;
             let token = code(app, EMAIL, 6);
@@ -211,7 +211,7 @@ both! {
         }
     }
 
-    async fn what_the_wallet_does_not_cover_sends_nothing_and_costs_nothing(app: TestApp) {
+    async fn a_send_that_the_wallet_does_not_cover_has_no_effect(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 6, "first").await;
@@ -221,7 +221,7 @@ both! {
         assert_eq!(refused.failure(), (400, message));
         assert_eq!(balance(app).await, json!(6));
         assert!(app.simulators.mailbox().list(None).is_empty());
-        // A code that was there before is still good.
+        // An earlier code stays valid.
         sent(app, to_email(json!({}))).await;
         let token = code(app, EMAIL, 6);
         assert_eq!(send(app, both.clone()).await.status, 400);
@@ -231,17 +231,17 @@ both! {
         assert_eq!(balance(app).await, 0);
     }
 
-    async fn a_send_that_the_wallet_does_not_cover_is_noted_and_nothing_else(app: TestApp) {
+    async fn a_send_that_the_wallet_does_not_cover_is_recorded_as_failed_messages(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 6, "first").await;
         let before = rows(app).await;
         let both = to_email(json!({ "channels": ["email", "sms"], "phone": PHONE }));
         assert_eq!(send(app, both).await.status, 400);
-        let mut noted = queue(app).await;
-        noted.sort_by_key(|message| message["channel"].to_string());
-        assert_eq!(noted.len(), 2);
-        for (message, channel, to) in [(&noted[0], "email", "a***@example.com"), (&noted[1], "sms", "+234***67")] {
+        let mut recorded = queue(app).await;
+        recorded.sort_by_key(|message| message["channel"].to_string());
+        assert_eq!(recorded.len(), 2);
+        for (message, channel, to) in [(&recorded[0], "email", "a***@example.com"), (&recorded[1], "sms", "+234***67")] {
             for (field, value) in [
                 ("channel", json!(channel)), ("to", json!(to)), ("purpose", json!("otp")), ("state", json!("failed")),
                 ("reason", json!("insufficient balance")), ("attempts", json!(0)), ("via", Value::Null),
@@ -253,11 +253,11 @@ both! {
         let content: Vec<(Option<String>,)> = app.app.store
             .read(async |tx| tx.sql("SELECT content FROM messages").all().await).await.expect("the messages");
         assert_eq!(content, [(None,), (None,)]);
-        // No code, no charge, no job; the buckets are those of such notes.
+        // No code, no charge, no job.
         assert_eq!(rows(app).await, before);
         assert_eq!(balance(app).await, json!(6));
         assert_eq!(said(&verify(app, "123456").await), WRONG);
-        // They are kept as long as others, and bounded like sends: 60 of e-mails, 10 of text messages.
+        // They are kept as long as other messages, and limited like sends: 60 e-mails, 10 SMS.
         for n in 0..70 {
             assert_eq!(send(app, to_phone(json!({ "identifier": format!("login-{n}"), "channels": ["sms", "email"], "email": EMAIL }))).await.status, 400);
         }
@@ -272,7 +272,7 @@ both! {
         assert_eq!(queue(app).await, Vec::<Value>::new());
     }
 
-    async fn a_plan_without_codes_is_403(app: TestApp) {
+    async fn a_plan_without_otp_gets_403(app: TestApp) {
         let path = format!("/companies/{}/subscription", app.company.id);
         let plan = json!({ "features": ["payments"] });
         let message = "your plan does not include otp";
@@ -282,12 +282,12 @@ both! {
         };
         app.operator(Method::PUT, &path, plan).await.data();
         assert_eq!(send(app, to_email(json!({}))).await.failure(), (403, message));
-        // What was sent before can be verified: that is free.
+        // A code sent before can be verified, because that is free.
         assert_eq!(said(&verify(app, &other(&token)).await), WRONG);
         assert_eq!(said(&verify(app, &token).await), VERIFIED);
     }
 
-    async fn a_test_company_may_have_every_code_fixed(app: TestApp) {
+    async fn a_test_company_can_fix_its_codes(app: TestApp) {
         let fixed = |code: Value| json!({ "fixed_otp": code });
         for bad in ["123", "123456789", "12345a", "١٢٣٤"] {
             let refused = edit_company(app, &app.company, fixed(bad.into())).await;
@@ -310,7 +310,7 @@ both! {
         assert_eq!(refused.failure(), (400, message));
     }
 
-    async fn a_live_company_has_no_fixed_codes_whatever_its_row_says(app: TestApp) {
+    async fn a_live_company_has_no_fixed_codes_even_if_its_row_has_one(app: TestApp) {
         edit_company(app, &app.company, json!({ "fixed_otp": "123456" })).await.data();
         let live: store::Result<u64> =
             app.app.store.write(async |tx| tx.sql("UPDATE companies SET server = 'live'").run().await).await;
@@ -323,7 +323,7 @@ both! {
         assert!(codes.iter().any(|code| code != "123456"), "{codes:?}");
     }
 
-    async fn what_a_message_says_follows_from_its_metadata(app: TestApp) {
+    async fn the_text_of_a_message_follows_its_metadata(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let rows = [
             (json!({}), "OTP", "Your OTP is", "Hello,"),
@@ -352,7 +352,7 @@ both! {
         }
     }
 
-    async fn a_header_with_line_breaks_is_one_line_of_a_subject(app: TestApp) {
+    async fn a_header_with_line_breaks_becomes_a_one_line_subject(app: TestApp) {
         let header = "Sign in\r\nBcc: eve@example.com\r\n\r\nand more";
         sent(app, to_email(json!({ "metadata": { "header": header } }))).await;
         let mail = messages(app, EMAIL).remove(0);
@@ -361,7 +361,7 @@ both! {
         assert!(messages(app, "eve@example.com").is_empty());
     }
 
-    async fn a_try_whose_answer_was_lost_passes_again_under_its_key(app: TestApp) {
+    async fn a_verification_whose_response_was_lost_passes_again_under_its_key(app: TestApp) {
         sent(app, to_email(json!({}))).await;
         let body = json!({ "identifier": "login", "token": code(app, EMAIL, 6) });
         let ask = async |key: &str| {
@@ -370,7 +370,7 @@ both! {
             reply(request.json(&body)).await
         };
         assert_eq!(said(&ask("k").await), VERIFIED);
-        // A host that died before it could keep the answer leaves a lease that has ended.
+        // As after the crash of a host that did not store the response: the lease has expired.
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
@@ -381,7 +381,7 @@ both! {
         assert_eq!(said(&ask("third").await), (400, "invalid or expired otp provided"));
     }
 
-    async fn a_send_under_an_idempotency_key_is_sent_once(app: TestApp) {
+    async fn a_send_with_an_idempotency_key_runs_once(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
         let ask = async |key: &str| {
@@ -402,7 +402,7 @@ both! {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_not_set_up_is_503_and_sends_nothing() {
+async fn a_channel_that_is_not_configured_gets_503_and_sends_nothing() {
     let app = TestApp::start_with(Engine::Sqlite, &["--smtp-host="]).await;
     let refused = send(&app, to_email(json!({}))).await;
     let message = "e-mail is not configured: contact the operator of this service";

@@ -1,5 +1,5 @@
-//! However sends and tries meet, a code passes once, and a sixth guess never counts: random scripts of tries that run at once,
-//! beside sends, on real transactions.
+//! Under any interleaving of sends and attempts a code passes once, and never after five wrong
+//! attempts: random scripts of concurrent attempts and sends, on real transactions.
 
 use futures::future::join_all;
 use proptest::{
@@ -19,14 +19,14 @@ use tollhouse_platform::{error::Error, store::Tx};
 
 use crate::app::{Engine, TestApp, postgres};
 
-/// What happens at once.
+/// Operations that run concurrently.
 #[derive(Clone, Debug)]
 struct Step {
     right: usize,
     wrong: usize,
-    /// Tries with the code before this one.
+    /// Attempts with the previous code.
     former: usize,
-    /// A new code is sent meanwhile.
+    /// Whether a new code is sent meanwhile.
     sends: bool,
 }
 
@@ -40,18 +40,18 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What is known of the latest code, which nobody else tries or sends.
+/// Expected state of the latest code.
 #[derive(Clone, Copy, Debug, Default)]
 struct Model {
     wrong: usize,
     used: bool,
 }
 
-struct Lab<'a> {
+struct Fixture<'a> {
     app: &'a TestApp,
     company: Company,
     key: CodeKey,
-    /// How many codes were sent: each is another one.
+    /// Number of sent codes; each is different.
     sent: usize,
 }
 
@@ -59,7 +59,7 @@ fn token(nth: usize) -> String {
     format!("{nth:08}")
 }
 
-impl Lab<'_> {
+impl Fixture<'_> {
     async fn send(&self, nth: usize) {
         let company = Company { fixed_otp: Some(token(nth)), ..self.company.clone() };
         let to = Destination { channel: Channel::Email, to: "ada@example.com".to_owned() };
@@ -75,7 +75,7 @@ impl Lab<'_> {
             run: None,
         };
         let order = async move |_: &mut Tx, _: &App, _: &Company| Ok(order);
-        otp::send(&self.app.app, &company, order).await.expect("a code that is sent");
+        otp::send(&self.app.app, &company, order).await.expect("a sent code");
     }
 
     async fn check(&self, token: String) -> CheckOutcome {
@@ -87,10 +87,10 @@ impl Lab<'_> {
             .store
             .write(async move |tx| otp::check(tx, &host, &company, &key, &token, None).await)
             .await;
-        checked.expect("a try that is judged")
+        checked.expect("a checked attempt")
     }
 
-    /// What came of the right, the wrong and the former tries of a step.
+    /// Runs a step. Returns the results of the right, the wrong and the former attempts.
     async fn run(&self, step: &Step) -> [Vec<CheckOutcome>; 3] {
         let tries = |count: usize, token: String| {
             join_all((0..count).map(move |_| self.check(token.clone())))
@@ -112,19 +112,23 @@ fn count(tries: &[CheckOutcome], what: CheckOutcome) -> usize {
     tries.iter().filter(|tried| **tried == what).count()
 }
 
-/// What must hold after a step without a send, and how the code stands then.
-fn judge(before: Model, step: &Step, [right, wrong, former]: &[Vec<CheckOutcome>; 3]) -> Model {
+/// Checks the results of a step without a send. Returns the new state of the code.
+fn check_results(
+    before: Model,
+    step: &Step,
+    [right, wrong, former]: &[Vec<CheckOutcome>; 3],
+) -> Model {
     use CheckOutcome::{Cancelled, Passed, Wrong};
     let passed = count(right, Passed);
     assert_eq!(count(wrong, Passed) + count(former, Passed), 0, "a wrong code passed");
     if before.used {
         let all = [right, wrong, former].into_iter().flatten();
-        assert!(all.clone().all(|tried| *tried == Wrong), "a used code lives");
+        assert!(all.clone().all(|tried| *tried == Wrong), "a used code is still valid");
         return before;
     }
     if before.wrong == 5 {
         let all = [right, wrong, former].into_iter().flatten();
-        assert!(all.clone().all(|tried| *tried == Cancelled), "a cancelled code lives");
+        assert!(all.clone().all(|tried| *tried == Cancelled), "a cancelled code is still valid");
         return before;
     }
     let guesses = step.wrong + step.former;
@@ -133,16 +137,20 @@ fn judge(before: Model, step: &Step, [right, wrong, former]: &[Vec<CheckOutcome>
         assert_eq!(passed, 1, "a code passed twice");
         assert_eq!(
             cancelled, 0,
-            "a code passed after the fifth wrong try, or was cancelled after it"
+            "a code passed after the fifth wrong attempt, or was cancelled after it passed"
         );
         return Model { used: true, ..before };
     }
-    // It did not pass although the right one was tried: only because there were five wrong ones before.
+    // The right code may fail only after five wrong attempts.
     let total = before.wrong + guesses;
     assert!(step.right == 0 || total >= 5, "the right code did not pass");
     if total >= 5 {
         let forgiven = count(wrong, Wrong) + count(former, Wrong);
-        assert_eq!(forgiven, 4 - before.wrong, "a sixth guess counted, or a fifth was forgiven");
+        assert_eq!(
+            forgiven,
+            4 - before.wrong,
+            "a code is not cancelled by exactly the fifth wrong attempt"
+        );
         assert_eq!(count(right, Cancelled), step.right);
     } else {
         assert_eq!(cancelled, 0);
@@ -161,38 +169,38 @@ async fn run(app: &TestApp, steps: Vec<Step>) {
         kind: "otp".to_owned(),
         address: String::new(),
     };
-    let mut lab = Lab { app, company: company.expect("the company"), key, sent: 1 };
-    lab.send(1).await;
+    let mut fixture = Fixture { app, company: company.expect("the company"), key, sent: 1 };
+    fixture.send(1).await;
     let mut model = Model::default();
     for step in steps {
-        let tried = lab.run(&step).await;
+        let tried = fixture.run(&step).await;
         if step.sends {
-            lab.sent += 1;
-            // Tries that came after the send were wrong ones for the new code; those before it, for the old one.
+            fixture.sent += 1;
+            // Attempts before the send counted for the old code, those after it for the new one.
             let may_pass = usize::from(!model.used && model.wrong < 5);
             assert!(
                 count(&tried[0], CheckOutcome::Passed) <= may_pass,
-                "a code that had ended passed"
+                "a used or cancelled code passed"
             );
             let others =
                 count(&tried[1], CheckOutcome::Passed) + count(&tried[2], CheckOutcome::Passed);
             assert_eq!(others, 0, "a wrong code passed");
-            lab.send(lab.sent).await;
+            fixture.send(fixture.sent).await;
             model = Model::default();
             assert_eq!(
-                lab.check(token(lab.sent - 1)).await,
+                fixture.check(token(fixture.sent - 1)).await,
                 CheckOutcome::Wrong,
-                "a former code lives"
+                "a former code is still valid"
             );
             model.wrong += 1;
         } else {
-            model = judge(model, &step, &tried);
+            model = check_results(model, &step, &tried);
         }
     }
     app.settle().await;
 }
 
-/// Cases are worlds of their own in one host: each has its own identifier.
+/// Cases are independent on one host: each has its own identifier.
 async fn all_interleavings(engine: Engine, cases: u32) {
     let flags =
         ["--otp-wrong-per-hour=0", "--otp-sends-per-hour=0", "--otp-company-sends-per-hour=0"];
@@ -213,12 +221,12 @@ async fn all_interleavings(engine: Engine, cases: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_interleaving_lets_a_code_pass_twice_or_a_sixth_guess_count_on_sqlite() {
+async fn no_interleaving_lets_a_code_pass_twice_or_after_five_wrong_attempts_on_sqlite() {
     all_interleavings(Engine::Sqlite, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_interleaving_lets_a_code_pass_twice_or_a_sixth_guess_count_on_postgres() {
+async fn no_interleaving_lets_a_code_pass_twice_or_after_five_wrong_attempts_on_postgres() {
     let Some(server) = postgres() else { return };
     all_interleavings(Engine::Postgres(server), 60).await;
 }

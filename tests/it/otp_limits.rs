@@ -1,4 +1,4 @@
-//! How often codes may be sent and guessed, where to, and what operators hear of.
+//! Rate limits of sending and verifying codes, allowed countries, and the alarm for operators.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Seconds that a refusal asks to wait.
+/// Checks a 429 response and returns its seconds to wait.
 #[track_caller]
 fn throttled(reply: &Reply) -> u64 {
     let seconds = reply.headers["retry-after"].to_str().expect("a text").parse().expect("seconds");
@@ -20,7 +20,7 @@ fn throttled(reply: &Reply) -> u64 {
     seconds
 }
 
-/// Sends until one is refused; how many went, and how long to wait.
+/// Sends until one is refused. Returns the number of accepted sends, and the seconds to wait.
 async fn until_refused(app: &TestApp, body: impl Fn(usize) -> Value) -> (usize, u64) {
     for n in 0..1_000 {
         let sent = app.post("/otp/send", body(n)).await;
@@ -32,10 +32,10 @@ async fn until_refused(app: &TestApp, body: impl Fn(usize) -> Value) -> (usize, 
 }
 
 both! {
-    async fn a_destination_gets_sixty_codes_an_hour(app: TestApp) {
+    async fn a_destination_gets_at_most_sixty_codes_an_hour(app: TestApp) {
         let anybody = |n: usize| to_email(json!({ "identifier": format!("login-{n}") }));
         let shouted = |n: usize| {
-            // An address is the same whatever its case.
+            // Addresses are compared without case.
             let email = if n.is_multiple_of(2) { EMAIL.to_owned() } else { EMAIL.to_uppercase() };
             to_email(json!({ "identifier": format!("login-{n}"), "email": email }))
         };
@@ -51,11 +51,11 @@ both! {
         app.settle().await;
     }
 
-    async fn a_phone_number_gets_ten_codes_an_hour(app: TestApp) {
+    async fn a_phone_number_gets_at_most_ten_codes_an_hour(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let anybody = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
         assert_eq!(until_refused(app, anybody).await, (10, 360));
-        // Others are not held up, be it by e-mail or at another number.
+        // Other numbers and e-mail are not affected.
         sent(app, to_phone(json!({ "phone": "+2348031234568" }))).await;
         sent(app, to_email(json!({}))).await;
         app.advance(360).await;
@@ -63,18 +63,18 @@ both! {
         app.settle().await;
     }
 
-    async fn re_sending_is_no_way_around_the_five_tries(app: TestApp) {
+    async fn resending_does_not_evade_the_limit_of_wrong_attempts(app: TestApp) {
         for round in 0..6 {
             sent(app, to_email(json!({}))).await;
             let wrong = other(&code(app, EMAIL, 6));
             for n in 1..=5 {
-                assert_eq!(verify(app, &wrong).await.status, 400, "round {round}, try {n}");
+                assert_eq!(verify(app, &wrong).await.status, 400, "round {round}, attempt {n}");
             }
             app.advance(60).await;
         }
         sent(app, to_email(json!({}))).await;
         let token = code(app, EMAIL, 6);
-        // The first of thirty counts until an hour after it was made.
+        // The first of thirty wrong attempts counts for an hour.
         assert_eq!(throttled(&verify(app, &token).await), 3_600 - 6 * 60);
         assert_eq!(said(&verify_other_type(app).await), WRONG);
         app.advance(3_600 - 6 * 60).await;
@@ -82,7 +82,7 @@ both! {
         assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
     }
 
-    async fn numbers_of_other_countries_are_refused_and_cost_nothing(app: TestApp) {
+    async fn numbers_of_other_countries_are_rejected_without_cost(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         for bad in [json!(["234"]), json!(["+0"]), json!(["+23a"]), json!("+234")] {
             let refused = edit_company(app, &app.company, json!({ "sms_prefixes": bad })).await;
@@ -122,7 +122,7 @@ both! {
 }
 
 #[tokio::test]
-async fn countries_and_limits_are_settings() {
+async fn settings_limit_countries_and_sends() {
     let flags = ["--sms-countries=KE,GH", "--otp-sms-per-hour=0", "--otp-sends-per-hour=3"];
     let app = TestApp::start_with(Engine::Sqlite, &flags).await;
     use_gateways(&app, &["termii"]).await;
@@ -131,7 +131,7 @@ async fn countries_and_limits_are_settings() {
     let kenyan = |n: usize| {
         to_phone(json!({ "phone": "+254712345678", "identifier": format!("login-{n}") }))
     };
-    // The limit of any destination is one of phone numbers, too.
+    // The limit of destinations applies to phone numbers, too.
     assert_eq!(until_refused(&app, kenyan).await, (3, 1_200));
     let own = json!({ "name": "Own", "server": "test", "countries": ["NG"] });
     let own = app.operator(Method::POST, "/companies", own).await.data().clone();
@@ -146,7 +146,7 @@ async fn verify_other_type(app: &TestApp) -> Reply {
 }
 
 #[tokio::test]
-async fn a_company_has_a_limit_of_its_own() {
+async fn each_company_has_its_own_limit() {
     let flags = ["--otp-company-sends-per-hour=5", "--otp-sends-per-hour=0"];
     let app = TestApp::start_with(Engine::Sqlite, &flags).await;
     let to = |n: usize| to_email(json!({ "email": format!("to{n}@example.com") }));
@@ -158,7 +158,7 @@ async fn a_company_has_a_limit_of_its_own() {
     app.finish().await;
 }
 
-/// How many alarms operators were told of.
+/// The alarm events for operators.
 async fn alarms(app: &TestApp) -> Vec<Value> {
     let path = "/events?kind=otp.few_verified";
     app.operator(Method::GET, path, Value::Null).await.data()["events"]
@@ -168,7 +168,7 @@ async fn alarms(app: &TestApp) -> Vec<Value> {
 }
 
 both! {
-    async fn operators_hear_when_few_codes_are_verified(app: TestApp) {
+    async fn operators_get_an_alarm_if_few_codes_are_verified(app: TestApp) {
         let send_to = async |n: usize, verified: bool| {
             let (identifier, email) = (format!("login-{n}"), format!("to{n}@example.com"));
             sent(app, to_email(json!({ "identifier": identifier, "email": email }))).await;
@@ -177,7 +177,7 @@ both! {
                 assert_eq!(said(&app.post("/otp/verify", body).await), VERIFIED);
             }
         };
-        // A fifth is not few.
+        // A fifth is enough.
         for n in 0..100 {
             send_to(n, n % 5 == 0).await;
         }

@@ -1,4 +1,4 @@
-//! A database that goes away, as callers, jobs and whoever reads the log see it.
+//! Outages of the database, as clients, jobs and operators who read the log see them.
 
 use std::{
     io::{self, Write},
@@ -25,12 +25,12 @@ const CANNOT_WORK: (u16, &str) = (503, "the database is unavailable, try again l
 const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
 
 #[track_caller]
-fn is_refused_for_now(answer: &Reply) {
+fn check_unavailable(answer: &Reply) {
     assert_eq!(answer.failure(), CANNOT_WORK);
     assert_eq!(answer.headers["retry-after"], "5");
 }
 
-/// What the tasks of this test's thread log, for as long as it lives.
+/// Captures the log of this test's thread until it is dropped.
 struct Log {
     bytes: Arc<Mutex<Vec<u8>>>,
     _guard: DefaultGuard,
@@ -57,7 +57,7 @@ impl Log {
         Log { bytes, _guard: tracing::subscriber::set_default(lines) }
     }
 
-    /// Lines of failed requests; there are some.
+    /// Lines of failed requests, at least one.
     #[track_caller]
     fn failures(&self) -> Vec<String> {
         let all = String::from_utf8(self.bytes.lock().unwrap().clone()).expect("text");
@@ -70,8 +70,8 @@ impl Log {
 
 // ---- PostgreSQL ---------------------------------------------------------------------------------
 
-/// A host whose way to the database can break.
-async fn by_way_of_a_proxy(flags: &[&str]) -> Option<(TestApp, Proxy)> {
+/// A host whose connections to the database can be cut.
+async fn start_behind_proxy(flags: &[&str]) -> Option<(TestApp, Proxy)> {
     let mut database = Database::create(Engine::Postgres(postgres()?)).await;
     let proxy = Proxy::start(&database.url).await;
     database.url = proxy.url.clone();
@@ -79,17 +79,17 @@ async fn by_way_of_a_proxy(flags: &[&str]) -> Option<(TestApp, Proxy)> {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
+async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check() {
     let flags = ["--database-wait-ms=500"];
-    let Some((app, proxy)) = by_way_of_a_proxy(&flags).await else { return };
+    let Some((app, proxy)) = start_behind_proxy(&flags).await else { return };
     app.get("/payment/list").await.data();
     let log = Log::start();
     proxy.set_up(false);
-    // More than there are connections.
+    // More than the pool has connections.
     for answer in join_all((0..20).map(|_| app.get("/payment/list"))).await {
-        is_refused_for_now(&answer);
+        check_unavailable(&answer);
     }
-    is_refused_for_now(&app.post("/payment/initialize", app.order("order-1")).await);
+    check_unavailable(&app.post("/payment/initialize", app.order("order-1")).await);
     for line in log.failures() {
         assert!(line.contains("check that it is running"), "{line}");
         assert!(line.contains("alarm=\"database\""), "{line}");
@@ -98,7 +98,7 @@ async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
     assert_eq!(ready.failure(), (503, "the database does not respond"));
     let page = scrape(&app).await;
     let errors = value(&page, r#"tollhouse_store_errors_total{operation="read"}"#);
-    assert_eq!(errors, Some(22.0), "of these and of readiness");
+    assert_eq!(errors, Some(22.0), "reads of these requests and of the readiness check");
 
     proxy.set_up(true);
     assert_eq!(app.get("/payment/list").await.data()["total"], 0);
@@ -106,7 +106,7 @@ async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
         let page = scrape(&app).await;
         value(&page, r#"tollhouse_store_retries_total{operation="write"}"#).expect("a count")
     };
-    let before = retries().await; // of the last use of a key, which may have been under way
+    let before = retries().await; // the update of the key's last use may have been in progress
     proxy.cut_next("BEGIN\0");
     app.initialize("order-1").await;
     assert_eq!(retries().await - before, 1.0);
@@ -114,21 +114,21 @@ async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
 }
 
 #[tokio::test]
-async fn a_job_whose_commit_has_no_answer_is_neither_lost_nor_done_twice() {
-    let Some((app, proxy)) = by_way_of_a_proxy(&[]).await else { return };
+async fn a_job_whose_commit_got_no_response_is_neither_lost_nor_run_twice() {
+    let Some((app, proxy)) = start_behind_proxy(&[]).await else { return };
     let mut paid = 0;
     for lost in [Lost::Question, Lost::Answer] {
         for passes in 0.. {
             let reference = format!("order-{lost:?}-{passes}");
             let payment = app.initialize(&reference).await;
             app.complete(&payment, "success").await;
-            app.simulators.run_until_idle().await; // the notification is here, and nobody works
+            app.simulators.run_until_idle().await; // the webhook has arrived, and no job runs yet
             let cuts = proxy.cuts();
             proxy.cut("COMMIT\0", passes, lost);
-            let _ = jobs::run_due(&app.app).await; // nobody reads its error but the log
+            let _ = jobs::run_due(&app.app).await; // its error is only logged
             let was_cut = proxy.cuts() > cuts;
             proxy.spare();
-            // Until leases have ended and failures have been tried again.
+            // Until leases have expired and failures have been retried.
             app.advance(150).await;
             paid += 1;
             assert_eq!(app.fetch(&reference).await["status"], "success", "{reference}");
@@ -138,7 +138,7 @@ async fn a_job_whose_commit_has_no_answer_is_neither_lost_nor_done_twice() {
             assert!(told.iter().all(|event| event == "payment.success"), "{reference}: {told:?}");
             assert_eq!(stored_events(&app).await, paid, "{reference}");
             if !was_cut {
-                assert!(passes >= 3, "a claim, what was found out, and the job's end");
+                assert!(passes >= 3, "the claim, the verification and the end of the job");
                 break;
             }
         }
@@ -155,7 +155,7 @@ async fn stored_events(app: &TestApp) -> i32 {
 // ---- SQLite -------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
+async fn a_file_locked_by_another_process_causes_503_and_a_log_line_that_says_so() {
     let app = TestApp::start_with(Engine::Sqlite, &["--database-wait-ms=300"]).await;
     app.get("/payment/list").await.data();
     app.app.tasks.wait_until_idle().await;
@@ -164,11 +164,11 @@ async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
     let orders = (0..5).map(|n| app.order(&format!("order-{n}")));
     for answer in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
-        is_refused_for_now(&answer);
+        check_unavailable(&answer);
     }
     let lines = log.failures();
     assert!(lines.iter().all(|line| line.contains("another process")), "{lines:?}");
-    assert_eq!(app.get("/payment/list").await.data()["total"], 0); // readers go on
+    assert_eq!(app.get("/payment/list").await.data()["total"], 0); // reads still work
 
     let groups = async |app: &TestApp| {
         let page = scrape(app).await;
@@ -184,7 +184,7 @@ async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
     app.finish().await;
 }
 
-/// A host in a process of its own, whose files can be kept from growing.
+/// A host in a process of its own, whose file size can be limited.
 struct Host {
     process: Process,
     database: Database,
@@ -194,7 +194,7 @@ impl Host {
     async fn start() -> Host {
         let database = Database::create(Engine::Sqlite).await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
-        // A write beyond the limit is an error then, and no signal.
+        // So that a write beyond the limit is an error instead of a signal.
         let mut command = Command::new("sh");
         command
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tollhouse")])
@@ -202,7 +202,7 @@ impl Host {
         Host { process: Process::serve(command, &database, &[]).await, database }
     }
 
-    /// The most bytes that a file of the host may have; none: as many as it wants.
+    /// Limits the size of the host's files in bytes; `None` removes the limit.
     fn limit_files(&self, most: Option<u64>) {
         let limit = Rlimit { current: most, maximum: None };
         prlimit(Some(Pid::from_child(&self.process.child)), Resource::Fsize, limit)
@@ -226,14 +226,14 @@ impl Host {
 }
 
 #[tokio::test]
-async fn a_commit_that_the_disk_fails_is_reported_as_unknown_and_the_host_goes_on() {
+async fn a_commit_that_fails_on_disk_is_reported_as_unknown_and_the_host_keeps_working() {
     let host = Host::start().await;
     host.create_company("before").await.data();
-    // Less than the pages of one transaction, and more than the host has said.
+    // Less than the pages of one transaction, and more than the size of the log.
     host.limit_files(Some(8_192));
     let unknown = host.create_company("meanwhile").await;
     assert_eq!(unknown.failure(), UNKNOWN);
-    assert!(!unknown.headers.contains_key("retry-after"), "nobody should repeat it blindly");
+    assert!(!unknown.headers.contains_key("retry-after"), "a blind retry must not be suggested");
     assert_eq!(unknown.status, StatusCode::INTERNAL_SERVER_ERROR);
     let said = std::fs::read_to_string(host.database.dir.path().join("log")).expect("the log");
     let line = said.lines().find(|line| line.contains("the response to COMMIT is missing"));

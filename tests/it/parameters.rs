@@ -1,5 +1,5 @@
-//! Query parameters: unknown ones are refused on every route that needs a key, documented ones are
-//! not, and limits are capped.
+//! Query parameters: every route that needs a key rejects unknown ones and accepts documented ones;
+//! limits are capped.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use crate::{
     lending::{loan, recollect, user},
 };
 
-/// Sends a request to a route, whose path names nothing, with a query string.
-async fn ask(
+/// Sends a request with a query string to a route; the ids in its path do not exist.
+async fn send(
     app: &TestApp,
     (base, key): (&str, &str),
     route: (&str, &str),
@@ -32,20 +32,20 @@ async fn listed(app: &TestApp, path: &str) -> Reply {
 }
 
 both! {
-    async fn an_unknown_parameter_is_refused_on_every_route_that_needs_a_key(app: TestApp) {
+    async fn routes_that_need_a_key_reject_unknown_parameters(app: TestApp) {
         let refused = (400, json!({ "error": true, "message": "unknown query parameter: statsu" }));
         for (base, key, route) in app.routes() {
             let names = (route.method, route.path);
-            let answer = ask(app, (base, key), names, "statsu=success").await;
+            let answer = send(app, (base, key), names, "statsu=success").await;
             if matches!(route.access, Access::Company | Access::Operator) {
                 assert_eq!(answer, refused, "{names:?}");
             } else {
-                assert_eq!(answer, ask(app, (base, key), names, "").await, "{names:?}");
+                assert_eq!(answer, send(app, (base, key), names, "").await, "{names:?}");
             }
         }
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
         assert_eq!(listed(app, "/companies").await.data()["total"], 1);
-        // Only after the key: without one, a caller learns nothing of a route.
+        // The key is checked first: an unauthenticated client learns nothing about a route.
         let url = format!("{}/api/v1/payment/list?statsu=success", app.api);
         assert_eq!(reply(app.client.get(url)).await.failure().0, 401);
         let long = format!("/payment/list?{}=1", "x".repeat(500));
@@ -62,7 +62,7 @@ both! {
         let link = app.get("/user/export").await.data()["path"].as_str().expect("a URL").to_owned();
         let file = app.client.get(format!("{link}&utm_source=mail")).send().await;
         assert_eq!(file.expect("an answer").status(), 200);
-        // The provider notifies the URL of the account, to which somebody has added a parameter.
+        // A provider's webhook URL with an added parameter.
         let url = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
         app.simulators.paystack().set_webhook(PAYSTACK_KEY, &format!("{url}?region=eu"));
         let payment = app.initialize("order-1").await;
@@ -71,7 +71,7 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
-    async fn every_documented_parameter_is_taken(app: TestApp) {
+    async fn every_documented_parameter_is_accepted(app: TestApp) {
         let mut taken = 0;
         for (base, key) in [(&*app.api, &*app.company.key), (&app.internal, OPERATOR_TOKEN)] {
             let document = reply(app.client.get(format!("{base}/openapi.json"))).await.body;
@@ -81,7 +81,7 @@ both! {
                     for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
                         let name = parameter["name"].as_str().expect("a name");
                         let name = if name == "metadata" { "metadata.tier" } else { name };
-                        let (_, body) = ask(app, (base, key), (method, path), &format!("{name}=")).await;
+                        let (_, body) = send(app, (base, key), (method, path), &format!("{name}=")).await;
                         let message = body["message"].as_str().unwrap_or_default();
                         assert!(!message.starts_with("unknown"), "{method} {path}: {message}");
                         taken += 1;
@@ -92,7 +92,7 @@ both! {
         assert!(taken > 60, "{taken}");
     }
 
-    async fn a_list_of_users_takes_any_key_of_metadata_and_four_orders(app: TestApp) {
+    async fn the_user_list_accepts_any_metadata_key_and_the_documented_sort_orders(app: TestApp) {
         for (query, refused) in [
             ("metadata.tier=gold&metadata.a.b=", None),
             ("sort-created_at=asc&sort-last_name=desc", None),
@@ -120,7 +120,7 @@ both! {
         app.post("/user/create", ignored).await.data();
     }
 
-    async fn a_larger_limit_counts_as_1000_but_on_the_list_of_users(app: TestApp) {
+    async fn a_limit_above_1000_is_capped_except_on_the_user_list(app: TestApp) {
         user(app, "ada").await;
         loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         recollect(app, json!({ "loan": "loan-1", "with_provider": false })).await.data();

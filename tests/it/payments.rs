@@ -6,7 +6,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::app::{PAYSTACK_KEY, TestApp};
 
 both! {
-    async fn a_payment_becomes_a_success_and_credits_the_wallet(app: TestApp) {
+    async fn a_successful_payment_credits_the_wallet(app: TestApp) {
         let payment = app.initialize("order-1").await;
         assert_eq!(payment["status"], "pending");
         assert_eq!(payment["service_ref"], "order-1");
@@ -27,18 +27,18 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn a_refused_card_fails_the_payment_when_the_reconciler_asks(app: TestApp) {
+    async fn a_declined_payment_fails_when_the_reconciler_verifies_it(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "failed").await;
         app.settle().await;
-        assert_eq!(app.fetch("order-1").await["status"], "pending"); // no notification of failures
+        assert_eq!(app.fetch("order-1").await["status"], "pending"); // no webhook for failures
         app.advance(60).await;
         assert_eq!(app.fetch("order-1").await["status"], "failed");
         assert_eq!(app.wallet().await["pending"], json!(0));
         assert_eq!(app.events(), ["payment.failed"]);
     }
 
-    async fn an_unfinished_payment_stays_pending(app: TestApp) {
+    async fn an_abandoned_payment_stays_pending(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "abandoned").await;
         app.advance(73 * 3600).await;
@@ -51,14 +51,14 @@ both! {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "failed").await;
         app.advance(60).await;
-        app.complete(&payment, "success").await; // tried again on the same page
+        app.complete(&payment, "success").await; // retried on the same checkout page
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
         assert_eq!(app.events(), ["payment.failed", "payment.success"]);
     }
 
-    async fn whatever_arrives_twice_credits_once(app: TestApp) {
+    async fn duplicate_webhooks_and_verifications_credit_once(app: TestApp) {
         app.simulators.faults().push(Fault::new("notification", FaultKind::Duplicate).times(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
@@ -71,7 +71,7 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn an_amount_that_differs_is_no_success(app: TestApp) {
+    async fn a_payment_with_another_amount_or_currency_stays_pending(app: TestApp) {
         for (reference, minor, currency, message) in [
             ("order-1", 10_000, "NGN", "amount mismatch"),
             ("order-2", 250_050, "USD", "currency mismatch"),
@@ -88,7 +88,7 @@ both! {
         assert!(app.events().is_empty());
     }
 
-    async fn verify_says_how_a_payment_stands(app: TestApp) {
+    async fn verify_returns_the_status_of_a_payment(app: TestApp) {
         let verify = async |reference: &str| {
             app.post(&format!("/payment/verify/{reference}"), json!({})).await
         };
@@ -106,7 +106,7 @@ both! {
         app.settle().await;
     }
 
-    async fn the_same_reference_gives_the_same_payment(app: TestApp) {
+    async fn repeated_requests_with_a_reference_return_one_payment(app: TestApp) {
         let (one, two) = tokio::join!(app.initialize("order-1"), app.initialize("order-1"));
         assert_eq!((&one["id"], &one["checkout"]), (&two["id"], &two["checkout"]));
         let again = app.initialize("order-1").await;
@@ -116,7 +116,7 @@ both! {
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
     }
 
-    async fn who_waits_for_an_attempt_that_fails_makes_the_next(app: TestApp) {
+    async fn a_request_that_waited_for_a_failed_attempt_makes_the_next_one(app: TestApp) {
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).delay_ms(500));
         let begin = || app.post("/payment/initialize", app.order("order-1"));
         let (one, two) = tokio::join!(begin(), begin());
@@ -127,7 +127,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_company_with_its_own_account_keeps_its_wallet_out_of_it(app: TestApp) {
+    async fn payments_on_a_companys_own_account_do_not_change_its_wallet(app: TestApp) {
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.use_paystack(&path, "sk_test_the_companys_own").await;
         let payment = app.initialize("order-1").await;
@@ -139,7 +139,7 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn dollars_credit_the_dollar_balance(app: TestApp) {
+    async fn a_dollar_payment_credits_the_dollar_balance(app: TestApp) {
         let mut order = app.order("order-1");
         order["currency"] = json!("USD");
         order["amount"] = json!(10);
@@ -152,10 +152,10 @@ both! {
     }
 }
 
-// ---- the provider is out of order ---------------------------------------------------------------
+// ---- failures of the provider -------------------------------------------------------------------
 
 both! {
-    async fn a_provider_out_of_order_leaves_a_payment_that_resumes(app: TestApp) {
+    async fn a_payment_resumes_after_a_failure_of_the_provider(app: TestApp) {
         for (n, kind) in [
             FaultKind::Error500,
             FaultKind::Malformed,
@@ -183,10 +183,10 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(4.0 * 2362.99));
     }
 
-    async fn what_the_provider_finds_invalid_is_refused_and_forgotten(app: TestApp) {
+    async fn a_payment_that_the_provider_rejects_as_invalid_is_deleted(app: TestApp) {
         let mut order = app.order("order-1");
         order["email"] = json!("ädä@example.com");
-        // The second caller waits for the first, and is told the same.
+        // The second request waits for the first, and gets the same error.
         app.simulators.faults().push(Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(200));
         let begin = async || app.post("/payment/initialize", order.clone()).await;
         let (one, other) = tokio::join!(begin(), begin());
@@ -199,7 +199,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_provider_that_fails_while_a_payment_is_verified_is_asked_again(app: TestApp) {
+    async fn a_failed_verification_is_retried(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.simulators.faults().push(Fault::new("verify", FaultKind::Error500).times(3));
         app.complete(&payment, "success").await;
@@ -212,7 +212,7 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn a_lost_notification_is_made_up_for_by_the_reconciler(app: TestApp) {
+    async fn the_reconciler_settles_a_payment_whose_webhook_was_lost(app: TestApp) {
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
@@ -223,9 +223,9 @@ both! {
     }
 }
 
-/// A provider that is slow is cut off by the wall clock: 504, and the payment resumes.
+/// A slow provider exceeds the call timeout: 504, and the payment resumes.
 #[tokio::test]
-async fn a_slow_provider_is_a_timeout() {
+async fn a_slow_provider_causes_504() {
     let flags = ["--plugin-wall-clock-s=1"];
     let app = TestApp::start_with(crate::app::Engine::Sqlite, &flags).await;
     let slow = Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(3_000);
@@ -243,7 +243,7 @@ async fn a_slow_provider_is_a_timeout() {
 // ---- input --------------------------------------------------------------------------------------
 
 both! {
-    async fn bad_input_is_named_and_nothing_is_stored(app: TestApp) {
+    async fn invalid_input_gets_400_with_the_field_and_stores_nothing(app: TestApp) {
         let edited = |edit: &dyn Fn(&mut Value)| {
             let mut order = app.order("order-1");
             edit(&mut order);
@@ -298,7 +298,7 @@ both! {
         assert!(app.simulators.paystack().requests().is_empty());
     }
 
-    async fn what_is_optional_is_taken_over(app: TestApp) {
+    async fn optional_fields_are_stored(app: TestApp) {
         let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada.obi@example.com" });
         app.post("/user/create", user).await.data();
         let order = json!({
@@ -381,10 +381,10 @@ both! {
     }
 }
 
-// ---- notifications ------------------------------------------------------------------------------
+// ---- webhooks -----------------------------------------------------------------------------------
 
 both! {
-    async fn a_notification_is_believed_only_with_a_signature_and_never_without_asking(app: TestApp) {
+    async fn a_webhook_needs_a_signature_and_only_triggers_a_verification(app: TestApp) {
         let url = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
         let payment = app.initialize("order-1").await;
         let body = json!({ "event": "charge.success", "data": { "reference": "order-1", "id": 1, "amount": 250_050, "currency": "NGN", "status": "success" } }).to_string();
@@ -401,13 +401,13 @@ both! {
         let other = url.replace("provider_a", "provider_b");
         assert_eq!(send(&other, signature.clone()).await.failure().0, 404);
 
-        // Well signed, but the provider knows better: nothing was paid.
+        // The signature is valid, but the provider reports no payment.
         assert_eq!(send(&url, signature.clone()).await.status, 200);
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
 
         app.complete(&payment, "success").await;
-        assert_eq!(send(&url, signature).await.status, 200); // a copy of the one before
+        assert_eq!(send(&url, signature).await.status, 200); // a duplicate
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.events(), ["payment.success"]);

@@ -1,4 +1,5 @@
-//! Plugins examined: those of this repository pass, and each way to break the contract is found and named.
+//! `plugin check`: the plugins of this repository pass, and each violation of the contract is
+//! reported.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::{
     sprout::{repack, with_manifest},
 };
 
-/// A report, as `tollhouse plugin check --json` gives it, and as people read it.
+/// A report as `tollhouse plugin check --json` writes it, and as text.
 async fn report(wasm: &[u8]) -> (Value, String) {
     report_within(Limits::default(), wasm).await
 }
@@ -31,10 +32,10 @@ fn case<'r>(report: &'r Value, about: &str, case: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("{about}: {case} is not in {report:#}"))
 }
 
-// ---- those that pass ----------------------------------------------------------------------------
+// ---- passing plugins ----------------------------------------------------------------------------
 
-/// Each of these functions was tried with its example, troubles and hostile texts.
-async fn passes(wasm: &[u8], functions: &[&str]) {
+/// Checks that a component check_passes, and that each of these functions was called.
+async fn check_passes(wasm: &[u8], functions: &[&str]) {
     let (report, text) = report(wasm).await;
     assert_eq!(report["passed"], true, "{text}");
     let names: Vec<&str> = report["functions"]
@@ -66,18 +67,18 @@ mod built_in {
         ($($name:ident: $wasm:ident, $functions:expr;)*) => {
             $(#[tokio::test]
             async fn $name() {
-                passes(artifacts::$wasm, $functions).await;
+                check_passes(artifacts::$wasm, $functions).await;
             })*
 
             /// A component that is not listed above does not compile here.
             #[test]
-            fn all_are_examined() {
-                macro_rules! is_examined {
+            fn every_component_is_checked() {
+                macro_rules! is_checked {
                     ($component:ident) => {
                         let _ = $component;
                     };
                 }
-                artifacts::foreach_component!(is_examined);
+                artifacts::foreach_component!(is_checked);
             }
         };
     }
@@ -98,7 +99,7 @@ mod built_in {
     async fn unruly() {
         let (report, text) = report(artifacts::UNRULY).await;
         assert_eq!(report["passed"], false, "{text}");
-        for (function, named, told) in [
+        for (function, named, shown) in [
             (
                 "verification.verify",
                 "the example",
@@ -122,15 +123,15 @@ mod built_in {
         ] {
             assert_eq!(case(&report, function, named)["outcome"], "failed");
             assert!(text.contains(&format!("FAILED  {function}: {named}\n")), "{text}");
-            assert!(text.contains(told), "{told}: {text}");
+            assert!(text.contains(shown), "{shown}: {text}");
         }
     }
 }
 
-// ---- those that fail ----------------------------------------------------------------------------
+// ---- failing plugins ----------------------------------------------------------------------------
 
-/// Unruly, misbehaving in one way, with examples for all that it asks.
-fn moody(mood: &str) -> Vec<u8> {
+/// `unruly` with one misbehaviour, and with examples for all of its requests.
+fn unruly_with(mood: &str) -> Vec<u8> {
     repack(artifacts::UNRULY, |manifest| {
         manifest["settings"]["mood"] = json!({ "kind": "text", "default": mood });
         manifest["examples"] = json!({ "answers": [
@@ -141,7 +142,7 @@ fn moody(mood: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn each_way_to_misbehave_is_named() {
+async fn each_misbehaviour_is_reported() {
     const START: &str = "checkout.start";
     const VERIFY: &str = "verification.verify";
     let page = "fetch https://provider.example/page";
@@ -183,7 +184,7 @@ async fn each_way_to_misbehave_is_named() {
             "loop" => Limits { cpu: Duration::from_millis(50), ..Limits::default() },
             _ => Limits::default(),
         };
-        let (report, text) = report_within(limits, &moody(mood)).await;
+        let (report, text) = report_within(limits, &unruly_with(mood)).await;
         let failed = case(&report, function, named);
         assert_eq!(failed["outcome"], "failed", "{mood}: {failed:#}");
         let said = failed["found"].as_str().unwrap();
@@ -193,14 +194,14 @@ async fn each_way_to_misbehave_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_up_to_the_author_is_a_note() {
-    let (random, text) = report(&moody("random-request")).await;
+async fn matters_of_judgement_are_notes() {
+    let (random, text) = report(&unruly_with("random-request")).await;
     let later = case(&random, "checkout.start", "the example an hour later");
     assert_eq!(later["outcome"], "noted", "{later}");
     assert_eq!(case(&random, "checkout.start", "the example repeated")["outcome"], "passed");
     assert!(text.contains("a request depends on the clock or on randomness"), "{text}");
 
-    // With its examples, which are not in a manifest that was read from a component.
+    // From the file, because a manifest that was read from a component has no examples.
     let manifest = include_str!("../guests/sprout/manifest.json");
     let mut manifest: Value = serde_json::from_str(manifest).unwrap();
     manifest["secrets"] = json!(["token"]);
@@ -210,13 +211,13 @@ async fn what_is_up_to_the_author_is_a_note() {
     assert_eq!((&secrets["outcome"], &unbound["passed"]), (&json!("noted"), &json!(true)));
     assert!(text.contains("the secret token is not bound"), "{text}");
 
-    let (moody, _) = report(&moody("many 9")).await;
-    let limits = case(&moody, "checkout.start", "within the limits");
+    let (many, _) = report(&unruly_with("many 9")).await;
+    let limits = case(&many, "checkout.start", "within the limits");
     assert_eq!(limits["note"], "more than half of a limit: 9 of 16 requests");
 }
 
 #[tokio::test]
-async fn what_is_not_admitted_says_which_demand_it_fails() {
+async fn a_component_that_is_not_admitted_is_reported_with_the_failed_check() {
     let sprout = artifacts::SPROUT;
     for (wasm, failing, found) in [
         (b"once upon a time".to_vec(), "manifest", "the file is not WebAssembly"),
@@ -261,12 +262,12 @@ async fn what_is_not_admitted_says_which_demand_it_fails() {
 }
 
 #[tokio::test]
-async fn a_report_is_the_same_every_time() {
-    let wasm = moody("random-request");
+async fn a_report_is_reproducible() {
+    let wasm = unruly_with("random-request");
     let cases = async || {
         let (mut report, _) = report(&wasm).await;
         let cases = report["cases"].as_array_mut().unwrap();
-        cases.retain(|case| case["case"] != "within the limits"); // processor time is this machine's
+        cases.retain(|case| case["case"] != "within the limits"); // CPU time depends on the machine
         report["cases"].clone()
     };
     assert_eq!(cases().await, cases().await);
@@ -275,7 +276,7 @@ async fn a_report_is_the_same_every_time() {
 // ---- the command --------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn what_a_guest_wrote_before_it_broke_is_shown() {
+async fn the_output_of_a_guest_before_its_panic_is_shown() {
     let panics = repack(artifacts::UNRULY, |manifest| {
         manifest["examples"] = json!({ "notification": { "headers": {}, "body": "panic" } });
     });
@@ -286,7 +287,7 @@ async fn what_a_guest_wrote_before_it_broke_is_shown() {
 }
 
 #[tokio::test]
-async fn settings_that_the_manifest_does_not_name_are_found() {
+async fn settings_missing_in_the_manifest_are_reported() {
     let nameless = repack(artifacts::SPROUT, |manifest| {
         let base_url = manifest["settings"]["base_url"].take();
         manifest["settings"] = json!({ "other_url": base_url });
@@ -301,7 +302,7 @@ async fn settings_that_the_manifest_does_not_name_are_found() {
     );
 }
 
-/// Runs `tollhouse plugin check …`: its exit code, and what it said on both ways.
+/// Runs `tollhouse plugin check …`. Returns its exit code, output and error output.
 async fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
     let ended = command.args(["plugin", "check"]).args(arguments).output().await.unwrap();
@@ -310,14 +311,15 @@ async fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[tokio::test]
-async fn the_command_ends_with_1_when_something_failed_and_needs_no_host() {
+async fn the_command_exits_with_1_if_a_case_failed_and_needs_no_host() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, wasm: &[u8]| {
         let path = folder.path().join(name);
         std::fs::write(&path, wasm).unwrap();
         path.display().to_string()
     };
-    let (good, bad) = (file("sprout.wasm", artifacts::SPROUT), file("hasty.wasm", &moody("hasty")));
+    let (good, bad) =
+        (file("sprout.wasm", artifacts::SPROUT), file("hasty.wasm", &unruly_with("hasty")));
 
     let (code, out, err) = command(&[&good]).await;
     assert_eq!((code, &*err), (Some(0), ""), "{out}");

@@ -1,4 +1,5 @@
-//! `tollhouse plugin new` makes projects that hold all they need. `tests/outside/templates.test.js` builds and installs them.
+//! `tollhouse plugin new` creates self-contained projects. `tests/outside/templates.test.js` builds
+//! and installs them.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +13,7 @@ use crate::command_line::{Ended, ended, program};
 
 const KINDS: [(&str, Kind); 3] =
     [("provider", Kind::Provider), ("country", Kind::Country), ("sms", Kind::Sms)];
-/// Each language with the folder of its SDK and a file of its plugins.
+/// Each language with the folder of its SDK and the source file of its plugins.
 const LANGUAGES: [(&str, &str, &str); 3] = [
     ("rust", "plugins/sdk", "src/lib.rs"),
     ("js", "plugins/sdk-js", "plugin.js"),
@@ -20,12 +21,12 @@ const LANGUAGES: [(&str, &str, &str); 3] = [
 ];
 
 /// Runs the command in this folder.
-fn make(folder: &Path, name: &str, kind: &str, language: &str) -> Ended {
+fn create(folder: &Path, name: &str, kind: &str, language: &str) -> Ended {
     let arguments = ["plugin", "new", name, "--kind", kind, "--lang", language];
     ended(program(&arguments).current_dir(folder).output().unwrap())
 }
 
-/// All files below a folder by their paths in it, but for those of folders with these names.
+/// All files below a folder by their relative paths, except in folders with these names.
 fn files(folder: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -48,11 +49,11 @@ fn repository() -> &'static Path {
 }
 
 #[test]
-fn every_kind_in_every_language_is_a_project_that_the_host_would_take() {
+fn a_project_of_every_kind_and_language_has_a_valid_manifest() {
     for (kind_name, kind) in KINDS {
         for (language, _, source) in LANGUAGES {
             let folder = tempfile::tempdir().unwrap();
-            let said = make(folder.path(), "sea_bank", kind_name, language);
+            let said = create(folder.path(), "sea_bank", kind_name, language);
             assert_eq!(
                 said.said(),
                 "created sea_bank in sea_bank; its README.md explains how to build, test and check it\n"
@@ -76,24 +77,25 @@ fn every_kind_in_every_language_is_a_project_that_the_host_would_take() {
 }
 
 #[test]
-fn the_contract_and_the_sdk_are_those_of_this_release() {
+fn a_project_contains_the_contract_and_the_sdk_of_this_release() {
     for (language, sdk, _) in LANGUAGES {
         let folder = tempfile::tempdir().unwrap();
-        make(folder.path(), "acme", "sms", language).said();
+        create(folder.path(), "acme", "sms", language).said();
         let project = folder.path().join("acme");
         assert_eq!(files(&project.join("wit"), &[]), files(&repository().join("wit"), &[]));
         let left_out = ["test", "tests", "node_modules", "__pycache__", "target"];
         let sdk = files(&repository().join(sdk), &left_out);
         assert!(sdk.len() > 10, "{language}");
-        // Cargo does not see that a file is new there: then touch host/tools/src/new.rs.
+        // Cargo does not notice a new file in that folder: after adding one, touch
+        // host/tools/src/new.rs.
         assert_eq!(files(&project.join("vendor/sdk"), &[]), sdk, "{language}");
     }
 }
 
 #[test]
-fn a_rust_project_builds_with_the_versions_of_this_release() {
+fn a_rust_project_uses_the_dependency_versions_of_this_release() {
     let folder = tempfile::tempdir().unwrap();
-    make(folder.path(), "sea-bank", "provider", "rust").said();
+    create(folder.path(), "sea-bank", "provider", "rust").said();
     let table = |path: &Path| -> toml::Table {
         toml::from_str(&fs::read_to_string(path.join("Cargo.toml")).unwrap()).unwrap()
     };
@@ -106,13 +108,13 @@ fn a_rust_project_builds_with_the_versions_of_this_release() {
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();
     let lock = read(folder.path().join("sea-bank/Cargo.lock"));
     assert_eq!(lock, read(repository().join("Cargo.lock")));
-    // Cargo calls the file by the crate, which has no dash.
+    // Cargo names the file after the crate, whose name has no dash.
     let readme = read(folder.path().join("sea-bank/README.md"));
     assert!(readme.contains("plugin check target/wasm32-wasip2/release/sea_bank.wasm"), "{readme}");
 }
 
 #[test]
-fn a_name_that_the_host_would_refuse_is_refused() {
+fn a_name_that_the_host_would_reject_is_rejected() {
     let long = "x".repeat(41);
     let letters = "the manifest's name must be 1 to 40 characters of a-z, 0-9, _ and -";
     let begin = "a plugin's name must begin with a-z and must not be tollhouse-plugin";
@@ -126,7 +128,7 @@ fn a_name_that_the_host_would_refuse_is_refused() {
         ("uid", "country", "a country cannot have the name uid"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let refused = make(folder.path(), name, kind, "js");
+        let refused = create(folder.path(), name, kind, "js");
         let told = format!("tollhouse: {reason}; choose another name");
         assert_eq!(refused.failure(), (2, &*told), "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
@@ -134,7 +136,7 @@ fn a_name_that_the_host_would_refuse_is_refused() {
 }
 
 #[test]
-fn nothing_is_written_over() {
+fn existing_files_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes"), "mine").unwrap();
     let here = |dir: &str| {

@@ -1,4 +1,4 @@
-//! `tollhouse plugin run`, as its author works with it: a component is put beside it, built anew, and spoilt.
+//! `tollhouse plugin run`, as plugin authors use it: a component is built, rebuilt and broken.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -22,7 +22,7 @@ use crate::{
     sprout::{TOKEN, Upstream},
 };
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 
 struct Running {
     child: Child,
@@ -34,7 +34,7 @@ impl Running {
         Running::start_in(&std::env::temp_dir(), file, more)
     }
 
-    /// With a folder of its own for what is temporary.
+    /// Runs it with `folder` as the folder for temporary files.
     fn start_in(folder: &Path, file: &PathBuf, more: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
         command.env("TMPDIR", folder);
@@ -45,7 +45,7 @@ impl Running {
         Running { child, lines }
     }
 
-    /// The next line that begins so, without that.
+    /// Waits for the next line with this prefix and returns the rest of it.
     async fn line(&mut self, begins: &str) -> String {
         let next = async {
             loop {
@@ -55,13 +55,13 @@ impl Running {
                 }
             }
         };
-        let line = timeout(PATIENCE, next).await;
+        let line = timeout(STEP_TIMEOUT, next).await;
         line.unwrap_or_else(|_| panic!("no line begins with {begins:?}"))
     }
 }
 
 #[tokio::test]
-async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
+async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
     let (upstream, folder) = (Upstream::start().await, tempfile::tempdir().expect("a folder"));
     let file = folder.path().join("sprout.wasm");
     let build = |wasm: &[u8]| std::fs::write(&file, wasm).expect("a file");
@@ -92,7 +92,7 @@ async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
 }
 
 #[tokio::test]
-async fn calls_that_fail_are_shown_and_nothing_is_left_behind() {
+async fn failed_calls_are_shown_and_no_temporary_file_remains() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, temporary) = (folder.path().join("sprout.wasm"), folder.path().join("tmp"));
     std::fs::write(&file, artifacts::SPROUT).expect("a file");
@@ -103,7 +103,7 @@ async fn calls_that_fail_are_shown_and_nothing_is_left_behind() {
     let made: Vec<_> = std::fs::read_dir(&temporary).expect("a folder").collect();
     for entry in made {
         let mode = entry.and_then(|entry| entry.metadata()).expect("an entry").permissions().mode();
-        assert_eq!(mode & 0o077, 0, "keys are in it");
+        assert_eq!(mode & 0o077, 0, "others can read the keys in it");
     }
     let order = json!({
         "email": "ada@example.com", "amount": 2500.5, "currency": "NGN",
@@ -117,13 +117,14 @@ async fn calls_that_fail_are_shown_and_nothing_is_left_behind() {
 
     let id = running.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a process");
     kill_process(id, Signal::TERM).expect("a process");
-    let ended = timeout(PATIENCE, running.child.wait()).await.expect("an end").expect("a child");
+    let ended =
+        timeout(STEP_TIMEOUT, running.child.wait()).await.expect("an end").expect("a child");
     assert!(ended.success());
     assert_eq!(std::fs::read_dir(&temporary).expect("a folder").count(), 0);
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_said() {
+async fn a_plugin_that_cannot_run_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");
     for (wasm, more, said) in [
@@ -146,7 +147,7 @@ async fn what_cannot_be_run_is_said() {
     ] {
         std::fs::write(&file, wasm).expect("a file");
         let running = Running::start(&file, more);
-        let ended = timeout(PATIENCE, running.child.wait_with_output()).await;
+        let ended = timeout(STEP_TIMEOUT, running.child.wait_with_output()).await;
         let ended = ended.expect("an end").expect("an output");
         let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(!ended.status.success() && errors.starts_with(said), "{errors}");

@@ -1,4 +1,4 @@
-//! Which version of a plugin serves whom: grants, canaries, roll-backs, what is taken out of service and what is removed.
+//! Versions of plugins: grants, canaries, rollbacks, deactivation and removal.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ async fn change(app: &TestApp, what: &str, body: Value) -> Reply {
     app.operator(Method::POST, &format!("/plugins/sprout/{what}"), body).await
 }
 
-/// Sprout 1.0.0 serves; 1.1.0, which has one channel more, is kept. The digests of both.
+/// Installs sprout 1.0.0 as active and 1.1.0, which has one more channel, as ready. Returns both
+/// digests.
 async fn set_up(app: &TestApp, upstream: &Upstream) -> [Value; 2] {
     let old = app.install(artifacts::SPROUT).await["digest"].clone();
     upstream.set_up(app).await;
@@ -29,7 +30,7 @@ async fn set_up(app: &TestApp, upstream: &Upstream) -> [Value; 2] {
     [old, new]
 }
 
-/// Whether the version that begins a payment of a company is the new one.
+/// Initializes a payment of a company. Returns whether the new version served it.
 async fn is_new(app: &TestApp, company: &Company, reference: &str) -> bool {
     let order = order_of(app, reference);
     let begun = app.request(company, Method::POST, "/payment/initialize", Some(order)).await;
@@ -37,7 +38,7 @@ async fn is_new(app: &TestApp, company: &Company, reference: &str) -> bool {
 }
 
 both! {
-    async fn a_component_serves_once_what_it_asks_for_is_granted(app: TestApp) {
+    async fn a_component_serves_after_its_capabilities_are_granted(app: TestApp) {
         let upstream = Upstream::start().await;
         let waiting = install(app, artifacts::SPROUT, "").await;
         assert_eq!((&waiting["state"], &waiting["granted"]), (&json!("waiting"), &json!([])));
@@ -53,7 +54,7 @@ both! {
         start_payment(app, "order-1").await;
     }
 
-    async fn a_version_that_asks_for_more_waits_while_the_old_one_serves(app: TestApp) {
+    async fn a_version_that_requests_more_waits_while_the_old_one_serves(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
@@ -66,13 +67,13 @@ both! {
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "waiting")]));
         assert!(!is_new(app, &app.company, "order-1").await);
         assert_eq!(install(app, &greedy, "").await["state"], "waiting");
-        // What asks for as much as the one that serves, or less, needs no grant.
+        // A version that requests no more than the active one needs no grant.
         let modest = sprout_that_says("version", json!("1.0.1"));
         let modest = install(app, &modest, "").await;
         assert_eq!((&modest["state"], &modest["replaces"]), (&json!("active"), &json!("1.0.0")));
         assert_eq!(install(app, &greedy, "grant=true").await["state"], "active");
         assert!(is_new(app, &app.company, "order-2").await);
-        // It has it for good.
+        // The grant of a version is permanent.
         install(app, artifacts::SPROUT, "").await;
         assert_eq!(install(app, &greedy, "").await["state"], "active");
     }
@@ -125,7 +126,8 @@ both! {
         assert_eq!(install(app, &at("1.0.1", json!(11)), "grant=true").await["state"], "active");
         assert_eq!(price().await, json!({ "price": 11, "plan": "plugin" }));
 
-        // A host of the previous release has granted no price: the prices of what serves stay as they are.
+        // A host of the previous release granted no prices: the prices of the active version count
+        // as granted.
         meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
         assert_eq!(install(app, &at("1.0.5", json!(11)), "").await["state"], "active");
         meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
@@ -133,7 +135,7 @@ both! {
         assert_eq!(waiting["waits_for"], json!([format!("{ITEM}=12")]));
     }
 
-    async fn a_canary_serves_those_who_are_named_and_a_share_of_all(app: TestApp) {
+    async fn a_canary_serves_named_companies_and_a_share_of_all_calls(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         let other = app.new_company("Other").await;
@@ -166,7 +168,7 @@ both! {
         assert_eq!(refused.failure(), (400, "the percent field must be a whole number from 0 to 100"));
     }
 
-    async fn one_call_goes_back_to_the_version_before(app: TestApp) {
+    async fn rollback_reactivates_the_previous_version(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         change(app, "activate", json!({ "digest": new })).await.data();
@@ -181,7 +183,7 @@ both! {
         assert_eq!(unknown.failure(), (404, "plugin not found"));
     }
 
-    async fn no_way_back_reads_a_secret_in_clear(app: TestApp) {
+    async fn a_version_that_reads_a_secret_as_a_setting_cannot_serve_again(app: TestApp) {
         let in_clear = repack(artifacts::SPROUT, |manifest| {
             manifest["secrets"] = json!([]);
             manifest["settings"] = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
@@ -199,7 +201,7 @@ both! {
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
     }
 
-    async fn a_version_that_never_served_stands_in_nobodys_way(app: TestApp) {
+    async fn a_version_that_never_served_does_not_restrict_others(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let blocks = repack(artifacts::SPROUT, |manifest| {
             (manifest["version"], manifest["secrets"]) = (json!("2.0.0"), json!(["token", "base_url"]));
@@ -217,7 +219,7 @@ both! {
         assert_eq!(fixed["state"], "active");
     }
 
-    async fn a_default_address_is_asked_for(app: TestApp) {
+    async fn a_default_address_needs_a_grant(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let elsewhere = repack(artifacts::SPROUT, |manifest| {
             manifest["version"] = json!("1.0.1");
@@ -228,7 +230,7 @@ both! {
         assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &asked));
     }
 
-    async fn a_refund_on_its_way_needs_its_plugin(app: TestApp) {
+    async fn a_plugin_with_a_pending_refund_is_not_removed(app: TestApp) {
         let payment = app.paid("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
@@ -243,7 +245,7 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
     }
 
-    async fn what_is_taken_out_of_service_comes_back_as_it_was(app: TestApp) {
+    async fn a_deactivated_plugin_serves_again_after_activation(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         let url = upstream.set_up(app).await;
@@ -260,7 +262,7 @@ both! {
         assert_eq!(begun.failure(), (400, "sprout has been deactivated"));
         let verified = app.post("/payment/verify/order-1", json!({})).await;
         assert_eq!(verified.failure(), (400, "sprout has been deactivated"));
-        // The provider sends it again.
+        // With 503, the provider retries the webhook later.
         let told = notify(app, &url, "order-1", TOKEN).await;
         assert_eq!(told.failure(), (503, "the provider has been deactivated, try again later"));
         let refused = change(app, "deactivate", json!({})).await;
@@ -271,7 +273,7 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
-    async fn what_records_need_is_not_removed(app: TestApp) {
+    async fn a_version_that_records_need_is_not_removed(app: TestApp) {
         let upstream = Upstream::start().await;
         let [old, new] = set_up(app, &upstream).await;
         start_payment(app, "order-1").await;
@@ -299,7 +301,7 @@ both! {
         remove(&old).await.data();
         let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
         assert_eq!(shown.failure(), (404, "plugin not found"));
-        // What was given to it as a secret is never read in clear.
+        // After the removal, too, a former secret cannot become a setting.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
         let spy = repack(artifacts::SPROUT, |manifest| {
             (manifest["version"], manifest["secrets"], manifest["settings"]) = (json!("2.0.0"), json!([]), in_clear);
@@ -309,7 +311,7 @@ both! {
         assert_eq!(refused.failure(), (400, reason));
     }
 
-    async fn the_other_hosts_of_a_fleet_follow_every_change(app: TestApp) {
+    async fn other_hosts_follow_every_change_of_versions(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         let (host, _, stop) = another_host(app).await;

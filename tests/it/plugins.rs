@@ -1,4 +1,4 @@
-//! Plugins come and go in a running host: installed, upgraded while requests flow, rolled back, refused.
+//! Plugins of a running host: installation, upgrade and rollback under load, and rejection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,13 +21,13 @@ pub fn next_sprout() -> Vec<u8> {
     })
 }
 
-/// `query` says what the operator grants.
+/// `query` has the operator's grants.
 pub async fn try_install(app: &TestApp, wasm: Vec<u8>, query: &str) -> Reply {
     let request = app.client.post(format!("{}/internal/v1/plugins?{query}", app.internal));
     reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await
 }
 
-/// Version and state of all that is installed under a name, by version.
+/// Version and state of everything installed under a name, ordered by version.
 pub async fn versions(app: &TestApp, name: &str) -> Vec<(String, String)> {
     let listed = app.operator(Method::GET, "/plugins", Value::Null).await.data().clone();
     let text = |plugin: &Value, key: &str| plugin[key].as_str().unwrap().to_owned();
@@ -47,7 +47,7 @@ pub fn states(of: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 both! {
-    async fn a_new_provider_is_installed_and_takes_a_payment_to_its_end(app: TestApp) {
+    async fn a_new_provider_serves_a_payment_from_start_to_settlement(app: TestApp) {
         let upstream = Upstream::start().await;
         let begin = async || app.post("/payment/initialize", order_of(app, "order-1")).await;
         let message = "the payment_service field must be one of provider_a, provider_b, provider_c";
@@ -71,7 +71,7 @@ both! {
         upstream.end("order-1", "paid");
         assert_eq!(notify(app, &url, "order-1", "a guess").await.failure().0, 401);
         app.settle().await;
-        assert_eq!(app.fetch("order-1").await["status"], "pending"); // not even asked about
+        assert_eq!(app.fetch("order-1").await["status"], "pending"); // not even verified
         notify(app, &url, "order-1", TOKEN).await;
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
@@ -84,7 +84,7 @@ both! {
         assert_eq!(app.events(), ["payment.success", "payment.failed"]);
     }
 
-    async fn a_provider_without_refunds_refuses_them_and_the_money_stays(app: TestApp) {
+    async fn a_refund_at_a_provider_without_refunds_is_rejected_and_moves_no_money(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
@@ -103,7 +103,7 @@ both! {
 
 // ---- upgrades -----------------------------------------------------------------------------------
 
-/// Clients that ask for one payment after the other until they are told to stop.
+/// Clients that initialize payments one after the other until `stop` is set.
 #[derive(Default)]
 struct Traffic {
     answered: watch::Sender<usize>,
@@ -112,7 +112,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// The payments, as they were answered. A failure ends the test.
+    /// Returns the payments in the responses. A failure ends the test.
     async fn client(&self, app: &TestApp, name: String, provider: &str) -> Vec<Value> {
         if provider == "sprout" {
             self.with_sprout.subscribe().wait_for(|with| *with).await.expect("a sender that lives");
@@ -127,8 +127,8 @@ impl Traffic {
         payments
     }
 
-    /// Until this many more payments were answered.
-    async fn flow(&self, more: usize) {
+    /// Waits until this many more payments have been initialized.
+    async fn wait_for_payments(&self, more: usize) {
         let enough = *self.answered.borrow() + more;
         let mut answered = self.answered.subscribe();
         answered.wait_for(|answered| *answered >= enough).await.expect("a sender that lives");
@@ -136,22 +136,22 @@ impl Traffic {
 }
 
 both! {
-    async fn a_plugin_is_upgraded_and_rolled_back_while_requests_flow(app: TestApp) {
+    async fn a_plugin_is_upgraded_and_rolled_back_under_load(app: TestApp) {
         let (upstream, traffic) = (Upstream::start().await, Traffic::default());
         let script = async {
-            traffic.flow(5).await;
+            traffic.wait_for_payments(5).await;
             app.install(artifacts::SPROUT).await;
             let url = upstream.set_up(app).await;
             traffic.with_sprout.send_replace(true);
-            traffic.flow(15).await;
+            traffic.wait_for_payments(15).await;
             assert_eq!(app.install(&next_sprout()).await["replaces"], "1.0.0");
             assert_eq!(start_payment(app, "upgraded").await["channels"], json!(["card", "ussd"]));
             assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
-            traffic.flow(15).await;
+            traffic.wait_for_payments(15).await;
             assert_eq!(app.install(artifacts::SPROUT).await["replaces"], "1.1.0");
             assert_eq!(start_payment(app, "rolled-back").await["channels"], json!(["card"]));
             assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
-            traffic.flow(15).await;
+            traffic.wait_for_payments(15).await;
             traffic.stop.store(true, Ordering::Relaxed);
             url
         };
@@ -168,7 +168,7 @@ both! {
             served.dedup(); // old, new, old: never back and forth
             assert!(served.len() <= 3 && *served[served.len() - 1] == json!(["card"]), "{served:?}");
         }
-        // What any of the versions began is settled by the one that serves now.
+        // The active version settles the payments that any version began.
         let began: Vec<String> = upstream.sessions.lock().unwrap().keys().cloned().collect();
         assert_eq!(began.len(), 2 + answered[2..].iter().map(Vec::len).sum::<usize>());
         for reference in &began {
@@ -190,7 +190,7 @@ both! {
         let upgrade = async {
             let mut began = upstream.began.subscribe();
             began.wait_for(|began| *began == 1).await.expect("a sender that lives");
-            // Quite another program, which answers every payment with a page of its own.
+            // Another program, which returns a checkout URL of its own.
             let other = repack(artifacts::UNRULY, |manifest| {
                 manifest["name"] = json!("sprout");
                 manifest["version"] = json!("2.0.0");
@@ -207,7 +207,7 @@ both! {
         assert_eq!(*upstream.began.borrow(), 1);
     }
 
-    async fn the_same_component_again_changes_nothing(app: TestApp) {
+    async fn installing_the_same_component_again_changes_nothing(app: TestApp) {
         let first = app.install(artifacts::SPROUT).await;
         let again = app.install(artifacts::SPROUT).await;
         assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &Value::Null));
@@ -219,7 +219,7 @@ both! {
         assert_eq!(noted.count(), 2);
     }
 
-    async fn of_versions_that_are_installed_at_once_one_serves(app: TestApp) {
+    async fn one_of_several_versions_installed_at_once_is_active(app: TestApp) {
         let upstream = Upstream::start().await;
         let next = next_sprout();
         tokio::join!(app.install(artifacts::SPROUT), app.install(&next), app.install(artifacts::SPROUT));
@@ -228,7 +228,7 @@ both! {
         let active: Vec<&String> =
             listed.iter().filter(|(_, state)| state == "active").map(|(version, _)| version).collect();
         assert_eq!((listed.len(), active.len()), (2, 1), "{listed:?}");
-        // What serves here is what the database says, which other hosts follow.
+        // This host uses the version that is active in the database, as other hosts do.
         let channels = if active[0] == "1.0.0" { json!(["card"]) } else { json!(["card", "ussd"]) };
         assert_eq!(start_payment(app, "order-1").await["channels"], channels);
     }
@@ -238,7 +238,7 @@ both! {
 
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Sprout with other names of the same length in it: a component as whole as before.
+/// Sprout with a name replaced by one of the same length, so that the component stays valid.
 pub fn renamed(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len(), "{from} and {to}");
     let (mut wasm, from) = (artifacts::SPROUT.to_vec(), from.as_bytes());
@@ -255,7 +255,7 @@ pub fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
-/// What it is, the component, and how the reason begins.
+/// A description, the component, and the begin of the error message.
 type Refused = (&'static str, Vec<u8>, &'static str);
 
 fn refused_components() -> Vec<Refused> {
@@ -365,7 +365,7 @@ fn refused_manifests() -> Vec<Refused> {
 }
 
 both! {
-    async fn a_component_that_is_refused_leaves_the_old_one_serving(app: TestApp) {
+    async fn a_rejected_component_leaves_the_old_one_active(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
@@ -387,7 +387,7 @@ both! {
 }
 
 both! {
-    async fn what_was_a_secret_of_any_version_is_never_a_setting(app: TestApp) {
+    async fn a_former_secret_of_any_version_cannot_become_a_setting(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
@@ -400,14 +400,14 @@ both! {
         };
         let base_url = json!({ "base_url": { "kind": "url" } });
         app.install(&saying("1.1.0", json!([]), base_url.clone())).await;
-        // The version whose secret it was has retired meanwhile.
+        // The version that had the secret is no longer active.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
         let refused = try_install(app, saying("1.2.0", json!([]), in_clear), "grant=true").await;
         let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
         assert_eq!(refused.failure(), (400, reason));
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
-        // What was in clear may become a secret; from then on it stays one.
+        // A setting may become a secret, but not a setting again.
         app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
         let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url), "grant=true").await;
         assert_eq!(refused.failure().0, 400);

@@ -13,9 +13,9 @@ use crate::{
     ports,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Ended, whatever becomes of the test.
+/// A host process, killed when dropped.
 pub struct Process {
     pub child: Child,
     pub client: Client,
@@ -24,7 +24,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs the program by `command`, and waits until it listens: then it has opened `database`.
+    /// Runs the program by `command` and waits until it listens. By then it has opened `database`.
     pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
         let (api, internal) = (ports::reserved(), ports::reserved());
         let child = command
@@ -50,7 +50,7 @@ impl Process {
                 }
             }
         };
-        timeout(PATIENCE, up).await.expect("a host that comes up");
+        timeout(START_TIMEOUT, up).await.expect("a host that comes up");
         process
     }
 }

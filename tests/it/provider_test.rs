@@ -1,4 +1,4 @@
-//! Testing an account at a provider: what the operator learns, and that nothing else happens.
+//! Tests of provider accounts by operators: their result, and that they have no other effect.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ fn sprout(token: &str, base_url: &str) -> Value {
     json!({ "credentials": { "token": token, "base_url": base_url } })
 }
 
-/// What a log has of tests.
-async fn noted(app: &TestApp, path: &str) -> Vec<Value> {
+/// Details of the tests in an audit log.
+async fn logged_tests(app: &TestApp, path: &str) -> Vec<Value> {
     let log = app.operator(Method::GET, path, Value::Null).await.data()["docs"].clone();
     let entries = log.as_array().expect("a list").iter();
     let tests = entries.filter(|entry| entry["action"] == "provider.test");
@@ -32,7 +32,7 @@ async fn noted(app: &TestApp, path: &str) -> Vec<Value> {
 }
 
 both! {
-    async fn credentials_that_are_accepted_are_reported_and_noted(app: TestApp) {
+    async fn accepted_credentials_are_reported_and_logged(app: TestApp) {
         let account = app.operator(Method::GET, "/providers", Value::Null).await.data()[0].clone();
         let before = app.simulators.paystack().requests().len();
         let tested = test(app, "/providers/provider_a").await;
@@ -42,23 +42,23 @@ both! {
             "detail": "provider_a was reached and accepted the credentials",
         }));
         let asked = app.simulators.paystack().requests().split_off(before);
-        // Once with the account's secrets, once with wrong ones.
+        // One request with the account's secrets, and one with wrong ones.
         assert!(matches!(&asked[..], [one, other] if one == other), "{asked:?}");
         assert!(asked[0].0 == "GET" && asked[0].1.starts_with("/transaction/verify/"), "{asked:?}");
         let entry = json!({ "provider": "provider_a", "mode": "test", "outcome": "accepted" });
-        assert_eq!(noted(app, "/audit").await, [entry]);
+        assert_eq!(logged_tests(app, "/audit").await, [entry]);
         assert!(!tested.body.to_string().contains(PAYSTACK_KEY));
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
     }
 
-    async fn what_went_wrong_is_told_apart(app: TestApp) {
+    async fn each_cause_of_a_failed_test_has_its_own_outcome(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         let path = "/providers/sprout";
         for (account, outcome, code) in [
             (sprout("a_wrong_token", &upstream.url), "credentials_refused", ""),
             (sprout(TOKEN, "http://127.0.0.1:1"), "unreachable", "connect"),
-            // 404, whatever is asked with whatever token.
+            // 404 for every request, with any token.
             (sprout(TOKEN, &format!("{}/elsewhere", upstream.url)), "unclear", ""),
             (sprout("a_wrong_token", &format!("{}/elsewhere", upstream.url)), "unclear", ""),
             (sprout(TOKEN, &upstream.url), "accepted", ""),
@@ -71,12 +71,12 @@ both! {
         app.simulators.faults().push(Fault::new("verify", FaultKind::Error500));
         let tested = test(app, "/providers/provider_a").await.data().clone();
         assert_eq!(tested["outcome"], "unavailable", "{tested}");
-        // Also one that is switched off.
+        // A deactivated account can be tested, too.
         set(app, path, json!({ "active": false })).await;
         assert_eq!(test(app, path).await.data()["outcome"], "accepted");
     }
 
-    async fn a_companys_account_and_each_mode_are_tested_by_themselves(app: TestApp) {
+    async fn accounts_of_companies_and_modes_are_tested_separately(app: TestApp) {
         let own = format!("/companies/{}/providers/sprout", app.company.id);
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
@@ -87,7 +87,7 @@ both! {
         let tested = test(app, &own).await.data().clone();
         assert_eq!((&tested["account"], &tested["outcome"]), (&account["account"], &json!("credentials_refused")));
         let entry = json!({ "provider": "sprout", "mode": "test", "outcome": "credentials_refused" });
-        assert_eq!(noted(app, &format!("/companies/{}/audit", app.company.id)).await, [entry]);
+        assert_eq!(logged_tests(app, &format!("/companies/{}/audit", app.company.id)).await, [entry]);
         assert_eq!(test(app, "/providers/sprout").await.data()["outcome"], "accepted");
 
         let of = async |path: &str, mode: &str| {
@@ -110,7 +110,7 @@ both! {
         assert_eq!(test(app, &own).await.failure(), (400, "sprout has been deactivated"));
     }
 
-    async fn what_has_only_paid_calls_is_not_called(app: TestApp) {
+    async fn a_plugin_with_paid_calls_only_is_not_called(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         identity::install(app, "nigeria", artifacts::NIGERIA).await;
         for name in ["termii", "nigeria"] {

@@ -1,4 +1,4 @@
-//! A stretch of network between the store and PostgreSQL, which breaks when a test says so.
+//! A TCP proxy between the store and PostgreSQL, which cuts connections on demand.
 
 use std::{
     net::SocketAddr,
@@ -19,26 +19,26 @@ use url::Url;
 use crate::ports;
 
 pub struct Proxy {
-    /// The database, by way of this.
+    /// The URL of the database through this proxy.
     pub url: String,
     address: SocketAddr,
     state: Arc<State>,
     is_up: watch::Sender<bool>,
 }
 
-/// What is lost of a question and its answer when a connection breaks.
+/// The message that is lost when a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The server never hears it.
+    /// The server does not receive the request.
     Question,
-    /// The server does it, and nobody hears of that.
+    /// The server handles the request, and the client does not receive the response.
     Answer,
 }
 
-/// What the client says just before its connection breaks.
+/// The request of a client at which its connection is cut.
 struct Cue {
     said: &'static str,
-    /// How often it is said before that without consequences.
+    /// Number of earlier requests that pass.
     passes: usize,
     lost: Lost,
 }
@@ -50,7 +50,8 @@ struct State {
     round_trips: AtomicUsize,
 }
 
-/// Ends what a client says before it waits for the answers: <https://www.postgresql.org/docs/current/protocol-message-formats.html>.
+/// `Sync`, after which a client waits for responses:
+/// <https://www.postgresql.org/docs/current/protocol-message-formats.html>.
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
 impl State {
@@ -59,7 +60,7 @@ impl State {
         self.round_trips.fetch_add(syncs, Ordering::SeqCst);
     }
 
-    /// What is lost, if this is the cue, which is given once.
+    /// Returns what is lost if these bytes match the cue, which applies once.
     fn loses(&self, said: &[u8]) -> Option<Lost> {
         let mut waiting = self.cue.lock().expect("no panic");
         let cue = waiting.as_mut()?;
@@ -80,7 +81,7 @@ impl Proxy {
         let mut url = Url::parse(database).expect("a URL");
         let host = url.host_str().expect("a host").to_owned();
         let server = (host, url.port().unwrap_or(5432));
-        // It is given up in outages, and taken again.
+        // The port is closed in outages, and then bound again.
         let address = ports::reserved();
         let listener = TcpListener::bind(address).await.expect("a free port");
         url.set_host(Some("127.0.0.1")).expect("a host");
@@ -91,22 +92,23 @@ impl Proxy {
         Proxy { url: url.into(), address, state, is_up }
     }
 
-    /// The connection on which the client says this next breaks, after the server has heard and answered it.
+    /// Cuts the connection of the next request that contains these bytes, after the server has
+    /// responded.
     pub fn cut_next(&self, said: &'static str) {
         self.cut(said, 0, Lost::Answer);
     }
 
-    /// As [`Proxy::cut_next`], after it was said so many times.
+    /// Like [`Proxy::cut_next`], after `passes` requests that pass.
     pub fn cut(&self, said: &'static str, passes: usize, lost: Lost) {
         *self.state.cue.lock().expect("no panic") = Some(Cue { said, passes, lost });
     }
 
-    /// Forgets a cue that was not given.
+    /// Cancels a cut that has not happened.
     pub fn spare(&self) {
         *self.state.cue.lock().expect("no panic") = None;
     }
 
-    /// For prepared statements so far, and for asking whether the server is there.
+    /// Number of round trips so far, for prepared statements and for pings.
     pub fn round_trips(&self) -> usize {
         self.state.round_trips.load(Ordering::SeqCst)
     }
@@ -115,7 +117,7 @@ impl Proxy {
         self.state.cuts.load(Ordering::SeqCst)
     }
 
-    /// Breaks all connections, and takes new ones.
+    /// Cuts all connections, then accepts new ones.
     pub async fn restart(&self) {
         self.set_up(false);
         while TcpStream::connect(self.address).await.is_ok() {
@@ -124,7 +126,7 @@ impl Proxy {
         self.set_up(true);
     }
 
-    /// Breaks all connections and refuses new ones, or takes them again.
+    /// `false` cuts all connections and refuses new ones; `true` accepts them again.
     pub fn set_up(&self, is_up: bool) {
         self.is_up.send_replace(is_up);
     }
@@ -144,18 +146,18 @@ async fn serve(
                 accepted = listener.accept() => {
                     let (client, _) = accepted.expect("a connection");
                     let server = TcpStream::connect(&server).await.expect("the server");
-                    connections.spawn(pass_on(client, server, state.clone()));
+                    connections.spawn(forward(client, server, state.clone()));
                 }
                 changed = is_up.changed() => changed.ok()?,
             }
         }
         drop((listener, connections));
         is_up.wait_for(|up| *up).await.ok()?;
-        listener = TcpListener::bind(address).await.expect("the port from before");
+        listener = TcpListener::bind(address).await.expect("the same port");
     }
 }
 
-async fn pass_on(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) -> Option<()> {
+async fn forward(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) -> Option<()> {
     let (mut asked, mut answered) = ([0; 16 << 10], [0; 16 << 10]);
     loop {
         tokio::select! {

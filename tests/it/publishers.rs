@@ -1,4 +1,4 @@
-//! Whose plugins a host takes: signatures, the keys that they are checked with, and what an operator grants by them.
+//! Trusted publishers: signatures of components, keys, and grants that depend on the publisher.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -24,13 +24,13 @@ pub fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
     Signed::embed(wasm, &key.sign(wasm))
 }
 
-/// Trusts the keys that are drawn from these seeds.
+/// Trusts the keys generated from these seeds.
 pub async fn trust(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
     let keys: Vec<String> = seeds.iter().map(|seed| key(*seed).public().to_line()).collect();
     app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await
 }
 
-/// Another host on the database, which takes signed components only.
+/// Another host on the same database, which accepts signed components only.
 pub struct Strict {
     pub host: App,
     pub api: String,
@@ -68,7 +68,7 @@ impl Strict {
 }
 
 both! {
-    async fn only_what_a_trusted_publisher_signed_is_taken(app: TestApp) {
+    async fn only_components_signed_by_a_trusted_publisher_are_installed(app: TestApp) {
         let strict = Strict::start(app).await;
         let ours = signed(artifacts::SPROUT, &key(1));
         let unknown = "the component is not signed by a publisher that this host trusts: \
@@ -96,10 +96,10 @@ both! {
         assert_eq!(again["digest"], taken["digest"], "one component has one digest, signed or not");
         let of_another = format!("&signature={}", hex::encode(key(1).sign(&next_sprout())));
         let again = install(&ours, &of_another).await.data().clone();
-        assert_eq!(again["publisher"], "acme", "one signature that is good is enough");
+        assert_eq!(again["publisher"], "acme", "one valid signature is enough");
     }
 
-    async fn what_is_signed_by_nobody_known_is_not_looked_at(app: TestApp) {
+    async fn a_component_without_a_trusted_signature_is_not_examined(app: TestApp) {
         let strict = Strict::start(app).await;
         let examined = strict.post(app, "/plugins/examine", b"no component at all".to_vec()).await;
         let checks = examined.data()["checks"].as_array().unwrap();
@@ -129,7 +129,7 @@ both! {
         assert_eq!(versions(app, "sprout").await, expected);
     }
 
-    async fn what_was_signed_stays_signed(app: TestApp) {
+    async fn a_component_stays_signed_when_it_is_installed_without_its_signature(app: TestApp) {
         trust(app, "acme", &[1]).await.data();
         try_install(app, artifacts::SPROUT.to_vec(), "grant=true").await.data();
         let signed = try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await;
@@ -138,7 +138,7 @@ both! {
         assert_eq!(again.data()["publisher"], "acme");
     }
 
-    async fn another_signature_on_the_same_component_takes_nothing_over(app: TestApp) {
+    async fn another_signature_on_the_same_component_does_not_change_its_publisher(app: TestApp) {
         trust(app, "acme", &[1]).await.data();
         trust(app, "beta", &[2]).await.data();
         try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
@@ -150,7 +150,7 @@ both! {
         assert_eq!(try_install(app, signed(&ours, &key(1)), "").await.data()["state"], "active");
     }
 
-    async fn whoever_is_trusted_no_more_keeps_what_serves(app: TestApp) {
+    async fn versions_of_a_distrusted_publisher_keep_serving(app: TestApp) {
         let strict = Strict::start(app).await;
         trust(app, "acme", &[1]).await.data();
         let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", signed(&wasm, &key(1))).await;
@@ -162,7 +162,7 @@ both! {
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
     }
 
-    async fn a_publishers_keys_are_those_that_were_sent_last(app: TestApp) {
+    async fn trusting_a_publisher_replaces_its_keys(app: TestApp) {
         let lines = |reply: &Reply| {
             let keys = reply.data()["keys"].as_array().unwrap().iter();
             keys.map(|key| key["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -190,7 +190,7 @@ both! {
         assert_eq!(wrong.failure(), (400, "the signature field must be 128 hexadecimal digits"));
     }
 
-    async fn an_author_signs_and_an_operator_trusts(app: TestApp) {
+    async fn a_component_signed_on_the_command_line_can_be_installed(app: TestApp) {
         let strict = Strict::start(app).await;
         let dir = app.database.dir.path();
         let path = |name: &str| dir.join(name).display().to_string();
@@ -201,7 +201,7 @@ both! {
         let made = run(&["plugin", "key", &secret]).await;
         let public = made.said().to_owned();
         assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(run(&["plugin", "key", &secret]).await.said(), public, "it stays");
+        assert_eq!(run(&["plugin", "key", &secret]).await.said(), public, "an existing key is kept");
         fs::write(path("acme.pub"), &public).unwrap();
         assert_eq!(run(&["publisher", "trust", "acme", &path("acme.pub")]).await.code, 0);
         assert!(run(&["publisher", "list"]).await.said().contains(public.lines().nth(1).unwrap()));
@@ -218,12 +218,12 @@ both! {
         let shown = run(&["plugin", "show", "sprout"]).await;
         assert!(shown.said().contains("signed by     acme"), "{}", shown.out);
 
-        // The signature of the former one lies beside it still.
+        // The signature file of the former component is still there.
         fs::write(&component, next_sprout()).unwrap();
         for _ in 0..2 {
             run(&["plugin", "sign", &component, "--key", &secret]).await.said();
             let length = fs::metadata(&component).unwrap().len() as usize;
-            assert_eq!(length, next_sprout().len() + 86, "signed anew, not twice");
+            assert_eq!(length, next_sprout().len() + 86, "the signature is replaced, not added");
         }
         assert_eq!(run(&["plugin", "install", &component]).await.code, 0);
         assert_eq!(run(&["publisher", "distrust", "acme", "--yes"]).await.code, 0);

@@ -1,4 +1,4 @@
-//! Programs by others that come from PyPI, each set of them in an environment of its own, made once and kept.
+//! Third-party programs from PyPI. Each set is installed once, in its own virtual environment.
 
 use std::{
     collections::HashMap,
@@ -13,10 +13,11 @@ use sha2::{Digest, Sha256};
 
 type Made = HashMap<&'static str, Option<PathBuf>>;
 
-/// A python that has these requirements. Where that cannot be, tests are skipped, which is said once and visibly.
+/// Returns a Python with these requirements. If they cannot be installed, prints `SKIPPED` once and
+/// returns `None`.
 pub fn python(name: &'static str, requirements: &str) -> Option<PathBuf> {
     static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
-    let mut made = MADE.lock().expect("nobody panics in it");
+    let mut made = MADE.lock().expect("no panic while locked");
     let python = made.entry(name).or_insert_with(|| match install(name, requirements) {
         Ok(python) => Some(python),
         Err(error) => {
@@ -37,7 +38,7 @@ fn install(name: &str, requirements: &str) -> io::Result<PathBuf> {
     if python(&folder).exists() {
         return Ok(python(&folder));
     }
-    // Whole or not at all, whoever else makes it at the same time.
+    // Renamed at the end, so that a concurrent or failed installation leaves no incomplete folder.
     let new = tempfile::Builder::new().prefix(&format!("{name}-new-")).tempdir_in(tmp)?;
     let list = new.path().join("requirements.txt");
     done(Command::new("python3").args(["-m", "venv"]).arg(new.path()))?;

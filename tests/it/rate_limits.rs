@@ -1,30 +1,30 @@
-//! How often a key may ask.
+//! Rate limits of API keys and operators.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply};
 
-/// Two tokens a second, five at once.
+/// A host that refills two tokens a second, with a burst of five.
 async fn app() -> TestApp {
     let app = TestApp::start_with(Engine::Sqlite, &["--rate-per-s=2", "--rate-burst=5"]).await;
-    app.advance(60).await; // what the harness took has come back
+    app.advance(60).await; // refills the tokens that the harness used
     app
 }
 
 #[track_caller]
-fn is_throttled(answer: &Reply) {
+fn check_throttled(answer: &Reply) {
     let message = "too many requests, try again in 1 seconds";
     assert_eq!(answer.failure(), (429, message));
     assert_eq!(answer.headers["retry-after"], "1");
 }
 
-/// How many requests with this key are answered until one is refused.
-async fn taken(app: &TestApp, company: &Company) -> usize {
+/// Number of requests with this key that are served until one is refused.
+async fn count_until_throttled(app: &TestApp, company: &Company) -> usize {
     for n in 0..100 {
         let answer = app.request(company, Method::GET, "/payment/list", None).await;
         if answer.status != 200 {
-            is_throttled(&answer);
+            check_throttled(&answer);
             return n;
         }
     }
@@ -32,28 +32,28 @@ async fn taken(app: &TestApp, company: &Company) -> usize {
 }
 
 #[tokio::test]
-async fn a_key_that_asks_too_often_is_429_and_others_are_answered() {
+async fn a_key_beyond_its_rate_limit_gets_429_and_others_are_served() {
     let app = app().await;
     let made =
         app.operator(Method::POST, &format!("/companies/{}/keys", app.company.id), json!({})).await;
     let second = made.data()["api_key"].as_str().expect("a key").to_owned();
     let second = Company { key: second, ..app.company.clone() };
-    assert_eq!(taken(&app, &app.company).await, 5);
-    assert_eq!(taken(&app, &second).await, 5);
+    assert_eq!(count_until_throttled(&app, &app.company).await, 5);
+    assert_eq!(count_until_throttled(&app, &second).await, 5);
     app.advance(1).await;
-    assert_eq!(taken(&app, &app.company).await, 2);
+    assert_eq!(count_until_throttled(&app, &app.company).await, 2);
     let other = app.new_company("Beta Lending").await;
-    assert_eq!(taken(&app, &other).await, 5);
+    assert_eq!(count_until_throttled(&app, &other).await, 5);
 
-    // What is refused does nothing, and is not kept under its key.
+    // A refused request has no effect, and its response is not stored under its idempotency key.
     app.advance(60).await;
-    taken(&app, &app.company).await;
+    count_until_throttled(&app, &app.company).await;
     let begin = async || {
         let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
         let request = request.bearer_auth(&app.company.key).header("idempotency-key", "k");
         reply(request.json(&app.order("order-1"))).await
     };
-    is_throttled(&begin().await);
+    check_throttled(&begin().await);
     app.advance(60).await;
     assert_eq!(app.get("/payment/list").await.data()["total"], 0);
     begin().await.data();
@@ -62,7 +62,7 @@ async fn a_key_that_asks_too_often_is_429_and_others_are_answered() {
 }
 
 #[tokio::test]
-async fn operators_are_bounded_and_strangers_take_nothing_from_them() {
+async fn operators_have_a_rate_limit_that_unauthenticated_requests_do_not_use_up() {
     let app = app().await;
     let ask = async |token: &str| {
         let request = app.client.get(format!("{}/internal/v1/companies", app.internal));
@@ -74,7 +74,7 @@ async fn operators_are_bounded_and_strangers_take_nothing_from_them() {
     for _ in 0..5 {
         ask(OPERATOR_TOKEN).await.data();
     }
-    is_throttled(&ask(OPERATOR_TOKEN).await);
+    check_throttled(&ask(OPERATOR_TOKEN).await);
     assert_eq!(ask("op_test_somebody").await.failure().0, 401);
     assert_eq!(reply(app.client.get(format!("{}/health/live", app.internal))).await.status, 200);
     app.advance(60).await;

@@ -1,4 +1,4 @@
-//! Recollections: manual ones, and those through checkout, card and direct debit.
+//! Recollections: manual, and through checkout, card and direct debit.
 
 use futures::future::{join, join_all};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn remaining(loan: &Value) -> Vec<f64> {
 }
 
 both! {
-    async fn a_manual_one_repays_the_oldest_installment_first(app: TestApp) {
+    async fn a_manual_recollection_repays_the_oldest_installment_first(app: TestApp) {
         set_up(app).await;
         let at = NOW.plus_seconds(-DAY);
         let body = with(manual(1_200.0), json!({
@@ -94,7 +94,7 @@ both! {
         }
         let by_reference = app.get("/recollection/fetch/reference/r-1").await.data().clone();
         assert_eq!((&by_reference["loan"], &by_reference["id"]), (&loan, &recollection["id"]));
-        // Never more than is owed.
+        // Never more than the outstanding amount.
         app.advance(1).await;
         let last = recollect(app, manual(5_000.0)).await.data().clone();
         assert_eq!((&last["amount"], &last["payment_channel"]), (&json!(800), &json!("cash")));
@@ -112,7 +112,7 @@ both! {
         assert_eq!(balance(app).await, json!(0));
     }
 
-    async fn each_error_row(app: TestApp) {
+    async fn each_documented_error_is_returned(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         user(app, "bola").await;
@@ -159,7 +159,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_checkout_is_settled_by_the_provider(app: TestApp) {
+    async fn a_checkout_recollection_is_settled_by_the_provider(app: TestApp) {
         set_up(app).await;
         let begun = recollect(app, checkout(json!({ "amount": 700.0 }))).await.data().clone();
         assert_eq!((&begun["status"], &begun["payment_service"]), (&json!("pending"), &json!("provider_a")));
@@ -170,13 +170,13 @@ both! {
         let settled = fetch(app, &begun).await;
         assert_eq!((&settled["status"], &settled["repaid_at"]), (&json!("success"), &json!(NOW)));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [300.0, 500.0, 500.0]);
-        // On the service's account: less what the provider keeps, 1.5 %.
+        // On the service account, the wallet is credited less the provider fee of 1.5 %.
         assert_eq!(balance(app).await, json!(689.5));
         assert_eq!(verify(app, &settled).await.data()["status"], "success");
         assert_eq!(app.events(), ["recollection.success"]);
     }
 
-    async fn what_fails_leaves_the_loan_alone(app: TestApp) {
+    async fn a_failed_recollection_does_not_change_the_loan(app: TestApp) {
         set_up(app).await;
         let begun = recollect(app, checkout(json!({}))).await.data().clone();
         pay(app, &begun, "failed", "4084080000005408").await;
@@ -196,7 +196,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_saved_card_is_charged_at_once(app: TestApp) {
+    async fn a_saved_card_is_charged_immediately_and_never_beyond_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let charged = recollect(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
@@ -211,7 +211,7 @@ both! {
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         let challenged = recollect(app, charge("card", json!({}))).await.data().clone();
         assert_eq!((&challenged["status"], &challenged["amount"]), (&json!("pending"), &json!(1_000)));
-        // What is owed is being charged: nobody is debited twice.
+        // A pending charge covers the outstanding amount.
         let more = recollect(app, charge("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
         pay(app, &challenged, "success", SUCCESS_CARD).await;
@@ -220,7 +220,7 @@ both! {
         assert_eq!(app.events(), ["card.validation.success", "recollection.success", "recollection.failed", "recollection.success"]);
     }
 
-    async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) {
+    async fn a_charge_whose_response_was_lost_is_made_once(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         for kind in [FaultKind::CutAfter, FaultKind::Cut] {
@@ -232,15 +232,15 @@ both! {
         }
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         let charges = app.simulators.paystack().requests().into_iter();
-        // The one that was cut was asked for again.
+        // The charge that did not reach the provider was repeated.
         assert_eq!(charges.filter(|(_, path)| path == "/transaction/charge_authorization").count(), 3);
     }
 
-    async fn a_charge_that_the_provider_hears_twice_is_one(app: TestApp) {
+    async fn a_charge_that_the_provider_receives_twice_is_made_once(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         let faults = app.simulators.faults();
-        // The first gets there after the second, which is answered later still.
+        // The first request arrives after the second, whose response comes last.
         faults.push(Fault::new("charge", FaultKind::Slow).delay_ms(600));
         faults.push(Fault::new("charge", FaultKind::SlowAfter).delay_ms(1_500));
         let first = recollect(app, charge("card", json!({ "reference": "r-1" })));
@@ -257,7 +257,7 @@ both! {
         assert_eq!(app.events(), ["card.validation.success", "recollection.success"]);
     }
 
-    async fn a_charge_that_never_gets_there_is_given_up(app: TestApp) {
+    async fn a_charge_that_never_reaches_the_provider_fails(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Cut).times(1_000));
@@ -265,12 +265,12 @@ both! {
         app.advance(900).await;
         assert_eq!(fetch(app, &begun).await["status"], "pending");
         app.advance(3_600).await;
-        let given_up = fetch(app, &begun).await;
-        assert_eq!((&given_up["status"], &given_up["message"]), (&json!("failed"), &json!("the provider could not be reached")));
+        let failed = fetch(app, &begun).await;
+        assert_eq!((&failed["status"], &failed["message"]), (&json!("failed"), &json!("the provider could not be reached")));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [1_000.0, 500.0, 500.0]);
     }
 
-    async fn a_direct_debit_is_pending_until_the_bank_answers(app: TestApp) {
+    async fn a_direct_debit_is_pending_until_the_bank_reports_its_result(app: TestApp) {
         set_up(app).await;
         let mandate = direct_debit(app, "dd-1", "ada").await;
         assert!(mandate.get("token").is_none());
@@ -282,7 +282,7 @@ both! {
         let hanging = recollect(app, charge("direct_debit", json!({ "direct_debit": "dd-1", "amount": 1_500 }))).await.data().clone();
         app.advance(DAY).await;
         assert_eq!(fetch(app, &hanging).await["status"], "pending");
-        // The customer brings the money meanwhile: what comes on top is told.
+        // The customer pays in cash meanwhile: the debit becomes an overpayment, which is reported.
         recollect(app, manual(1_000.0)).await.data();
         app.advance(1).await;
         assert!(app.simulators.paystack().resolve(&format!("rec-{}", hanging["id"].as_str().unwrap()), Outcome::Success));
@@ -294,7 +294,7 @@ both! {
         assert_eq!((&last["amount"], &last["applied"], &last["overpayment"]), (&json!(1_500), &json!(500), &json!(1_000)));
     }
 
-    async fn repayments_at_once_are_one_after_the_other(app: TestApp) {
+    async fn concurrent_repayments_never_exceed_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
         let answers = join_all((0..12).map(|_| recollect(app, manual(300.0)))).await;
         let paid: f64 = answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.data()["amount"].as_f64().unwrap()).sum();
@@ -306,7 +306,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_request_that_is_sent_again_makes_one(app: TestApp) {
+    async fn a_repeated_request_creates_one_recollection(app: TestApp) {
         set_up(app).await;
         let ask = async |key: &str, body: &Value| {
             let request = app.client.post(format!("{}/api/v1/recollection/create", app.api)).bearer_auth(&app.company.key);

@@ -1,4 +1,4 @@
-//! Recollections that were begun at a provider and have not ended: pages that are asked for again, charges that nobody finishes.
+//! Unfinished recollections at a provider: repeated requests for a checkout, and abandoned charges.
 
 use futures::future::join;
 use reqwest::Method;
@@ -22,16 +22,16 @@ async fn set_up(app: &TestApp) {
     loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
 }
 
-fn by(channel: &str, more: Value) -> Value {
+fn charge_by(channel: &str, more: Value) -> Value {
     with(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
 }
 
-fn page(reference: &str) -> Value {
+fn checkout(reference: &str) -> Value {
     let pages = json!({ "success_url": "https://a.example/" });
-    by("checkout", json!({ "reference": reference, "checkout": pages }))
+    charge_by("checkout", json!({ "reference": reference, "checkout": pages }))
 }
 
-async fn of(app: &TestApp, reference: &str) -> Value {
+async fn fetch(app: &TestApp, reference: &str) -> Value {
     app.get(&format!("/recollection/fetch/reference/{reference}")).await.data().clone()
 }
 
@@ -43,7 +43,7 @@ async fn complete(app: &TestApp, begun: &Reply) {
 }
 
 both! {
-    async fn one_page_at_a_time_is_asked_for(app: TestApp) {
+    async fn concurrent_requests_create_one_checkout_session(app: TestApp) {
         set_up(app).await;
         let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(700);
         app.simulators.faults().push(slow);
@@ -51,45 +51,45 @@ both! {
             while !app.simulators.faults().list().is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
-            recollect(app, page("r-1")).await
+            recollect(app, checkout("r-1")).await
         };
-        let (first, second) = join(recollect(app, page("r-1")), second).await;
+        let (first, second) = join(recollect(app, checkout("r-1")), second).await;
         assert_eq!(second.failure(), (409, "another request with this reference is in progress"));
         complete(app, &first).await;
-        assert_eq!(of(app, "r-1").await["status"], "success");
+        assert_eq!(fetch(app, "r-1").await["status"], "success");
     }
 
-    async fn a_page_that_never_came_is_begun_again_for_what_is_owed_then(app: TestApp) {
+    async fn a_lost_checkout_session_is_created_again_for_the_amount_outstanding_then(app: TestApp) {
         set_up(app).await;
         for reference in ["r-1", "r-2"] {
             app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-            assert_eq!(recollect(app, page(reference)).await.failure().0, 502);
+            assert_eq!(recollect(app, checkout(reference)).await.failure().0, 502);
         }
-        // The reference is that of a page: nothing else is recorded under it.
+        // The reference belongs to a checkout: no manual recollection can use it.
         let cash = json!({ "loan": "loan-1", "with_provider": false, "reference": "r-1" });
         assert_eq!(recollect(app, cash).await.failure(), (400, "reference already exists"));
         recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 400 })).await.data();
-        // Four days later, it is asked about like a new one.
+        // Four days later, it is verified as often as a new one.
         app.advance(4 * DAY).await;
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
-        let begun = recollect(app, page("r-1")).await;
+        let begun = recollect(app, checkout("r-1")).await;
         assert_eq!(begun.data()["amount"], 600);
         complete(app, &begun).await;
         app.advance(300).await;
-        assert_eq!(of(app, "r-1").await["status"], "success");
-        let late = recollect(app, page("r-2")).await;
+        assert_eq!(fetch(app, "r-1").await["status"], "success");
+        let late = recollect(app, checkout("r-2")).await;
         assert_eq!(late.failure(), (400, "loan already been paid completely"));
     }
 
-    async fn a_repayment_that_is_made_on_two_pages_counts_once_and_alarms(app: TestApp) {
+    async fn a_repayment_paid_in_two_checkout_sessions_counts_once_and_raises_an_alarm(app: TestApp) {
         set_up(app).await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(recollect(app, page("r-1")).await.failure().0, 502);
+        assert_eq!(recollect(app, checkout("r-1")).await.failure().0, 502);
         let lost = open_checkouts(app).await;
-        let begun = recollect(app, page("r-1")).await;
+        let begun = recollect(app, checkout("r-1")).await;
         assert_ne!(begun.data()["service_ref"], "r-1");
         complete(app, &begun).await;
-        assert_eq!(of(app, "r-1").await["status"], "success");
+        assert_eq!(fetch(app, "r-1").await["status"], "success");
         let url = format!("{}{}/complete", app.simulators.url(), lost[0]);
         let paid = app.client.post(url).json(&json!({ "outcome": "success" })).send().await;
         assert_eq!(paid.expect("an answer").status(), 200);
@@ -106,42 +106,42 @@ both! {
         let eve = json!({ "user_id": ada["id"], "first_name": "Eve", "last_name": "Obi", "email": "eve@example.com" });
         let eve = app.post("/user/create", eve).await.data().clone();
         assert_ne!(eve["id"], ada["id"]);
-        let begun = recollect(app, page("r-1")).await;
+        let begun = recollect(app, checkout("r-1")).await;
         assert_eq!(begun.data()["user"]["id"], ada["id"]);
-        assert_eq!(of(app, "r-1").await["user"]["id"], ada["id"]);
+        assert_eq!(fetch(app, "r-1").await["user"]["id"], ada["id"]);
         let request = app.client.get(format!("{}/paystack/transaction", app.simulators.url()));
         let known = reply(request.bearer_auth(PAYSTACK_KEY)).await.body["data"].clone();
         assert_eq!(known[0]["customer"]["email"], "ada@example.com", "{known}");
         complete(app, &begun).await;
-        let told = app.simulators.events();
-        let told = told.iter().find(|event| event.event == "recollection.success").expect("an event");
-        let told: Value = serde_json::from_str(&told.body).expect("JSON");
-        assert_eq!(told["data"]["user"]["id"], ada["id"]);
+        let received = app.simulators.events();
+        let received = received.iter().find(|event| event.event == "recollection.success").expect("an event");
+        let received: Value = serde_json::from_str(&received.body).expect("JSON");
+        assert_eq!(received["data"]["user"]["id"], ada["id"]);
     }
 
-    async fn nobody_without_an_address_is_sent_to_a_page(app: TestApp) {
+    async fn a_checkout_for_a_user_without_an_email_address_is_rejected(app: TestApp) {
         set_up(app).await;
         let edit = json!({ "email": "" });
         app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
-        let refused = recollect(app, page("r-1")).await;
+        let refused = recollect(app, checkout("r-1")).await;
         assert_eq!(refused.failure(), (400, "email address not found for this user"));
         assert_eq!(app.get("/recollection/list").await.data()["total"], 0);
     }
 
-    async fn a_charge_that_its_customer_abandons_holds_up_others_for_three_days(app: TestApp) {
+    async fn an_abandoned_charge_blocks_others_for_three_days(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
-        recollect(app, by("card", json!({}))).await.data();
-        let more = recollect(app, by("card", json!({}))).await;
+        recollect(app, charge_by("card", json!({}))).await.data();
+        let more = recollect(app, charge_by("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
         app.advance(3 * DAY).await;
-        assert_eq!(recollect(app, by("card", json!({}))).await.data()["status"], "success");
+        assert_eq!(recollect(app, charge_by("card", json!({}))).await.data()["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         app.settle().await;
     }
 
-    async fn collecting_what_never_ends_costs_nothing_after_three_days(app: TestApp) {
+    async fn the_fee_of_an_abandoned_automatic_collection_is_refunded_after_three_days(app: TestApp) {
         set_up(app).await;
         let path = format!("/companies/{}/prices", app.company.id);
         app.operator(Method::PATCH, &path, json!({ "recollection.card": 20 })).await.data();
@@ -154,32 +154,32 @@ both! {
         assert_eq!(balance(app).await, json!(100));
     }
 
-    async fn what_happens_to_another_try_does_not_fail_a_charge(app: TestApp) {
+    async fn deleting_the_card_does_not_fail_a_charge_with_unknown_outcome_early(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Cut));
-        recollect(app, by("card", json!({ "reference": "r-1" }))).await.data();
+        recollect(app, charge_by("card", json!({ "reference": "r-1" }))).await.data();
         let delete = format!("/card/delete/{}?delete_default=true", card["id"].as_str().unwrap());
         app.request(&app.company, Method::DELETE, &delete, None).await.data();
         app.advance(900).await;
-        assert_eq!(of(app, "r-1").await["status"], "pending");
+        assert_eq!(fetch(app, "r-1").await["status"], "pending");
         app.advance(3_600).await;
-        assert_eq!(of(app, "r-1").await["status"], "failed");
+        assert_eq!(fetch(app, "r-1").await["status"], "failed");
     }
 
-    async fn a_provider_that_is_switched_off_charges_no_card(app: TestApp) {
+    async fn a_deactivated_provider_makes_no_charges(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         direct_debit(app, "dd-1", "ada").await;
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.operator(Method::PUT, &path, json!({ "active": false })).await.data();
         for channel in ["card", "direct_debit"] {
-            let refused = recollect(app, by(channel, json!({}))).await;
+            let refused = recollect(app, charge_by(channel, json!({}))).await;
             assert_eq!(refused.failure(), (400, "provider_a has been deactivated"), "{channel}");
         }
     }
 
-    async fn an_installment_stays_itself_in_a_schedule_that_is_sent_again(app: TestApp) {
+    async fn an_installment_in_a_resent_schedule_is_not_collected_again(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         loan(app, "loan-1", "ada", &[(2, 100.0), (2, 50.0)]).await;
@@ -192,7 +192,7 @@ both! {
         assert_eq!(failed().await, 2);
     }
 
-    async fn records_show_the_present_user_id_and_are_found_by_it(app: TestApp) {
+    async fn records_show_the_current_user_id_and_are_found_by_it(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         direct_debit(app, "dd-1", "ada").await;
@@ -209,8 +209,8 @@ both! {
                 ("listed card", app.get(&format!("/card/list/{user_id}")).await.data()[0].clone()),
                 ("loan", get_loan(app, "loan-1").await),
                 ("direct debit", app.operator(Method::GET, &debit, Value::Null).await.data().clone()),
-                ("recollection", of(app, "r-1").await),
-                ("loan of a recollection", of(app, "r-1").await["loan"].clone()),
+                ("recollection", fetch(app, "r-1").await),
+                ("loan of a recollection", fetch(app, "r-1").await["loan"].clone()),
                 ("payment", app.fetch("order-1").await),
                 ("payment begun again", app.post("/payment/initialize", order.clone()).await.data().clone()),
                 ("listed payment", app.get(&listed).await.data()["docs"][0].clone()),
@@ -236,16 +236,16 @@ both! {
         let again = json!({ "user_id": "ada-3", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
         app.post("/user/create", again).await.data();
         check("ada-3", &["ada", "ada-2"]).await;
-        // The former one may be somebody else's by now.
+        // The former `user_id` may belong to another user by now.
         let other = json!({ "user_id": "ada", "first_name": "Bo", "last_name": "Eze", "email": "bo@example.com" });
         app.post("/user/create", other).await.data();
         check("ada-3", &["ada", "ada-2"]).await;
         app.settle().await;
-        let told = app.simulators.events();
-        let told: Vec<&str> = told.iter().map(|event| &*event.body).filter(|body| body.contains("recollection.success")).collect();
-        let told: Value = serde_json::from_str(told[0]).unwrap();
-        assert_eq!(told["data"]["user_id"], "ada"); // as it was then
-        // Entries of one second are in no order.
+        let received = app.simulators.events();
+        let received: Vec<&str> = received.iter().map(|event| &*event.body).filter(|body| body.contains("recollection.success")).collect();
+        let received: Value = serde_json::from_str(received[0]).unwrap();
+        assert_eq!(received["data"]["user_id"], "ada"); // as it was then
+        // Entries of the same second have no order.
         app.advance(1).await;
         recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
         assert_eq!(stream(app, "transactions").await[1]["user_id"], "ada-3");

@@ -1,4 +1,4 @@
-//! Calls of plugins that are written down, and made again by another version.
+//! Recordings of plugin calls, and their replay by another version.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use crate::{
     unruly::{ask, unleash},
 };
 
-/// The flags of a host that writes calls down.
+/// The flags of a host that records calls.
 pub const RECORDING: &[&str] = &["--plugin-recording-hours=100"];
 
-/// The calls of a plugin, newest first, when all that wait are written down.
+/// Saves all queued recordings. Returns the calls of a plugin, newest first.
 pub async fn written_down(app: &TestApp, plugin: &str) -> Vec<Value> {
     while app.app.slot::<recordings::RecordingQueue>().count().await > 0 {
-        recordings::persist_batch(&app.app).await.expect("calls that can be written down");
+        recordings::persist_batch(&app.app).await.expect("saved recordings");
     }
     list(app, plugin, "limit=1000").await["docs"].as_array().expect("a list").clone()
 }
@@ -39,13 +39,13 @@ pub async fn read(app: &TestApp, plugin: &str, id: &str) -> (Recording, String) 
     (serde_json::from_value(read).expect("a recording"), text)
 }
 
-/// A component in an engine of its own, towards the stand-ins of a test.
+/// Loads a component for replay, in an engine of its own.
 pub async fn replayer(wasm: &[u8]) -> Replayer {
     let limits = Limits { code_cache: Some(code_cache()), ..Limits::default() };
     Replayer::load(wasm.to_vec(), limits, &[]).await.expect("a component of ours")
 }
 
-async fn on_both(test: impl AsyncFn(&TestApp)) {
+async fn on_both_engines(test: impl AsyncFn(&TestApp)) {
     let engines = [Some(Engine::Sqlite), postgres().map(Engine::Postgres)];
     for engine in engines.into_iter().flatten() {
         let app = TestApp::start_with(engine, RECORDING).await;
@@ -82,21 +82,21 @@ fn id(call: &Value) -> &str {
 }
 
 both! {
-    async fn nothing_is_written_down_unless_the_operator_says_so(app: TestApp) {
+    async fn calls_are_recorded_only_if_enabled(app: TestApp) {
         app.paid("order-1").await;
         assert_eq!(app.app.slot::<recordings::RecordingQueue>().count().await, 0);
         assert_eq!(written_down(app, "provider_a").await, Vec::<Value>::new());
         let writing = recordings::persist_batch(&app.app);
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
-        assert!(writing.is_err(), "whoever waits for nothing must not turn in circles");
+        assert!(writing.is_err(), "without recordings it must wait, not spin");
         let missing = app.operator(Method::GET, "/plugins/provider_a/recordings/none", Value::Null).await;
         assert_eq!(missing.failure(), (404, "recorded call not found"));
     }
 }
 
 #[tokio::test]
-async fn calls_are_listed_and_kept_for_a_while() {
-    on_both(async |app| {
+async fn recordings_are_listed_and_deleted_after_their_retention() {
+    on_both_engines(async |app| {
         let other = app.new_company("Beta Lending").await;
         app.paid("order-1").await;
         app.request(&other, Method::POST, "/payment/initialize", Some(app.order("order-2")))
@@ -131,8 +131,8 @@ async fn calls_are_listed_and_kept_for_a_while() {
 }
 
 #[tokio::test]
-async fn nobody_is_recognisable_in_what_is_written_down() {
-    on_both(async |app| {
+async fn recordings_contain_no_personal_data() {
+    on_both_engines(async |app| {
         let mut order = app.order("order-1");
         order["narration"] = json!("Repayment of Chidinma Okonkwo, +2348031234567");
         order["metadata"] =
@@ -165,14 +165,14 @@ async fn nobody_is_recognisable_in_what_is_written_down() {
         assert!(kept.iter().any(|(_, text)| text.contains("order-1")), "references stay");
         assert!(
             kept.iter().any(|(_, text)| text.contains("charge.success")),
-            "so does what is protocol"
+            "protocol values stay"
         );
     })
     .await;
 }
 
-/// A code goes out by text message, in a call of Termii's.
-async fn text_sent(app: &TestApp) {
+/// Sends a code as an SMS through Termii.
+async fn send_sms(app: &TestApp) {
     codes::use_gateways(app, &["termii"]).await;
     codes::set_prices(app).await;
     codes::credit(app, 100, "credit").await;
@@ -181,9 +181,9 @@ async fn text_sent(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn messages_and_registers_stay_private() {
-    on_both(async |app| {
-        text_sent(app).await;
+async fn recordings_contain_no_codes_and_no_lookups() {
+    on_both_engines(async |app| {
+        send_sms(app).await;
         let code = codes::code(app, codes::PHONE, 6);
         let calls = written_down(app, "termii").await;
         assert_eq!(
@@ -204,8 +204,8 @@ async fn messages_and_registers_stay_private() {
 }
 
 #[tokio::test]
-async fn an_operator_sees_what_another_version_would_have_done() {
-    on_both(async |app| {
+async fn replay_shows_the_differences_of_another_version() {
+    on_both_engines(async |app| {
         app.paid("order-1").await;
         let calls = written_down(app, "provider_a").await;
         let same = file(app, "same.wasm", artifacts::PROVIDER_A);
@@ -252,21 +252,21 @@ async fn an_operator_sees_what_another_version_would_have_done() {
         let differences = json[0]["differences"].as_array().expect("a list");
         let at = |at: &str| differences.iter().find(|one| one["at"] == at);
         assert!(at("requests[0].url").is_some() && at("requests[0].answer").is_some(), "{json:#}");
-        assert_eq!(at("reply.outcome").expect("another end")["after"], "unavailable");
+        assert_eq!(at("reply.outcome").expect("another outcome")["after"], "unavailable");
         assert_eq!(
             app.app.slot::<recordings::RecordingQueue>().count().await,
             0,
-            "a replay is no call"
+            "a replay is not recorded"
         );
     })
     .await;
 }
 
-/// What a later version does differently where no request shows it to those who look at requests alone.
+/// Differences of a later version that a comparison of requests alone does not show.
 #[tokio::test]
-async fn defaults_signatures_and_secrets_are_compared_too() {
-    on_both(async |app| {
-        text_sent(app).await;
+async fn replay_compares_defaults_signatures_and_secrets() {
+    on_both_engines(async |app| {
+        send_sms(app).await;
         app.paid("order-1").await;
         let texts = written_down(app, "termii").await;
         let (text, _) = read(app, "termii", id(&texts[0])).await;
@@ -295,8 +295,8 @@ async fn defaults_signatures_and_secrets_are_compared_too() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_replayed_says_why() {
-    on_both(async |app| {
+async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
+    on_both_engines(async |app| {
         let component = file(app, "provider_a.wasm", artifacts::PROVIDER_A);
         let replay = async |arguments: &[&str]| {
             run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
@@ -326,10 +326,10 @@ async fn what_cannot_be_replayed_says_why() {
 }
 
 #[tokio::test]
-async fn a_call_that_masking_changes_is_marked() {
-    on_both(async |app| {
+async fn a_recording_that_masking_changed_is_marked() {
+    on_both_engines(async |app| {
         let _upstream = unleash(app).await;
-        // What it shall do is said in the narration, which is a borrower's affair for all that anybody knows.
+        // The narration, which tells the guest what to do, is masked because it may be personal.
         assert_eq!(ask(app, "broken", "panic").await.status, 502);
         let calls = written_down(app, "unruly").await;
         assert_eq!((&calls[0]["outcome"], &calls[0]["faithful"]), (&json!("other"), &json!(false)));

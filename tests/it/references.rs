@@ -1,4 +1,4 @@
-//! What a payment is called at the provider: the caller's reference when it can be, and never somebody else's payment.
+//! Service references: the client's reference if possible, and never that of another payment.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     unruly::{self, Upstream},
 };
 
-/// The paths of the pages on which somebody could pay now, as the stand-ins' front page names them.
+/// The paths of the open checkout pages, from the simulators' front page.
 pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
     let page = app.client.get(format!("{}/", app.simulators.url())).send().await.expect("a page");
     let page = page.text().await.expect("a page");
@@ -22,8 +22,9 @@ pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
     links.filter_map(|link| link.split('"').next()).map(str::to_owned).collect()
 }
 
-/// Somebody else's payment of the same amount under the same text, on the same account; where it is paid.
-async fn begun_elsewhere(app: &TestApp) -> Value {
+/// Creates a foreign payment with the same amount and reference on the same account. Returns its
+/// checkout URL.
+async fn create_foreign_payment(app: &TestApp) -> Value {
     let body = json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" });
     let request =
         app.client.post(format!("{}/paystack/transaction/initialize", app.simulators.url()));
@@ -33,8 +34,8 @@ async fn begun_elsewhere(app: &TestApp) -> Value {
 }
 
 both! {
-    async fn a_reference_that_the_provider_knows_from_elsewhere_gets_another_one_there(app: TestApp) {
-        begun_elsewhere(app).await;
+    async fn a_reference_already_used_at_the_provider_is_replaced(app: TestApp) {
+        create_foreign_payment(app).await;
         let payment = app.initialize("order-1").await;
         assert_eq!(payment["reference"], "order-1");
         assert_ne!(payment["service_ref"], "order-1");
@@ -43,7 +44,7 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
-    async fn a_session_that_was_given_up_counts_when_it_was_paid_all_the_same(app: TestApp) {
+    async fn a_payment_in_an_abandoned_session_counts(app: TestApp) {
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         let lost = open_checkouts(app).await;
@@ -57,12 +58,12 @@ both! {
         let payment = app.fetch("order-1").await;
         assert_eq!((&payment["status"], &payment["service_ref"]), (&json!("success"), &json!("order-1")));
         assert_eq!(app.events(), ["payment.success"]);
-        app.complete(&resumed, "success").await; // both: the money is there once
+        app.complete(&resumed, "success").await; // paid twice, and credited once
         app.settle().await;
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
     }
 
-    async fn a_reference_that_the_provider_cannot_take_is_mapped(app: TestApp) {
+    async fn a_reference_that_the_provider_cannot_accept_is_mapped(app: TestApp) {
         let payment = app.initialize("order_1/ä").await;
         assert_eq!(payment["reference"], "order_1/ä");
         assert_ne!(payment["service_ref"], "order_1/ä");
@@ -71,8 +72,8 @@ both! {
         assert_eq!(app.fetch("order_1%2F%C3%A4").await["status"], "success");
     }
 
-    async fn what_somebody_else_paid_under_our_reference_is_not_credited(app: TestApp) {
-        let elsewhere = begun_elsewhere(app).await;
+    async fn a_foreign_payment_with_the_same_reference_is_not_credited(app: TestApp) {
+        let elsewhere = create_foreign_payment(app).await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         app.complete(&elsewhere, "success").await;
@@ -90,7 +91,7 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn every_reference_obeys_the_manifests_rule(app: TestApp) {
+    async fn every_service_reference_obeys_the_rule_of_the_manifest(app: TestApp) {
         app.install(&repack(artifacts::PROVIDER_A, |manifest| {
             manifest["version"] = json!("99.0.0");
             manifest["reference"] = json!({ "alphabet": "", "max_length": 12 });
@@ -108,7 +109,7 @@ both! {
             let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
             assert_eq!(app.operator(Method::POST, &path, Value::Null).await.data()["status"], "refunded");
         }
-        // One whose session was lost, and one whose reference is known at the provider from elsewhere.
+        // A payment whose session was lost.
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         assert_eq!(app.post("/payment/initialize", app.order("lost")).await.failure().0, 502);
         let resumed = app.initialize("lost").await;
@@ -123,7 +124,7 @@ both! {
                 pay(app, &made, "success", SUCCESS_CARD).await;
             }
         }
-        // Collected by itself when it is due.
+        // An automatic collection.
         loan(app, "due", "ada", &[(2, 100.0)]).await;
         app.advance(3 * 86_400).await;
         assert_eq!(app.get("/recollection/list").await.data()["total"], 4);
@@ -131,16 +132,16 @@ both! {
             assert_eq!(recollection["status"], "success", "{recollection}");
         }
 
-        let told = async |path: &str| {
+        let at_paystack = async |path: &str| {
             let request = app.client.get(format!("{}/paystack{path}", app.simulators.url())).bearer_auth(PAYSTACK_KEY);
             reply(request).await.body["data"].as_array().expect("a list").clone()
         };
         let mut references: Vec<String> = Vec::new();
-        for transaction in told("/transaction?perPage=1000").await {
+        for transaction in at_paystack("/transaction?perPage=1000").await {
             references.push(transaction["reference"].as_str().unwrap().to_owned());
         }
         assert_eq!(references.len(), 10, "{references:?}");
-        let refunds = told("/refund").await;
+        let refunds = at_paystack("/refund").await;
         assert_eq!(refunds.len(), 4);
         for refund in refunds {
             let note = refund["merchant_note"].as_str().unwrap();
@@ -169,7 +170,7 @@ both! {
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        // Nor does the reference of a payment whose session was never made obey the new rule.
+        // A payment whose session was never created.
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
         assert_eq!(app.post("/payment/initialize", app.order("order-2")).await.failure().0, 502);
 
@@ -180,7 +181,7 @@ both! {
         };
         let first = stored().await;
         app.install(&shorten()).await;
-        // The refund of the card's verification charge, as if the provider's answer had been lost.
+        // As if the response to the refund of the card's verification charge had been lost.
         let (company, now) = (app.company.id.clone(), app.app.clock.now());
         app.app.store.write(async move |tx| -> store::Result<()> {
             let lose = "UPDATE card_refunds SET status = 'requested', provider_id = '' RETURNING id";
@@ -227,7 +228,7 @@ both! {
         assert_eq!(verified(), expected);
         app.advance(3_600).await;
         assert_eq!(verified(), expected);
-        // A notification may name either.
+        // A webhook may contain either reference.
         for named in ["order-1", "renamed-order-1", &*own, &*format!("renamed-{own}")] {
             let before = upstream.got().len();
             assert_eq!(reply(app.client.post(&url).body(named.to_owned())).await.status, 200);

@@ -1,4 +1,4 @@
-//! Refunds: the money is held, the provider asked, its answer recorded.
+//! Refunds: the money is held, the refund is requested at the provider, its result is recorded.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -12,7 +12,7 @@ fn path(app: &TestApp, payment: &Value) -> String {
 }
 
 both! {
-    async fn a_refund_reverses_the_wallet_and_tells_the_company(app: TestApp) {
+    async fn a_refund_debits_the_wallet_and_sends_an_event(app: TestApp) {
         let payment = app.paid("order-1").await;
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
@@ -42,7 +42,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_refund_whose_answer_is_lost_is_made_once(app: TestApp) {
+    async fn a_refund_whose_response_is_lost_is_made_once(app: TestApp) {
         let payment = app.paid("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
@@ -55,7 +55,7 @@ both! {
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 
-    async fn a_refund_that_the_provider_takes_back_by_itself_is_followed(app: TestApp) {
+    async fn a_refund_made_at_the_provider_is_recorded(app: TestApp) {
         app.paid("order-1").await;
         let body = json!({ "transaction": "order-1" });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
@@ -67,7 +67,7 @@ both! {
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 
-    async fn a_refund_that_fails_later_can_be_asked_for_again(app: TestApp) {
+    async fn a_failed_refund_can_be_requested_again(app: TestApp) {
         let payment = app.initialize("order-1").await;
         let url = payment["checkout"]["url"].as_str().unwrap();
         let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
@@ -76,13 +76,13 @@ both! {
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         app.advance(3600).await;
-        assert_eq!(refund().await.data()["status"], "refunded"); // tried again, held only once
+        assert_eq!(refund().await.data()["status"], "refunded"); // retried, held only once
         app.advance(3600).await;
         assert_eq!(app.wallet().await["balance"], json!(0));
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 
-    async fn how_a_refund_stands_can_be_asked(app: TestApp) {
+    async fn the_status_of_a_refund_can_be_fetched(app: TestApp) {
         let payment = app.paid("order-1").await;
         let path = path(app, &payment);
         let ask = async || app.operator(Method::GET, &path, Value::Null).await;
@@ -95,12 +95,12 @@ both! {
         assert_eq!(refund["payment"], payment["id"]);
     }
 
-    async fn a_refund_whose_answer_was_lost_is_held_until_the_provider_says_that_there_is_none(app: TestApp) {
+    async fn a_refund_with_unknown_outcome_is_held_until_the_provider_reports_its_status(app: TestApp) {
         let payment = app.paid("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let path = path(app, &payment);
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
-        // Nothing can be sent now, which says nothing of what was sent before.
+        // The provider cannot be reached now, which does not determine the earlier outcome.
         let nowhere = json!({ "credentials": { "secret_key": PAYSTACK_KEY, "base_url": "http://127.0.0.1:9" } });
         app.operator(Method::PUT, "/providers/provider_a", nowhere).await.data();
         app.advance(3600).await;
@@ -113,7 +113,7 @@ both! {
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 
-    async fn a_refund_that_is_asked_for_many_times_at_once_is_made_once(app: TestApp) {
+    async fn concurrent_requests_for_a_refund_make_it_once(app: TestApp) {
         let payment = app.paid("order-1").await;
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
         let path = path(app, &payment);
@@ -128,7 +128,7 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(0));
     }
 
-    async fn a_refund_that_cannot_be_asked_for_holds_nothing(app: TestApp) {
+    async fn a_refund_that_cannot_be_requested_holds_no_money(app: TestApp) {
         let payment = app.paid("order-1").await;
         app.operator(Method::PUT, "/providers/provider_a", json!({ "credentials": null })).await.data();
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;

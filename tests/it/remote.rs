@@ -1,4 +1,4 @@
-//! How the command line talks to a host: what it sends again, and whom it tells the operator's token.
+//! Requests of the command line to a host: retries, and protection of the operator token.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ use crate::{
     command_line::run_at,
 };
 
-/// A host that gets a request and breaks off `cuts` times, then answers with this status; resolves to what it was sent.
+/// A host that cuts the connection after each of `cuts` requests, then responds with this status.
+/// Resolves to the requests it received.
 async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("a bound listener"));
@@ -28,7 +29,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
             let length = stream.read(&mut request).await.expect("a request");
             requests.push(String::from_utf8_lossy(&request[..length]).to_lowercase());
             if requests.len() > cuts {
-                stream.write_all(answer.as_bytes()).await.expect("an answer that is taken");
+                stream.write_all(answer.as_bytes()).await.expect("a sent response");
             }
         }
         requests
@@ -37,7 +38,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
 }
 
 #[tokio::test]
-async fn a_request_whose_answer_is_lost_is_sent_again_under_its_key() {
+async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() {
     let create = ["company", "create", "Acme", "--server", "test", "--json"];
     let key = |request: &str| {
         let line = request.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
@@ -48,7 +49,7 @@ async fn a_request_whose_answer_is_lost_is_sent_again_under_its_key() {
         (0, "200 OK", 0),
         (1, "200 OK", 0),
         (0, "409 Conflict", 1),
-        // The first of the two may be under way.
+        // The first of the two requests may still be in progress.
         (1, "409 Conflict", 3),
         (1, "400 Bad Request", 1),
         (0, "502 Bad Gateway", 3),
@@ -79,9 +80,9 @@ async fn a_request_whose_answer_is_lost_is_sent_again_under_its_key() {
 }
 
 #[tokio::test]
-async fn the_token_is_sent_in_the_clear_to_loopback_only_unless_the_operator_says_so() {
+async fn the_token_is_sent_unencrypted_only_to_loopback_unless_permitted() {
     let app = TestApp::start(Engine::Sqlite).await;
-    let url = app.internal.replace("127.0.0.1", "0.0.0.0"); // which is this machine, but nobody promises that
+    let url = app.internal.replace("127.0.0.1", "0.0.0.0"); // reaches this machine, but is not a loopback address
     let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
     assert!(
         refused.failure().0 == 2 && refused.err.contains("internal_url_plain_http"),

@@ -1,4 +1,4 @@
-//! Where payers go from a checkout page: https, http, or the link of an app.
+//! Return URLs of a checkout page: https, http, or the link of an app.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     lending::{loan, user},
 };
 
-/// A payment, a card and a recollection with this checkout.
+/// Creates a payment, a card and a recollection with this checkout.
 async fn try_all(app: &TestApp, n: usize, checkout: Value) -> [(&'static str, Reply); 3] {
     let mut payment = app.order(&format!("order-{n}"));
     payment["checkout"] = checkout.clone();
@@ -28,7 +28,7 @@ async fn set_up(app: &TestApp) {
 }
 
 both! {
-    async fn links_of_apps_are_taken_and_come_back(app: TestApp) {
+    async fn app_links_are_accepted_and_returned(app: TestApp) {
         set_up(app).await;
         for (n, url) in [
             "myapp://paid", "com.example.app:/paid?order=7", "https://lender.example/paid", "http://lender.example/paid", "HTTPS://lender.example",
@@ -40,7 +40,7 @@ both! {
                 assert!(made["url"].is_string(), "{what}: {made}");
             }
         }
-        // The provider sends the payer there.
+        // The provider redirects the payer to the link.
         let payment = app.fetch("order-0").await;
         let page = payment["checkout"]["url"].as_str().expect("a URL");
         let paid = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" })).send().await;
@@ -50,7 +50,7 @@ both! {
         app.settle().await;
     }
 
-    async fn what_a_browser_would_execute_or_read_locally_is_refused(app: TestApp) {
+    async fn urls_that_a_browser_executes_or_reads_locally_are_rejected(app: TestApp) {
         set_up(app).await;
         for (n, url) in [
             "javascript:alert(1)", "JavaScript://lender.example/%0aalert(1)", " javascript:alert(1)", "vbscript:x", "data:text/html,<script>", "data:/x",
@@ -69,7 +69,7 @@ both! {
             }
         }
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
-        // An event goes to no app.
+        // A callback URL cannot be an app link.
         let mut order = app.order("order-1");
         order["callback_url"] = json!("myapp://paid");
         let refused = app.post("/payment/initialize", order).await;

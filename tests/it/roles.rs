@@ -20,7 +20,8 @@ use crate::{
 
 const DAY: i64 = 86_400;
 
-/// A database of its own and its two roles. Roles belong to the whole server, so their names are random.
+/// A database of its own and its two roles. Roles belong to the whole server, so their names are
+/// random.
 struct Lab {
     server: String,
     database: String,
@@ -58,14 +59,14 @@ impl Lab {
         PgConnection::connect(&self.url(role)).await.expect("a role that may connect")
     }
 
-    /// What a role's statement comes to.
+    /// Runs statements as a role. An error is the text of the database.
     async fn run(&self, role: &str, sql: &str) -> Result<u64, String> {
         let mut connection = self.connect(role).await;
         let done = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await;
         done.map(|done| done.rows_affected()).map_err(|error| error.to_string())
     }
 
-    /// The program with the database's URL of a role.
+    /// Runs the program with the database URL of a role.
     fn program(&self, role: &str, arguments: &[&str]) -> Ended {
         let mut command = program(arguments);
         command.env("TOLLHOUSE_DATABASE", self.url(role)).env("RUST_LOG", "off");
@@ -91,7 +92,7 @@ impl Lab {
 }
 
 #[tokio::test]
-async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
+async fn migrate_creates_the_tables_for_a_host_role_that_owns_none() {
     let Some(lab) = Lab::start().await else { return };
     for role in [&lab.host, &lab.owner] {
         let early = lab.serve(role);
@@ -111,7 +112,8 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
     let again = lab.program(&lab.owner, &["migrate", "--json"]).json();
     assert_eq!(again, json!({ "applied": 0, "host_roles": [lab.host] }));
 
-    // The owner could change what protects the ledger, so a host does not serve as the owner by mistake.
+    // The owner could change what protects the ledger, so a host does not serve as the owner by
+    // mistake.
     let owner = lab.serve(&lab.owner);
     assert!(owner.failure().0 == 2 && owner.err.contains("database_as_owner"), "{}", owner.err);
     let check = |role: &str| lab.program(role, &["config", "check"]);
@@ -138,7 +140,7 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
 }
 
 #[tokio::test]
-async fn a_hosts_role_can_serve_everything_and_change_no_table() {
+async fn a_host_role_can_serve_everything_and_alter_no_table() {
     let Some(lab) = Lab::start().await else { return };
     lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).said();
     let app = TestApp::start_on(Database::at(lab.url(&lab.host)), &[]).await;
@@ -182,7 +184,7 @@ async fn a_hosts_role_can_serve_everything_and_change_no_table() {
 }
 
 #[tokio::test]
-async fn each_migrate_grants_what_later_tables_need_and_takes_back_what_is_too_much() {
+async fn each_migrate_grants_access_to_new_tables_and_revokes_excess_grants() {
     let Some(lab) = Lab::start().await else { return };
     lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).said();
     lab.run(&lab.owner, "CREATE TABLE later (id TEXT)").await.expect("a later table");
@@ -190,13 +192,13 @@ async fn each_migrate_grants_what_later_tables_need_and_takes_back_what_is_too_m
     let too_much = format!("GRANT TRUNCATE, DELETE ON audit_log TO {}", lab.host);
     lab.run(&lab.owner, &too_much).await.expect("a grant");
     let delete = "DELETE FROM audit_log";
-    lab.run(&lab.host, delete).await.expect("nothing that is deleted");
+    lab.run(&lab.host, delete).await.expect("a permitted statement");
     lab.program(&lab.owner, &["migrate"]).said();
-    let refused = lab.run(&lab.host, delete).await.expect_err("a grant that is taken back");
+    let refused = lab.run(&lab.host, delete).await.expect_err("a revoked grant");
     assert!(refused.contains("permission denied"), "{refused}");
-    lab.run(&lab.host, "DELETE FROM later").await.expect("a grant that stays");
+    lab.run(&lab.host, "DELETE FROM later").await.expect("a kept grant");
 
-    // A role that owns the schema, or may become the owner, is no better than the owner.
+    // A member of the owner role is rejected like the owner.
     let member = format!("GRANT {} TO {}", lab.owner, lab.host);
     run_sql(&lab.server, member).await;
     let refused = lab.serve(&lab.host);
@@ -207,7 +209,7 @@ async fn each_migrate_grants_what_later_tables_need_and_takes_back_what_is_too_m
 }
 
 #[test]
-fn roles_are_for_postgresql() {
+fn a_host_role_is_rejected_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let mut migrate = program(&["migrate", "--host-role=tollhouse", "--database=sqlite://x.db"]);
     let refused = ended(migrate.current_dir(dir.path()).output().unwrap());

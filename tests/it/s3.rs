@@ -1,4 +1,4 @@
-//! Files in a bucket, at an S3 server by others.
+//! Files in a bucket of a third-party S3 server.
 
 use std::process::{Command, Stdio};
 
@@ -15,7 +15,7 @@ use crate::{
     python::python,
 };
 
-/// Ended with the test.
+/// A server process, killed when dropped.
 struct Server {
     url: String,
     client: Client,
@@ -23,7 +23,7 @@ struct Server {
 }
 
 impl Server {
-    /// With a bucket. `None` where moto cannot be installed.
+    /// Starts the server with a bucket. Returns `None` if moto cannot be installed.
     async fn start() -> Option<Server> {
         let python = python("moto", include_str!("s3/requirements.txt"))?;
         let child = tokio::process::Command::new(python)
@@ -47,7 +47,7 @@ impl Server {
         Some(server)
     }
 
-    /// What is in the bucket, as the server lists it.
+    /// The server's listing of the bucket.
     async fn list(&self) -> String {
         let list = self.client.get(format!("{}/exports?list-type=2", self.url)).send().await;
         list.expect("an answer").text().await.expect("a text")
@@ -55,7 +55,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_goes_through_a_bucket_and_is_gone_in_time() {
+async fn an_export_is_stored_in_a_bucket_and_deleted_when_it_expires() {
     let Some(s3) = Server::start().await else { return };
     let database = Database::create(Engine::Sqlite).await;
     let mut program = Command::new(env!("CARGO_BIN_EXE_tollhouse"));

@@ -1,4 +1,4 @@
-//! Secrets stay where they belong: not in answers, logs, events or the database, and not in a sandbox.
+//! Secrets are in no response, log, event or sandbox, and not in clear in the database.
 
 mod codes;
 mod debts;
@@ -34,7 +34,7 @@ use crate::{
 const TERMII_KEY: &str = "TLthekeyoftheservicesaccount";
 const PREMBLY_KEY: &str = "test_sk_thekeyattheregisters";
 const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
-/// What it answers is no JSON.
+/// Its response is not JSON.
 const FILE: &str = "GET /api/v1/user/file/{file}";
 const METRICS: &str = "/metrics";
 const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
@@ -42,7 +42,7 @@ const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
 // ---- the sandbox --------------------------------------------------------------------------------
 
 both! {
-    async fn a_plugin_sees_placeholders_and_egress_puts_the_secret_in(app: TestApp) {
+    async fn a_plugin_sees_placeholders_that_egress_replaces_by_secrets(app: TestApp) {
         let upstream = unleash(app).await;
         let payment = ask(app, "order-1", "echo-secret").await.data().clone();
         let arrived = upstream.got().remove(0);
@@ -51,13 +51,13 @@ both! {
         assert_eq!(arrived.body, format!("secret={SECRET}"));
         let placeholder = payment["checkout"]["url"].as_str().expect("what the plugin saw");
         assert!(placeholder.starts_with("vault-") && placeholder.len() > 32, "{placeholder}");
-        // An upstream that echoes the secret echoes it to nobody.
+        // The secret is redacted from the response of an upstream that echoes it.
         let heard = payment["payment_response"].as_str().expect("a text");
         assert!(heard.contains("Bearer [secret]") && heard.contains("secret=[secret]"), "{heard}");
         assert!(!payment.to_string().contains(SECRET));
     }
 
-    async fn a_callers_words_expand_no_secret(app: TestApp) {
+    async fn text_of_a_client_that_looks_like_a_placeholder_is_not_replaced(app: TestApp) {
         let upstream = unleash(app).await;
         let earlier = ask(app, "order-1", "echo-secret").await.data().clone();
         let earlier = earlier["checkout"]["url"].as_str().expect("an earlier call's placeholder");
@@ -87,15 +87,15 @@ struct Lab {
     api: String,
     internal: String,
     process: Child,
-    /// What stands for the names in the paths of routes.
+    /// Values of the parameters in the paths of routes.
     names: Mutex<BTreeMap<&'static str, String>>,
-    /// What the database held while messages waited.
+    /// Contents of the database while messages were queued.
     at_rest: Mutex<Vec<String>>,
-    /// What names somebody of whom a register told.
+    /// Personal data that registers returned.
     personal: Mutex<Vec<String>>,
-    /// Route, and its answer with headers.
+    /// Routes, and their responses with headers.
     answers: Mutex<Vec<(String, String)>>,
-    /// The ids of all requests that were answered.
+    /// The ids of all completed requests.
     requests: Mutex<Vec<String>>,
 }
 
@@ -154,7 +154,7 @@ impl Lab {
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         let up = async {
             while lab.client.get(format!("{}/health/live", lab.api)).send().await.is_err() {
-                // Somebody may have had one of its ports for a moment.
+                // Another program may have used one of its ports briefly.
                 if lab.process.try_wait().expect("a process of ours").is_some() {
                     lab.process = command.spawn().expect("the program starts");
                 }
@@ -174,7 +174,7 @@ impl Lab {
         self.names.lock().unwrap()[name].clone()
     }
 
-    /// Asks a route of the table (`POST /api/v1/…/{name}`) with the key that it needs, and keeps the answer.
+    /// Calls a route (`POST /api/v1/…/{name}`) with the required key, and keeps the response.
     async fn ask(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
         let (method, template) = route.split_once(' ').expect("a method and a path");
         let is_internal = template.starts_with("/internal");
@@ -191,7 +191,7 @@ impl Lab {
             if is_internal { OPERATOR_TOKEN } else { names.get("api_key").map_or("", |key| key) };
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let request = self.client.request(method, format!("{base}{path}")).bearer_auth(key);
-        // A request under a key runs apart from its connection.
+        // With an idempotency key, a request outlives its connection.
         let request = request.header("idempotency-key", self.client_key());
         let body = body.into();
         let request = match body.as_bytes() {
@@ -202,7 +202,7 @@ impl Lab {
         self.keep(route, request).await
     }
 
-    /// Another one each time.
+    /// Returns a new idempotency key.
     fn client_key(&self) -> String {
         format!("request-{}", self.requests.lock().unwrap().len())
     }
@@ -222,7 +222,7 @@ impl Lab {
         answer["data"].clone()
     }
 
-    /// Begins a payment, whatever comes of it.
+    /// Initializes a payment, which may fail.
     async fn begin(&self, provider: &str, reference: &str, narration: &str) -> Value {
         let order = json!({
             "email": "ada.obi@example.com", "amount": 2500.5, "currency": "NGN", "reference": reference,
@@ -249,7 +249,7 @@ impl Lab {
 
 // ---- everything that a host does ----------------------------------------------------------------
 
-/// Plugins, accounts, a company.
+/// Sets up plugins, accounts and a company.
 async fn set_up(lab: &Lab) {
     for wasm in [artifacts::PROVIDER_A, artifacts::UNRULY] {
         assert_eq!(lab.ask("POST /internal/v1/plugins", wasm).await["error"], false);
@@ -280,7 +280,7 @@ async fn set_paystack(lab: &Lab, route: &str, key: &str) {
     lab.name("account", &json!(account));
 }
 
-/// A payment that is refunded, one that the provider reports wrongly, and every way in which a provider can fail.
+/// Makes a refunded payment, one with an amount mismatch, and all failures of providers.
 async fn pay_and_fail(lab: &Lab) {
     let payment = lab.pay("order-1").await;
     lab.name("payment", &payment["id"]);
@@ -311,7 +311,7 @@ async fn pay_and_fail(lab: &Lab) {
     lab.settle().await;
 }
 
-/// What the rest of the routes do, and callers who may not.
+/// Calls the other routes, and some of them with an invalid key.
 async fn operate(lab: &Lab) {
     let user = json!({ "user_id": "ada", "first_name": "Adaeze", "last_name": "Obiwanne", "email": "ada.obi@example.com", "phone": "+2348031234567" });
     lab.call("POST /api/v1/user/create", user.clone()).await;
@@ -369,7 +369,7 @@ async fn operate(lab: &Lab) {
         let refused = lab.keep("with a guess", lab.client.get(base).bearer_auth(GUESS)).await;
         assert_eq!(refused["error"], true);
     }
-    // Every route that reads, and at last the one that takes a key away.
+    // Every route that reads, and finally the one that revokes a key.
     for route in routes::public_routes().into_iter().chain(routes::internal_routes()) {
         let route_name = format!("GET {}", route.path);
         let is_json = route.path != METRICS && route_name != FILE && !is_common(route.path);
@@ -381,7 +381,7 @@ async fn operate(lab: &Lab) {
     lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
 }
 
-fn check_that_every_route_was_asked(lab: &Lab) {
+fn check_that_every_route_was_called(lab: &Lab) {
     let asked: BTreeSet<String> =
         lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
     let routes = routes::public_routes().into_iter().chain(routes::internal_routes());
@@ -390,12 +390,12 @@ fn check_that_every_route_was_asked(lab: &Lab) {
         .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))
         .filter(|route| !asked.contains(route))
         .collect();
-    assert!(missed.is_empty(), "not asked: {missed:?}");
+    assert!(missed.is_empty(), "not called: {missed:?}");
 }
 
 // ---- what is looked for, and where --------------------------------------------------------------
 
-/// What it is, its value, and the only route that may answer with it.
+/// Name and value of each secret, and the only route that may return it.
 async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     const COMPANY: &str = "POST /internal/v1/companies";
     const KEY: &str = "POST /internal/v1/companies/{company}/keys";
@@ -430,7 +430,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
     let stored = stored(&lab.database).await + &lab.at_rest.lock().unwrap().concat();
     let events: String =
         lab.simulators.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
-    // What is empty proves nothing.
+    // Makes sure that no place is empty.
     for (place, text, there) in [
         ("the database", &*stored, "order-mismatch"),
         ("a backup", &*backup, "order-mismatch"),
@@ -469,11 +469,11 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
             assert!(!here || route == shown_by, "{what} in the answer of {route}: {answer}");
             shown += usize::from(here);
         }
-        assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is shown once, or never");
+        assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is returned once, or never");
     }
 }
 
-/// Metrics and spans, with the span of the last request.
+/// Metrics and spans, including the span of the last request.
 async fn telemetry(lab: &Lab) -> String {
     lab.collector.until("DELETE /internal/v1/companies/{company}/keys/{key}").await;
     let page = lab.client.get(format!("{}{METRICS}", lab.internal)).send().await;
@@ -481,14 +481,14 @@ async fn telemetry(lab: &Lab) -> String {
     page + &lab.collector.text()
 }
 
-async fn leaves_no_secret(engine: Engine, log_format: &str) {
+async fn check_for_leaks(engine: Engine, log_format: &str) {
     let lab = Lab::start(engine, log_format).await;
     set_up(&lab).await;
     pay_and_fail(&lab).await;
     codes::send(&lab).await;
     plugins::change_versions(&lab).await;
     operate(&lab).await;
-    check_that_every_route_was_asked(&lab);
+    check_that_every_route_was_called(&lab);
     let logs = std::fs::read_to_string(lab.database.dir.path().join("log")).expect("the log");
     let telemetry = telemetry(&lab).await;
     check_secrets(&lab, &logs, &telemetry).await;
@@ -501,12 +501,12 @@ async fn leaves_no_secret(engine: Engine, log_format: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_sqlite() {
-    leaves_no_secret(Engine::Sqlite, "json").await;
+async fn no_secret_and_no_personal_data_is_sent_logged_or_stored_in_clear_on_sqlite() {
+    check_for_leaks(Engine::Sqlite, "json").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_postgres() {
+async fn no_secret_and_no_personal_data_is_sent_logged_or_stored_in_clear_on_postgres() {
     let Some(server) = postgres() else { return };
-    leaves_no_secret(Engine::Postgres(server), "human").await;
+    check_for_leaks(Engine::Postgres(server), "human").await;
 }

@@ -1,16 +1,13 @@
-//! A seeded simulation of all that moves money: payments that are begun, resumed, verified and refunded, cards that are saved, defaulted
-//! and deleted, loans that are put and sent again, repayments by hand, page, card and mandate, due dates; a provider that fails in every
-//! way it can, callers who hang up half-way, hosts that die between two transactions, notifications that are lost, doubled and late.
+//! A seeded simulation of payments, cards, loans and repayments under faults of the provider, lost,
+//! duplicate and late webhooks, disconnecting clients, and crashes between any two transactions
+//! (`Store::end_after`).
 //!
-//! After each step no money was made or lost, nothing has moved back, and payments, loans, schedules, wallets, fees and events agree.
-//! Once the provider is well again, all that was paid has arrived, and the provider's books say the same as ours.
+//! After each step no money was created or lost, no status has moved back, and payments, loans,
+//! schedules, wallets, fees and events agree. At the end, without faults, every payment has
+//! arrived, and the records agree with the provider.
 //!
-//! A failure names its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::` repeats it, `1..1000` runs many.
-//!
-//! Payments, cards, loans and repayments under faults, lost and duplicate webhooks, disconnecting
-//! clients, and crashes between any two transactions (`Store::end_after`), by a seed that a failure
-//! prints. After each step loans, schedules, wallets, fees and events agree; in the end the ledger
-//! agrees with the provider.
+//! A failure prints its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::`
+//! repeats it, `1..1000` runs many.
 
 mod debts;
 mod mortal;
@@ -32,18 +29,18 @@ use crate::{
 
 const STEPS: usize = 60;
 const SEEDS: &str = "1..3";
-/// Worlds that share a host and a database before there is a new one: looking at the books takes longer with each.
+/// Number of seeds that share a host and a database: checking the ledger takes longer with each.
 const WORLDS: usize = 5;
-/// Of the company that has an account of its own at the provider.
+/// The key of the company that has its own provider account.
 const OWN_KEY: &str = "sk_test_the_companys_own_account";
-/// What a company has in its wallet.
+/// The initial balance of a wallet.
 const FUNDS: i64 = 1_000;
 const DAY: i64 = 86_400;
 
-/// Who asks.
+/// The principal of a request.
 #[derive(Clone, Copy)]
 enum Caller {
-    /// One of the two.
+    /// The company with this index.
     Company(usize),
     Operator,
 }
@@ -52,14 +49,14 @@ struct World<'a> {
     app: &'a TestApp,
     random: Random,
     seed: u64,
-    /// The first borrows the service's account and lends, the second has an account of its own.
+    /// The first uses the service account and lends, the second has its own account.
     companies: [Company; 2],
     payments: Vec<Payment>,
     debts: Debts,
 }
 
 impl World<'_> {
-    /// Of companies of its own, the first of which is the app's.
+    /// Creates new companies; the first becomes that of `app`.
     async fn new(app: &mut TestApp, seed: u64) -> World<'_> {
         app.company = app.new_company(&format!("Service {seed}")).await;
         let own = app.new_company(&format!("Own {seed}")).await;
@@ -73,13 +70,13 @@ impl World<'_> {
         world
     }
 
-    /// One of `n`.
+    /// Returns a random number below `n`.
     fn pick(&self, n: usize) -> usize {
         let most = i64::try_from(n).expect("a small number") - 1;
         usize::try_from(self.random.up_to(most)).expect("no less than 0")
     }
 
-    /// Something happens; what it may have changed is looked at.
+    /// Runs a random action, then checks the invariants.
     async fn step(&mut self) {
         match self.pick(32) {
             0..=1 => self.begin_payment().await,
@@ -93,16 +90,17 @@ impl World<'_> {
             11 => self.put_loan().await,
             12..=17 => self.repay().await,
             18..=19 => self.verify_recollection().await,
-            20..=24 => return self.break_something(), // nothing of ours
+            20..=24 => return self.break_something(), // changes no record
             25 => drop(self.app.simulators.release()),
-            26 => self.let_a_host_die_at_work().await,
+            26 => self.crash_during_jobs().await,
             27..=29 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
             _ => self.app.advance(DAY).await,
         }
         self.check().await;
     }
 
-    /// An answer, unless the caller hangs up before, as one of six does, or the host that is asked dies, as one of six does.
+    /// Sends a request. Returns `None` if the client disconnects or the host crashes before the
+    /// response; one of six requests risks each.
     async fn ask(
         &self,
         caller: Caller,
@@ -142,20 +140,20 @@ impl World<'_> {
             }
             _ => request(api, internal).await,
         };
-        // A refund that a host was asking for when it died is nobody else's for a while.
+        // The lease of a crashed host on a refund has not expired yet.
         let busy = path.ends_with("/refund") && reply.status == 409;
         let expected = busy || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
         assert!(expected, "{path}: {}", reply.body);
         Some(reply)
     }
 
-    /// Whatever was under way when nobody waited for it any more has ended, in the database, too.
+    /// Waits until abandoned requests have ended, in the database, too.
     async fn until_quiet(&self) {
         let under_way = async |listener: &str| {
             let name = format!("tollhouse_http_requests_in_flight{{listener=\"{listener}\"}}");
             value(&scrape(self.app).await, &name).unwrap_or_default()
         };
-        // The one that asks is one.
+        // The scrape itself is one.
         while under_way("public").await + under_way("internal").await > 1.0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -163,8 +161,8 @@ impl World<'_> {
         self.app.app.store.probe().await.expect("a database");
     }
 
-    /// Time passes, and what becomes due is begun by a host that gets no further than that.
-    async fn let_a_host_die_at_work(&self) {
+    /// Advances the clock; a host begins due jobs, and crashes.
+    async fn crash_during_jobs(&self) {
         let seconds = [1, 60, 300, DAY][self.pick(4)];
         let host = Mortal::start(self.app, self.pick(16)).await;
         self.app.app.clock.advance_to(self.app.app.clock.now().plus_seconds(seconds));
@@ -217,7 +215,7 @@ impl World<'_> {
         let mut told = Events::new();
         for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
             let kinds = told.entry(subject).or_default();
-            assert!(!kinds.contains(&kind), "told more than once: {kind} after {kinds:?}");
+            assert!(!kinds.contains(&kind), "more than one event {kind}, after {kinds:?}");
             kinds.push(kind);
         }
         told
@@ -229,8 +227,8 @@ impl World<'_> {
         events["docs"].as_array().expect("a list").clone()
     }
 
-    /// The provider is well again: what was paid arrives, nothing is under way but what waits for customers, and every event is
-    /// delivered.
+    /// Removes all faults, and checks that payments arrive, that the provider agrees, and that
+    /// every event is delivered.
     async fn heal(&mut self) {
         self.app.simulators.faults().clear();
         self.app.simulators.release();
@@ -251,7 +249,7 @@ impl World<'_> {
         }
     }
 
-    /// What the provider says of a charge on the service's account.
+    /// The provider's status of a charge on the service account.
     async fn at_provider(&self, service_ref: &str) -> Value {
         let url =
             format!("{}/paystack/transaction/verify/{service_ref}", self.app.simulators.url());
@@ -264,8 +262,8 @@ impl World<'_> {
 /// Kinds of events by their subjects.
 type Events = BTreeMap<String, Vec<String>>;
 
-/// What was told of a record is how it stands. Events of one second come in any order.
-fn check_told(kind: &str, status: &str, told: &[String]) {
+/// Checks that the events of a record match its status. Events of the same second have no order.
+fn check_events(kind: &str, status: &str, told: &[String]) {
     let tells = |outcome: &str| told.contains(&format!("{kind}.{outcome}"));
     let later: &[&str] = match status {
         "pending" => &["failed", "success", "refunded"],
@@ -277,12 +275,12 @@ fn check_told(kind: &str, status: &str, told: &[String]) {
     assert!(!later.iter().any(|outcome| tells(outcome)), "{status}: {told:?}");
 }
 
-/// Days since the begin of the tests.
+/// Days since the start of the tests.
 fn today(app: &TestApp) -> i64 {
     (app.app.clock.now().unix_seconds() - NOW.unix_seconds()) / DAY
 }
 
-/// Exactly: two decimals at most, and never through a float.
+/// Converts an amount to minor units, without a float.
 pub fn minor(major: &Value) -> i64 {
     let text = major.to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
@@ -293,7 +291,7 @@ fn major(minor: i64) -> Value {
     json!(serde_json::Number::from_string_unchecked(format!("{}.{:02}", minor / 100, minor % 100)))
 }
 
-/// `7`, or `1..1000` with both ends.
+/// Parses `7`, or `1..1000` including both ends.
 fn seeds() -> Vec<u64> {
     let named = std::env::var("TOLLHOUSE_SIMULATION_SEEDS");
     let named = named.unwrap_or_else(|_| SEEDS.to_owned());
@@ -320,12 +318,12 @@ async fn simulate(engine: Engine) {
 }
 
 #[tokio::test]
-async fn whatever_happens_no_money_is_made_or_lost_on_sqlite() {
+async fn no_money_is_created_or_lost_under_faults_and_crashes_on_sqlite() {
     simulate(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn whatever_happens_no_money_is_made_or_lost_on_postgres() {
+async fn no_money_is_created_or_lost_under_faults_and_crashes_on_postgres() {
     let Some(server) = postgres() else { return };
     simulate(Engine::Postgres(server)).await;
 }

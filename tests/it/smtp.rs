@@ -1,4 +1,4 @@
-//! E-mail as a mail server by others takes it, and what is never told to one that is not the right one.
+//! E-mail to a third-party mail server; a server that is not authentic receives nothing.
 
 mod aiosmtpd;
 
@@ -19,10 +19,10 @@ use tollhouse_platform::outbound::smtp::{
 use self::aiosmtpd::Server;
 use crate::{app::NOW, ports};
 
-const NOBODY: [&str; 2] = ["-", "-"];
+const NO_LOGIN: [&str; 2] = ["-", "-"];
 const USER: [&str; 2] = ["tollhouse", "the password, with ümläuts"];
 
-/// Who signs certificates, as operators have it in their own network.
+/// A certificate authority, as operators run it in their own network.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -88,7 +88,10 @@ fn email(to: &str) -> OutgoingEmail {
 
 async fn failure(mailer: &Mailer, to: &str) -> SmtpError {
     let failure = mailer.send(&email(to)).await.expect_err(to);
-    assert!(!format!("{failure} {failure:?}").contains("example"), "{failure:?} names people");
+    assert!(
+        !format!("{failure} {failure:?}").contains("example"),
+        "{failure:?} contains an address"
+    );
     failure
 }
 
@@ -98,15 +101,15 @@ async fn messages_arrive_by_every_kind_of_security_over_one_connection() {
     let pair = authority.sign("localhost");
     for (kind, security, user) in [
         ("starttls", SmtpEncryption::StartTls, USER),
-        ("starttls", SmtpEncryption::StartTls, NOBODY),
+        ("starttls", SmtpEncryption::StartTls, NO_LOGIN),
         ("tls", SmtpEncryption::Tls, USER),
-        ("plain", SmtpEncryption::Plain, NOBODY),
+        ("plain", SmtpEncryption::Plain, NO_LOGIN),
         ("plain", SmtpEncryption::Plain, USER),
     ] {
         let Some(mut server) = Server::start(kind, Some(&pair), user).await else { return };
         let mailer = Mailer::new(SmtpSettings {
             ca: Some(authority.pem.clone().into()),
-            login: if user == NOBODY { None } else { login(user) },
+            login: if user == NO_LOGIN { None } else { login(user) },
             ..settings(security, server.port)
         });
         let mailer = mailer.expect("settings");
@@ -134,8 +137,8 @@ async fn messages_arrive_by_every_kind_of_security_over_one_connection() {
 }
 
 #[tokio::test]
-async fn only_a_verdict_on_the_recipient_is_final_and_the_connection_goes_on() {
-    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+async fn only_the_rejection_of_a_recipient_is_final_and_the_connection_is_reused() {
+    let Some(mut server) = Server::start("plain", None, NO_LOGIN).await else { return };
     let mailer = plain(server.port);
     let mut peers = Vec::new();
     for (to, is_final, code) in [
@@ -157,7 +160,7 @@ async fn only_a_verdict_on_the_recipient_is_final_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_us_is_never_final() {
+async fn failures_that_do_not_concern_the_recipient_are_not_final() {
     let Some(server) = Server::start("plain", None, USER).await else { return };
     let with = |change: fn(&mut SmtpSettings)| {
         let mut settings = settings(SmtpEncryption::Plain, server.port);
@@ -181,17 +184,17 @@ async fn what_is_wrong_with_us_is_never_final() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_the_right_one_is_told_nothing() {
+async fn a_server_that_is_not_authenticated_receives_nothing() {
     let (authority, other) = (Authority::new(), Authority::new());
     for (security, kind) in [(SmtpEncryption::StartTls, "starttls"), (SmtpEncryption::Tls, "tls")] {
         for (signed_by, name, kind, reason) in [
             (&authority, "other.example", kind, "certificate"),
             (&other, "localhost", kind, "certificate"),
-            // TLS is not offered, which whoever sits on the way can bring about.
+            // TLS is not offered: an attacker in the network can remove the offer.
             (&authority, "localhost", "plain", ""),
         ] {
             let pair = signed_by.sign(name);
-            let Some(server) = Server::start(kind, Some(&pair), NOBODY).await else { return };
+            let Some(server) = Server::start(kind, Some(&pair), NO_LOGIN).await else { return };
             let mailer = Mailer::new(SmtpSettings {
                 ca: Some(authority.pem.clone().into()),
                 login: login(USER),
@@ -207,9 +210,9 @@ async fn a_server_that_is_not_the_right_one_is_told_nothing() {
     }
 }
 
-/// A server of which somebody on the way has changed what it says behind the word that TLS may begin.
+/// An attacker in the network appends a response to the one that starts TLS.
 #[tokio::test]
-async fn answers_that_came_before_tls_are_not_believed() {
+async fn responses_injected_before_tls_are_not_accepted() {
     let authority = Authority::new();
     let pair = authority.sign("localhost");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -217,7 +220,7 @@ async fn answers_that_came_before_tls_are_not_believed() {
         ca: Some(authority.pem.clone().into()),
         ..settings(SmtpEncryption::StartTls, listener.local_addr().unwrap().port())
     };
-    let Some(mut server) = Server::start("starttls", Some(&pair), NOBODY).await else { return };
+    let Some(mut server) = Server::start("starttls", Some(&pair), NO_LOGIN).await else { return };
     let mailer = Mailer::new(settings).expect("settings");
     let between = async {
         let (client, _) = listener.accept().await.unwrap();
@@ -229,7 +232,7 @@ async fn answers_that_came_before_tls_are_not_believed() {
             let read = upstream.read(&mut answers).await.unwrap();
             let answer = &answers[..read];
             if asked.starts_with("STARTTLS") {
-                assert!(answer.starts_with(b"220 "), "it does TLS");
+                assert!(answer.starts_with(b"220 "), "it starts TLS");
                 client.write_all(&[answer, b"250 localhost\r\n"].concat()).await.unwrap();
                 break;
             }
@@ -248,12 +251,12 @@ async fn answers_that_came_before_tls_are_not_believed() {
     let failed = sent.expect_err("a handshake that failed");
     assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
     assert_eq!(server.next("hello").await["name"], "mail.example.com");
-    assert!(server.rest().await.is_empty(), "nothing was said after it");
+    assert!(server.rest().await.is_empty(), "nothing was sent after it");
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_left_is_not_used_again() {
-    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+async fn an_abandoned_connection_is_not_reused() {
+    let Some(mut server) = Server::start("plain", None, NO_LOGIN).await else { return };
     let mailer = Mailer::new(SmtpSettings {
         connections: 1,
         ..settings(SmtpEncryption::Plain, server.port)
@@ -264,14 +267,14 @@ async fn a_conversation_that_was_left_is_not_used_again() {
         sent = mailer.send(&late) => panic!("{sent:?}"),
         asked = server.next("late") => asked["peer"].clone(),
     };
-    // The answer that nobody waits for comes, and could be taken for that to the next command.
+    // The late response arrives, and could be mistaken for that of the next command.
     server.next("answered").await;
-    mailer.send(&email("ada@example.com")).await.expect("a conversation of its own");
+    mailer.send(&email("ada@example.com")).await.expect("a new connection");
     assert_ne!(server.next("message").await["peer"], left);
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_left_in_time() {
+async fn a_silent_server_causes_a_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let settings = SmtpSettings {
@@ -284,8 +287,8 @@ async fn a_server_that_says_nothing_is_left_in_time() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_made_than_allowed() {
-    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+async fn connections_do_not_exceed_their_limit() {
+    let Some(mut server) = Server::start("plain", None, NO_LOGIN).await else { return };
     let mailer = Mailer::new(SmtpSettings {
         connections: 2,
         ..settings(SmtpEncryption::Plain, server.port)
@@ -293,7 +296,7 @@ async fn no_more_connections_are_made_than_allowed() {
     let mailer = mailer.expect("settings");
     let emails: Vec<_> = (0..12).map(|_| email("ada@example.com")).collect();
     for sent in join_all(emails.iter().map(|email| mailer.send(email))).await {
-        sent.expect("it is taken");
+        sent.expect("a sent message");
     }
     let mut peers = Vec::new();
     for _ in &emails {

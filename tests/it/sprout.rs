@@ -1,4 +1,4 @@
-//! What the smallest provider needs around it: its upstream, its notifications, and other manifests for the same component.
+//! The environment of the smallest provider: its upstream, its webhooks, and changed manifests.
 
 use std::{
     collections::BTreeMap,
@@ -23,14 +23,14 @@ use crate::app::{Reply, TestApp, reply};
 
 pub const TOKEN: &str = "sprout_token_of_the_service";
 
-/// An upstream that speaks Sprout's protocol.
+/// An upstream with Sprout's protocol.
 #[derive(Clone, Default)]
 pub struct Upstream {
     pub url: String,
-    /// By reference: status, amount, currency.
+    /// Status, amount and currency by reference.
     pub sessions: Arc<Mutex<BTreeMap<String, Value>>>,
     pub began: Arc<watch::Sender<usize>>,
-    /// Whoever writes it keeps the answers back.
+    /// Holds back responses while it is locked for writing.
     pub gate: Arc<RwLock<()>>,
 }
 
@@ -85,7 +85,7 @@ impl Upstream {
             json!(status);
     }
 
-    /// The service's account at this upstream; answers the notification URL.
+    /// Sets up the service account at this upstream. Returns the webhook URL.
     pub async fn set_up(&self, app: &TestApp) -> String {
         let set = json!({ "credentials": { "token": TOKEN, "base_url": self.url } });
         let account = app.operator(Method::PUT, "/providers/sprout", set).await.data().clone();
@@ -102,7 +102,7 @@ pub async fn notify(app: &TestApp, url: &str, reference: &str, token: &str) -> R
     reply(request.json(&json!({ "ref": reference }))).await
 }
 
-/// The component under a changed manifest: a section of its own comes before the one inside.
+/// Changes the manifest of a component: an outer section takes precedence over the one inside.
 pub fn repack(wasm: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let manifest = Manifest::read(wasm).expect("a guest of ours");
     let mut manifest = serde_json::to_value(manifest).unwrap();

@@ -1,4 +1,4 @@
-//! What a transaction promises, on both engines.
+//! Guarantees of transactions, on both engines.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -25,7 +25,7 @@ pub async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
     count
 }
 
-/// Writes a row, and fails after that if told to.
+/// Writes a row, and then fails if `fail` is set.
 async fn write(app: &TestApp, action: &'static str, fail: bool) -> Result<()> {
     let (db, app, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
     db.write(async move |tx| {
@@ -36,14 +36,14 @@ async fn write(app: &TestApp, action: &'static str, fail: bool) -> Result<()> {
 }
 
 both! {
-    async fn of_a_write_that_fails_nothing_remains_and_others_beside_it_stand(app: TestApp) {
+    async fn a_failed_write_is_rolled_back_and_concurrent_ones_are_not(app: TestApp) {
         let writes = (0..60).map(|n| write(app, "test", n % 3 == 0));
         let failed = join_all(writes).await.into_iter().filter(Result::is_err).count();
         assert_eq!(failed, 20);
         assert_eq!(count(&app.app.store, &app.company.id, "test").await, 40);
     }
 
-    async fn a_write_that_panics_harms_only_its_caller(app: TestApp) {
+    async fn a_panic_in_a_write_affects_only_its_caller(app: TestApp) {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
         let panicked = tokio::spawn(async move {
             db.write(async move |tx| -> Result<()> {
@@ -53,11 +53,11 @@ both! {
             .await
         });
         assert!(panicked.await.unwrap_err().is_panic());
-        write(app, "test", false).await.expect("a store that goes on");
+        write(app, "test", false).await.expect("a working store");
         assert_eq!(count(&app.app.store, &app.company.id, "test").await, 1);
     }
 
-    async fn what_is_read_under_a_lock_is_written_by_nobody_else(app: TestApp) {
+    async fn a_row_read_under_a_lock_is_not_changed_by_others(app: TestApp) {
         let lengthen = async || {
             let company = app.company.id.clone();
             let write = app.app.store.write(async move |tx| -> store::Result<_> {
@@ -120,22 +120,22 @@ both! {
         }
     }
 
-    async fn a_transaction_ends_with_its_first_error_even_if_that_is_passed_over(app: TestApp) {
+    async fn an_ignored_error_still_aborts_its_transaction(app: TestApp) {
         let (host, company) = (app.app.clone(), app.company.id.clone());
-        let passed_over = app.app.store.write(async move |tx| -> Result<()> {
+        let ignored = app.app.store.write(async move |tx| -> Result<()> {
             audit::record(tx, &host, &company, "test", json!({})).await?;
             let twice = "INSERT INTO companies SELECT * FROM companies WHERE id = $1";
             assert!(tx.sql(twice).bind(&company).run().await.is_err());
             assert!(tx.sql("SELECT 1").one::<(i32,)>().await.is_err());
             Ok(())
         });
-        assert!(passed_over.await.is_err());
+        assert!(ignored.await.is_err());
         assert_eq!(count(&app.app.store, &app.company.id, "test").await, 0);
     }
 
-    async fn a_lock_is_not_waited_for_without_end(app: TestApp) {
+    async fn statements_and_idle_transactions_time_out_on_postgres(app: TestApp) {
         if app.database.url.starts_with("sqlite") {
-            return; // its writers stand in a queue
+            return; // its writers are queued
         }
         for (limit, value) in [("SHOW statement_timeout", "10s"), ("SHOW idle_in_transaction_session_timeout", "30s")] {
             let shown: store::Result<(String,)> =
@@ -144,7 +144,7 @@ both! {
         }
     }
 
-    async fn a_forgotten_parameter_never_reaches_the_database(app: TestApp) {
+    async fn a_statement_with_an_unbound_parameter_never_reaches_the_database(app: TestApp) {
         for bind in [false, true] {
             let db = app.app.store.clone();
             let asked = tokio::spawn(async move {
@@ -162,7 +162,7 @@ both! {
 }
 
 #[tokio::test]
-async fn a_database_of_another_kind_is_refused() {
+async fn a_url_of_an_unsupported_database_is_rejected() {
     for url in ["none", "mysql://localhost/tollhouse", "tollhouse.db"] {
         let refused = Store::open(url, StoreLimits::default(), Random::system())
             .await
@@ -177,7 +177,7 @@ async fn a_database_of_another_kind_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_announced_is_heard_once_it_is_committed() {
+async fn an_announcement_is_delivered_when_it_is_committed() {
     const CHANNEL: &str = "tollhouse_test_announcements";
     let Some(server) = crate::app::postgres() else { return };
     let app = TestApp::start(crate::app::Engine::Postgres(server)).await;
@@ -189,15 +189,18 @@ async fn what_is_announced_is_heard_once_it_is_committed() {
     });
     let mut next = async || {
         let patience = std::time::Duration::from_secs(30);
-        tokio::time::timeout(patience, hears.recv()).await.expect("a word").expect("a listener")
+        tokio::time::timeout(patience, hears.recv())
+            .await
+            .expect("an announcement in time")
+            .expect("a listener")
     };
-    next().await; // what was said before may have been missed
+    next().await; // earlier announcements may have been missed
     let db = &app.app.store;
-    let taken_back = db.write(async |tx| -> Result<()> {
+    let rolled_back = db.write(async |tx| -> Result<()> {
         tx.notify(CHANNEL).await?;
         Err(Error::invalid("told to fail"))
     });
-    assert!(taken_back.await.is_err());
+    assert!(rolled_back.await.is_err());
     for _ in 0..2 {
         db.write(async |tx| tx.notify(CHANNEL).await).await.expect("an announcement");
         next().await;
@@ -205,6 +208,6 @@ async fn what_is_announced_is_heard_once_it_is_committed() {
     listening.abort();
     let left = listening.await;
     assert!(left.is_err(), "{left:?}");
-    assert!(hears.recv().await.is_none(), "what was taken back was announced");
+    assert!(hears.recv().await.is_none(), "a rolled-back announcement was delivered");
     app.finish().await;
 }

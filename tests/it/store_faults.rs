@@ -1,4 +1,4 @@
-//! What the store does when work takes too long, collides, or the database fails under it.
+//! The store under slow work, conflicts and failures of the database.
 
 use std::{
     future::pending,
@@ -28,8 +28,8 @@ use crate::{
     store::count,
 };
 
-/// More than any test needs to get a turn; so what is late is late for another reason.
-const PATIENT: StoreLimits = StoreLimits {
+/// Limits that no test reaches by waiting.
+const GENEROUS: StoreLimits = StoreLimits {
     connections: 4,
     acquire_timeout: Duration::from_secs(30),
     transaction_timeout: Duration::from_secs(30),
@@ -47,17 +47,17 @@ async fn write(store: &Store, app: &TestApp, action: &'static str) -> store::Res
 }
 
 #[track_caller]
-fn trouble<T>(done: store::Result<T>) -> UnavailableReason {
+fn reason_of<T>(done: store::Result<T>) -> UnavailableReason {
     match done {
         Err(Error::Unavailable { trouble, .. }) => trouble,
         Err(error) => panic!("another error: {error}"),
-        Ok(_) => panic!("it was done"),
+        Ok(_) => panic!("it succeeded"),
     }
 }
 
 both! {
-    async fn what_takes_too_long_is_rolled_back_and_harms_no_other(app: TestApp) {
-        let store = open(app, StoreLimits { transaction_timeout: SOON, ..PATIENT }).await;
+    async fn a_slow_transaction_is_rolled_back_and_others_commit(app: TestApp) {
+        let store = open(app, StoreLimits { transaction_timeout: SOON, ..GENEROUS }).await;
         let (host, company) = (app.app.clone(), app.company.id.clone());
         let slow = store.write(async move |tx| -> store::Result<()> {
             audit::record(tx, &host, &company, "slow", json!({})).await?;
@@ -65,35 +65,35 @@ both! {
         });
         let quick = join_all((0..20).map(|_| write(&store, app, "quick")));
         let (slow, quick) = join(slow, quick).await;
-        assert_eq!(trouble(slow), UnavailableReason::TimedOut);
+        assert_eq!(reason_of(slow), UnavailableReason::TimedOut);
         assert!(quick.iter().all(Result::is_ok), "{quick:?}");
         assert_eq!(count(&app.app.store, &app.company.id, "slow").await, 0);
         assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 20);
     }
 
-    async fn a_statement_without_end_is_ended_and_harms_no_other(app: TestApp) {
+    async fn an_endless_statement_is_cancelled_and_others_commit(app: TestApp) {
         const ENDLESS: &str = "SELECT COUNT(*) FROM (WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT)
              UNION ALL SELECT i + 1 FROM n) SELECT i FROM n) AS endless";
         const CHANGE: &str = "UPDATE companies SET name = 'slow' WHERE 0 < (SELECT COUNT(*) FROM (
              WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n)
              SELECT i FROM n) AS endless)";
-        let store = open(app, StoreLimits { transaction_timeout: SOON, connections: 1, ..PATIENT }).await;
+        let store = open(app, StoreLimits { transaction_timeout: SOON, connections: 1, ..GENEROUS }).await;
         for _ in 0..2 {
             let read = store.read(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
-            assert_eq!(trouble(read), UnavailableReason::TimedOut);
+            assert_eq!(reason_of(read), UnavailableReason::TimedOut);
             let select = store.select(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
-            assert_eq!(trouble(select), UnavailableReason::TimedOut);
+            assert_eq!(reason_of(select), UnavailableReason::TimedOut);
         }
         let quick = || join_all((0..5).map(|_| write(&store, app, "quick")));
         let slow = store.write(async |tx| tx.sql(CHANGE).run().await);
         let ((before, slow), after) = join(join(quick(), slow), quick()).await;
-        assert_eq!(trouble(slow), UnavailableReason::TimedOut);
+        assert_eq!(reason_of(slow), UnavailableReason::TimedOut);
         assert!(before.iter().chain(&after).all(Result::is_ok), "{before:?} {after:?}");
         assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 10);
     }
 
-    async fn who_waits_too_long_for_a_turn_hears_so_and_nothing_is_done(app: TestApp) {
-        let store = open(app, StoreLimits { acquire_timeout: SOON, connections: 1, ..PATIENT }).await;
+    async fn a_write_that_waits_too_long_is_rejected_and_not_done_later(app: TestApp) {
+        let store = open(app, StoreLimits { acquire_timeout: SOON, connections: 1, ..GENEROUS }).await;
         let (held, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let holder = {
             let (store, held, release) = (store.clone(), held.clone(), release.clone());
@@ -109,10 +109,10 @@ both! {
         held.notified().await;
         let sqlite = app.database.url.starts_with("sqlite");
         let expected = if sqlite { UnavailableReason::WriterBusy } else { UnavailableReason::PoolExhausted };
-        assert_eq!(trouble(write(&store, app, "late").await), expected);
+        assert_eq!(reason_of(write(&store, app, "late").await), expected);
         release.notify_one();
         holder.await.expect("no panic").expect("a commit");
-        write(&store, app, "in time").await.expect("a turn");
+        write(&store, app, "in time").await.expect("a write in time");
         assert_eq!(count(&app.app.store, &app.company.id, "late").await, 0);
         assert_eq!(count(&app.app.store, &app.company.id, "in time").await, 1);
     }
@@ -128,7 +128,7 @@ async fn on_postgres(test: impl AsyncFnOnce(&TestApp)) {
     app.finish().await;
 }
 
-/// What two transactions share that are to collide, once.
+/// State of two transactions that conflict once.
 #[derive(Clone)]
 struct Collision {
     runs: Arc<AtomicUsize>,
@@ -144,7 +144,7 @@ impl Collision {
         self.runs.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// The first run of each waits for the other's.
+    /// Makes the first run of each wait for that of the other.
     async fn meet(&self, run: usize) {
         if run < 2 {
             self.both.wait().await;
@@ -153,7 +153,7 @@ impl Collision {
 }
 
 #[tokio::test]
-async fn both_of_a_deadlock_are_done() {
+async fn both_transactions_of_a_deadlock_commit() {
     on_postgres(async |app| {
         let (a, b) = (app.company.id.clone(), app.new_company("Other").await.id);
         let collision = Collision::new();
@@ -178,7 +178,7 @@ async fn both_of_a_deadlock_are_done() {
             }
         };
         try_join(lock_both(&a, &b), lock_both(&b, &a)).await.expect("two commits");
-        assert!(collision.runs.load(Ordering::SeqCst) > 2, "they did not collide");
+        assert!(collision.runs.load(Ordering::SeqCst) > 2, "there was no conflict");
         for company in [&a, &b] {
             assert_eq!(count(&app.app.store, company, "locked").await, 2);
         }
@@ -187,7 +187,7 @@ async fn both_of_a_deadlock_are_done() {
 }
 
 #[tokio::test]
-async fn both_of_a_serialization_failure_are_done() {
+async fn both_transactions_of_a_serialization_failure_commit() {
     on_postgres(async |app| {
         let collision = Collision::new();
         let record_if_even = || {
@@ -208,25 +208,28 @@ async fn both_of_a_serialization_failure_are_done() {
         };
         let (a, b) = try_join(record_if_even(), record_if_even()).await.expect("two commits");
         assert_eq!(a.min(b)..=a.max(b), 0..=1, "one after the other");
-        assert!(collision.runs.load(Ordering::SeqCst) > 2, "they did not collide");
+        assert!(collision.runs.load(Ordering::SeqCst) > 2, "there was no conflict");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
+async fn a_commit_without_a_response_is_reported_as_unknown_and_not_repeated() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = StoreLimits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..GENEROUS };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         proxy.cut_next("COMMIT\0");
-        let lost = write(&store, app, "lost").await.expect_err("an answer that did not come");
+        let lost = write(&store, app, "lost").await.expect_err("a missing response");
         assert!(matches!(lost, Error::CommitUnknown(_)), "{lost}");
         assert_eq!(count(&app.app.store, &app.company.id, "lost").await, 1);
 
         let answer = axum::response::IntoResponse::into_response(error::Error::from(lost));
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert!(!answer.headers().contains_key("retry-after"), "nobody should repeat it blindly");
+        assert!(
+            !answer.headers().contains_key("retry-after"),
+            "a blind retry must not be suggested"
+        );
 
         write(&store, app, "after").await.expect("a new connection");
     })
@@ -234,10 +237,10 @@ async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_done_again() {
+async fn work_cut_off_before_its_commit_is_repeated_on_a_new_connection() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = StoreLimits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..GENEROUS };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         for statement in ["INSERT INTO audit_log", "BEGIN\0"] {
             proxy.cut_next(statement);
@@ -255,7 +258,7 @@ async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_don
 async fn a_select_is_one_round_trip() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = StoreLimits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..GENEROUS };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || {
             let one = store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one::<(i32,)>().await);
@@ -272,11 +275,11 @@ async fn a_select_is_one_round_trip() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_asked_on_new_connections_only() {
+async fn after_a_restart_of_the_server_only_new_connections_are_used() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        // More connections than a transaction is tried.
-        let limits = StoreLimits { connections: 8, ..PATIENT };
+        // More connections than a transaction has attempts.
+        let limits = StoreLimits { connections: 8, ..GENEROUS };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || -> store::Result<(i32,)> {
             store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one().await).await
@@ -299,11 +302,11 @@ async fn a_server_that_comes_back_is_asked_on_new_connections_only() {
 }
 
 #[tokio::test]
-async fn a_migration_under_a_running_host_fails_nothing() {
+async fn a_migration_causes_no_failures_on_a_running_host() {
     const ALL: &str = "SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1";
     on_postgres(async |app| {
-        // More connections than a transaction is tried.
-        let store = open(app, StoreLimits { connections: 8, ..PATIENT }).await;
+        // More connections than a transaction has attempts.
+        let store = open(app, StoreLimits { connections: 8, ..GENEROUS }).await;
         let company = app.company.id.clone();
         let read = async || -> store::Result<(String,)> {
             store.select(async |tx: &mut Tx| tx.sql(ALL).bind(&company).one().await).await
@@ -341,14 +344,17 @@ async fn a_migration_under_a_running_host_fails_nothing() {
 // ---- SQLite -------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_full_disk_is_a_503_until_there_is_space() {
+async fn a_full_disk_causes_503_until_there_is_space() {
     let app = TestApp::start(Engine::Sqlite).await;
     let most_pages = async |sql: &'static str| {
         let set = app.app.store.write(async |tx: &mut Tx| tx.sql(sql).one::<(i64,)>().await);
         set.await.expect("a limit").0
     };
     let before = most_pages("PRAGMA max_page_count").await;
-    assert!(most_pages("PRAGMA max_page_count = 1").await < before, "as many as there are");
+    assert!(
+        most_pages("PRAGMA max_page_count = 1").await < before,
+        "the limit is the current size"
+    );
     let mut order = app.order("order-1");
     order["metadata"] = json!({ "filler": "x".repeat(16_000) });
     let refused = app.post("/payment/initialize", order.clone()).await;
@@ -362,32 +368,32 @@ async fn a_full_disk_is_a_503_until_there_is_space() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_process_writes_is_a_503_until_it_is_done() {
+async fn a_file_locked_by_another_process_is_unavailable_until_it_is_released() {
     let app = TestApp::start(Engine::Sqlite).await;
-    let store = open(&app, StoreLimits { acquire_timeout: SOON, ..PATIENT }).await;
+    let store = open(&app, StoreLimits { acquire_timeout: SOON, ..GENEROUS }).await;
     let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
-    assert_eq!(trouble(write(&store, &app, "locked").await), UnavailableReason::Locked);
+    assert_eq!(reason_of(write(&store, &app, "locked").await), UnavailableReason::Locked);
     let reads = count(&store, &app.company.id, "locked").await;
     sqlx::query("ROLLBACK").execute(&mut other).await.expect("no lock");
-    write(&store, &app, "locked").await.expect("a turn");
+    write(&store, &app, "locked").await.expect("a write in time");
     assert_eq!((reads, count(&store, &app.company.id, "locked").await), (0, 1));
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
+async fn a_database_that_cannot_be_opened_is_reported_with_its_reason() {
     let dir = tempfile::tempdir().expect("a folder");
     let file = |name: &str| format!("sqlite://{}", dir.path().join(name).display());
     let open = async |url: &str| {
-        let limits = StoreLimits { acquire_timeout: SOON, ..PATIENT };
+        let limits = StoreLimits { acquire_timeout: SOON, ..GENEROUS };
         Store::open(url, limits, Random::seeded(1)).await.map(drop)
     };
-    assert_eq!(trouble(open(&file("no/such/folder.db")).await), UnavailableReason::NotWritable);
+    assert_eq!(reason_of(open(&file("no/such/folder.db")).await), UnavailableReason::NotWritable);
     std::fs::create_dir(dir.path().join("folder.db")).expect("a folder");
-    assert_eq!(trouble(open(&file("folder.db")).await), UnavailableReason::NotWritable);
+    assert_eq!(reason_of(open(&file("folder.db")).await), UnavailableReason::NotWritable);
     std::fs::write(dir.path().join("letter.db"), "Dear reader, ".repeat(500)).expect("a file");
-    assert_eq!(trouble(open(&file("letter.db")).await), UnavailableReason::Corrupt);
+    assert_eq!(reason_of(open(&file("letter.db")).await), UnavailableReason::Corrupt);
 
     let create = file("locked.db?mode=rwc");
     let mut other = SqliteConnection::connect(&create).await.expect("a connection");
@@ -395,7 +401,7 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
     let refused = open(&file("locked.db")).await;
     let text = refused.as_ref().expect_err("a refusal").to_string();
     assert!(text.contains("locked by another process"), "{text}");
-    assert_eq!(trouble(refused), UnavailableReason::Locked);
+    assert_eq!(reason_of(refused), UnavailableReason::Locked);
 }
 
 // ---- both ---------------------------------------------------------------------------------------
@@ -404,7 +410,7 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
 async fn hosts_that_start_together_on_a_new_database_all_start() {
     for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
         let database = Database::create(engine).await;
-        let limits = StoreLimits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..GENEROUS };
         let open = || Store::open(&database.url, limits, Random::seeded(1));
         let opened = join_all((0..6).map(|_| open())).await;
         let errors: Vec<&Error> = opened.iter().filter_map(|store| store.as_ref().err()).collect();

@@ -1,4 +1,4 @@
-//! What the host tells systemd, by the protocol of `sd_notify(3)`.
+//! Notifications to systemd, by the protocol of `sd_notify(3)`.
 
 use std::{
     net::TcpStream,
@@ -15,9 +15,9 @@ use crate::{
     ports,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Ended, whatever becomes of the test.
+/// A host process, killed when dropped.
 struct Host(Child);
 
 impl Drop for Host {
@@ -28,14 +28,14 @@ impl Drop for Host {
 }
 
 #[tokio::test]
-async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
+async fn systemd_is_notified_when_the_host_is_ready_and_when_it_stops() {
     let database = Database::create(Engine::Sqlite).await;
     let socket = database.dir.path().join("notify");
-    let heard = UnixDatagram::bind(&socket).expect("a socket");
-    heard.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let notifications = UnixDatagram::bind(&socket).expect("a socket");
+    notifications.set_read_timeout(Some(NOTIFICATION_TIMEOUT)).expect("a limit");
     let next = || {
         let mut message = [0; 100];
-        let length = heard.recv(&mut message).expect("a message in time");
+        let length = notifications.recv(&mut message).expect("a message in time");
         String::from_utf8(message[..length].to_vec()).expect("a text")
     };
     let (api, internal) = (ports::reserved(), ports::reserved());
@@ -61,7 +61,7 @@ async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
 }
 
 #[test]
-fn the_unit_lets_no_core_be_dumped() {
+fn the_unit_disables_core_dumps() {
     let unit = include_str!("../../deploy/tollhouse.service");
     assert!(unit.lines().any(|line| line == "LimitCORE=0"));
 }

@@ -1,4 +1,4 @@
-//! What operators see: metrics, traces, and the documents that name them.
+//! Metrics, traces and logs, and the documents that name them.
 
 mod documents;
 mod ledger;
@@ -29,7 +29,7 @@ pub fn value(page: &str, series: &str) -> Option<f64> {
     Some(rest.split(' ').next()?.parse().expect("a number"))
 }
 
-/// Runs a statement as nobody else would.
+/// Runs a statement that no host would run.
 pub async fn meddle(app: &TestApp, sql: &'static str) {
     let done = app.app.store.write(async move |tx| tx.sql(sql).run().await.map(drop)).await;
     let done: store::Result<()> = done;

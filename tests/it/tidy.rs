@@ -1,4 +1,4 @@
-//! The layout as rules: who imports whom, how long things may be, what a statement must name, what the documents may claim.
+//! Rules of the source: imports, lengths, the company in SQL statements, references in documents.
 
 mod documents;
 mod imports;
@@ -14,7 +14,7 @@ struct Text {
     text: String,
 }
 
-/// All files with this extension in these folders, but what was built or fetched there.
+/// All files with this extension in these folders, except build results and dependencies.
 fn texts(folders: &[&str], extension: &str) -> Vec<Text> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -45,7 +45,7 @@ fn collect(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Fails with everything that was found wrong, not only the first of it.
+/// Fails with all violations, not only the first.
 #[track_caller]
 fn assert_none(wrong: &[String], rule: &str) {
     assert!(wrong.is_empty(), "{rule}\n  {}", wrong.join("\n  "));

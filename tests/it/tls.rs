@@ -1,4 +1,4 @@
-//! TLS of the listeners: what is offered, and certificates that change while a host runs.
+//! TLS of the listeners: offered versions, and certificates that change while a host runs.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command, sync::Arc, time::Duration};
 
@@ -25,9 +25,9 @@ use crate::{
     telemetry::{scrape, value},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A certificate for `localhost`, signed by itself, and its key.
+/// A self-signed certificate for `localhost`, and its key.
 struct Pair {
     certificate: String,
     key: String,
@@ -39,12 +39,12 @@ impl Pair {
         Pair::until(2050)
     }
 
-    /// Good until the first day of that year.
+    /// Valid until the first day of that year.
     fn until(year: i32) -> Pair {
         Pair::made(|made| made.not_after = rcgen::date_time_ymd(year, 1, 1))
     }
 
-    /// As `openssl req -x509` makes one.
+    /// A CA certificate, as `openssl req -x509` creates it.
     fn ca() -> Pair {
         Pair::made(|made| made.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained))
     }
@@ -70,9 +70,9 @@ impl Pair {
     }
 }
 
-/// What a client that trusts this certificate got.
+/// Parameters that a client and a listener negotiated.
 #[derive(Debug, PartialEq, Eq)]
-struct Agreed {
+struct Negotiated {
     version: ProtocolVersion,
     protocol: Option<String>,
 }
@@ -82,7 +82,7 @@ async fn connect<I>(
     trusted: &Pair,
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&str],
-) -> Result<Agreed, String>
+) -> Result<Negotiated, String>
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
@@ -96,7 +96,7 @@ where
     let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
     let connected = connected.map_err(|error| error.to_string())?;
     let (_, session) = connected.get_ref();
-    Ok(Agreed {
+    Ok(Negotiated {
         version: session.protocol_version().expect("a version"),
         protocol: session.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
     })
@@ -107,7 +107,7 @@ async fn serves(tls: &Tls, pair: &Pair) -> bool {
     let (client, server) = tokio::io::duplex(16 << 10);
     let versions = [&TLS13];
     let (_, connected) =
-        tokio::join!(tls.accept(server, PATIENCE), connect(client, pair, &versions, &[]));
+        tokio::join!(tls.accept(server, STEP_TIMEOUT), connect(client, pair, &versions, &[]));
     connected.is_ok()
 }
 
@@ -128,7 +128,7 @@ async fn a_listener_offers_tls_1_2_and_1_3_and_both_versions_of_http() {
     ] {
         let stream = TcpStream::connect(address).await.expect("a connection");
         let got = connect(stream, &pair, versions, protocols).await.map_err(drop);
-        let agreed = agreed.map(|(version, protocol): (_, Option<&str>)| Agreed {
+        let agreed = agreed.map(|(version, protocol): (_, Option<&str>)| Negotiated {
             version,
             protocol: protocol.map(str::to_owned),
         });
@@ -138,7 +138,7 @@ async fn a_listener_offers_tls_1_2_and_1_3_and_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn requests_come_by_tls_and_not_beside_it() {
+async fn a_tls_listener_serves_no_plain_http() {
     let app = TestApp::start(Engine::Sqlite).await;
     let pair = Pair::new();
     let (address, _close) = listen(&app, pair.write(app.database.dir.path())).await;
@@ -162,18 +162,18 @@ async fn requests_come_by_tls_and_not_beside_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_ends_its_handshake_is_cut() {
+async fn a_client_that_never_finishes_its_handshake_is_disconnected() {
     let app = TestApp::start_with(Engine::Sqlite, &["--tls-handshake-timeout-s=1"]).await;
     let (address, _close) = listen(&app, Pair::new().write(app.database.dir.path())).await;
     let mut silent = TcpStream::connect(address).await.expect("a connection");
     let mut said = Vec::new();
-    let read = timeout(PATIENCE, silent.read_to_end(&mut said)).await.expect("an end");
+    let read = timeout(STEP_TIMEOUT, silent.read_to_end(&mut said)).await.expect("an end");
     assert_eq!(read.expect("no error"), 0);
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_running_listener_takes_over_a_certificate_that_changes() {
+async fn a_running_listener_adopts_a_changed_certificate() {
     let app = TestApp::start(Engine::Sqlite).await;
     let (old, new) = (Pair::until(2040), Pair::until(2060));
     let (address, _close) = listen(&app, old.write(app.database.dir.path())).await;
@@ -194,14 +194,14 @@ async fn a_running_listener_takes_over_a_certificate_that_changes() {
             looks.tick().await;
         }
     };
-    timeout(PATIENCE, followed).await.expect("the new one");
-    open(&old).await.expect_err("the old one is gone");
+    timeout(STEP_TIMEOUT, followed).await.expect("the new one");
+    open(&old).await.expect_err("the old one is replaced");
     assert_eq!(ends().await, Some(2_840_140_800.0)); // 2060-01-01
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
+async fn an_invalid_certificate_or_key_leaves_the_old_pair_in_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let (old, new) = (Pair::new(), Pair::new());
     let files = old.write(folder.path());
@@ -212,7 +212,7 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
     let ca = Pair::ca();
     let half = &new.certificate[..new.certificate.len() / 2];
     for (certificate, key, part) in [
-        (&*new.certificate, &*old.key, "key.pem"), // the certificate came, its key did not yet
+        (&*new.certificate, &*old.key, "key.pem"), // the certificate is new, its key is not yet
         (half, &new.key, "certificate.pem: "),
         ("", &new.key, "certificate.pem: it contains no certificate"),
         (&new.certificate, "no key", "key.pem: "),
@@ -223,7 +223,7 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
         let refused = tls.reload().expect_err(part).to_string();
         assert!(refused.contains(part), "{refused}");
         assert!(serves(&tls, &old).await, "{part}");
-        assert!(!tls.reload().expect("what was said once"), "{part}");
+        assert!(!tls.reload().expect("an error that is reported once"), "{part}");
     }
     fs::remove_file(&files.key).expect("a file");
     assert!(tls.reload().expect_err("no file").to_string().contains("key.pem: "));
@@ -232,11 +232,11 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
     assert!(serves(&tls, &new).await && !serves(&tls, &old).await);
 
     fs::write(&files.key, &old.key).expect("a file");
-    assert!(Tls::open(files).is_err(), "a host starts with a key that does not fit");
+    assert!(Tls::open(files).is_err(), "a key that does not match was accepted");
 }
 
 #[tokio::test]
-async fn the_program_serves_by_the_pairs_that_its_settings_name_and_follows_them() {
+async fn the_program_serves_the_configured_pairs_and_adopts_their_changes() {
     let database = Database::create(Engine::Sqlite).await;
     let folder = |name: &str| {
         let folder = database.dir.path().join(name);
@@ -271,11 +271,11 @@ async fn the_program_serves_by_the_pairs_that_its_settings_name_and_follows_them
             looks.tick().await;
         }
     };
-    timeout(PATIENCE, followed).await.expect("the pair that is there now");
+    timeout(STEP_TIMEOUT, followed).await.expect("the new pair");
     assert!(serves(&process.api, &public).await);
 }
 
-/// Another listener of this host: the API by TLS.
+/// Starts another listener of this host: the public API over TLS.
 async fn listen(app: &TestApp, files: TlsFiles) -> (SocketAddr, watch::Sender<bool>) {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = Listener::bind(&Endpoint { address, tls: Some(files) }).await;

@@ -1,5 +1,5 @@
-//! Which code a host runs: components that a trusted publisher signed, and machine code that a host of the fleet made of them.
-//! What somebody else writes into the database or the folder of machine code is not run.
+//! A host runs only components signed by a trusted publisher, and machine code that a host of the
+//! fleet compiled from them, even if an attacker can write to the database or the code cache.
 
 use std::{
     fs,
@@ -24,12 +24,12 @@ use crate::{
     sprout::{Upstream, order_of, repack},
 };
 
-/// What somebody does who can write to the database, but sends a host nothing.
+/// Changes rows as an attacker with write access to the database.
 async fn write(
     app: &TestApp,
     rows: impl AsyncFnOnce(&mut Tx) -> store::Result<()> + Clone + Send + 'static,
 ) {
-    app.app.store.write(rows).await.expect("rows of an intruder");
+    app.app.store.write(rows).await.expect("rows of an attacker");
 }
 
 async fn set_signature(app: &TestApp, signature: Option<String>) {
@@ -51,7 +51,7 @@ async fn set_component(app: &TestApp, wasm: Vec<u8>) {
     .await;
 }
 
-/// Another component in the place of the one that serves everyone as Sprout, with its signature.
+/// Replaces the active component of Sprout, and its signature if there is a new one.
 async fn replace(app: &TestApp, wasm: Vec<u8>, signature: Option<String>) {
     let digest = Signed::read(wasm.clone()).digest();
     write(app, async move |tx| {
@@ -70,13 +70,13 @@ fn signature(seed: u64, wasm: &[u8]) -> Option<String> {
     Some(hex::encode(key(seed).sign(wasm)))
 }
 
-/// The component of a host that serves, signed by `acme`.
+/// Installs Sprout, signed by `acme`, as active.
 async fn install_signed(app: &TestApp) {
     trust(app, "acme", &[1]).await.data();
     try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
 }
 
-/// What a host that starts now serves as Sprout, and whether it says that it is not ready for it.
+/// Starts a host. Returns the version of Sprout that it serves; without one, Sprout is not ready.
 async fn started(app: &TestApp, flags: &[&str]) -> Option<String> {
     let strict = Strict::start_with(app, flags).await;
     let served = served_version(&strict.host);
@@ -97,14 +97,14 @@ fn served(version: &str) -> Option<String> {
 // ---- components ---------------------------------------------------------------------------------
 
 both! {
-    async fn code_that_was_written_into_the_database_is_not_loaded(app: TestApp) {
+    async fn an_untrusted_component_in_the_database_is_not_loaded(app: TestApp) {
         install_signed(app).await;
         let early = Strict::start(app).await;
         assert_eq!(served_version(&early.host), served("1.0.0"));
         replace(app, next_sprout(), None).await;
         assert_eq!(started(app, &[]).await, None, "another component with the former's signature");
         set_signature(app, signature(2, &next_sprout())).await;
-        assert_eq!(started(app, &[]).await, None, "signed by a key that nobody trusts");
+        assert_eq!(started(app, &[]).await, None, "signed by an untrusted key");
 
         early.host.plugins.follow(&early.host.store).await.expect("a registry that is read");
         assert_eq!(served_version(&early.host), served("1.0.0"), "the former version stays");
@@ -126,7 +126,7 @@ both! {
         assert_eq!(refused.failure(), (400, reason));
     }
 
-    async fn a_component_and_its_signature_belong_together(app: TestApp) {
+    async fn a_component_that_does_not_match_its_signature_is_not_loaded(app: TestApp) {
         install_signed(app).await;
         assert_eq!(started(app, &[]).await, served("1.0.0"));
         set_component(app, next_sprout()).await;
@@ -137,7 +137,7 @@ both! {
             set_signature(app, wrong.clone()).await;
             assert_eq!(started(app, &[]).await, None, "{wrong:?}");
         }
-        // Sent again, it has its signature again.
+        // Installing it again restores its signature.
         let again = try_install(app, signed(artifacts::SPROUT, &key(1)), "").await.data().clone();
         assert_eq!((&again["state"], &again["publisher"]), (&json!("active"), &json!("acme")));
         assert_eq!(started(app, &[]).await, served("1.0.0"));
@@ -151,14 +151,14 @@ both! {
         assert_eq!(strict.host.plugins.absence("provider_a"), Some(Absence::NotReady), "of another name");
     }
 
-    async fn what_a_trusted_publisher_signed_is_loaded_when_it_is_trusted_no_more(app: TestApp) {
+    async fn a_component_is_loaded_after_its_publisher_is_distrusted(app: TestApp) {
         install_signed(app).await;
         app.advance(60).await;
         trust(app, "acme", &[2]).await.data();
         assert_eq!(started(app, &[]).await, served("1.0.0"), "signed by its former key");
         app.operator(Method::DELETE, "/publishers/acme", Value::Null).await.data();
         assert_eq!(started(app, &[]).await, served("1.0.0"));
-        // A key that went before the component came vouches for nothing.
+        // A key that was removed before the component was installed does not count.
         app.advance(60).await;
         replace(app, next_sprout(), signature(1, &next_sprout())).await;
         let now = app.app.clock.now();
@@ -172,21 +172,21 @@ both! {
         assert_eq!(started(app, &[]).await, served("1.1.0"));
     }
 
-    async fn what_former_hosts_have_verified_is_loaded_until_publishers_are_pinned(app: TestApp) {
+    async fn a_component_verified_by_a_former_release_is_loaded_unless_publishers_are_pinned(app: TestApp) {
         install_signed(app).await;
         set_signature(app, Some(String::new())).await;
         assert_eq!(started(app, &[]).await, served("1.0.0"));
         let pin = format!("--plugin-publishers={}", pinned(1));
-        assert_eq!(started(app, &[&pin]).await, None, "no signature was kept");
+        assert_eq!(started(app, &[&pin]).await, None, "no signature is stored");
         try_install(app, signed(artifacts::SPROUT, &key(1)), "").await.data();
         assert_eq!(started(app, &[&pin]).await, served("1.0.0"));
     }
 
-    async fn of_publishers_those_count_that_settings_pin(app: TestApp) {
+    async fn only_pinned_publishers_count_if_the_settings_pin_any(app: TestApp) {
         install_signed(app).await;
         let pin = |seed: u64| format!("--plugin-publishers={}", pinned(seed));
         assert_eq!(started(app, &[&pin(1)]).await, served("1.0.0"));
-        assert_eq!(started(app, &[&pin(2)]).await, None, "acme stands in the database alone");
+        assert_eq!(started(app, &[&pin(2)]).await, None, "acme is only in the database");
         let both = format!("{},{}", pin(2), pinned(1));
         assert_eq!(started(app, &[&both]).await, served("1.0.0"));
 
@@ -214,13 +214,13 @@ both! {
 
 // ---- machine code -------------------------------------------------------------------------------
 
-/// A folder of machine code, and hosts that use it.
-struct Kept<'a> {
+/// A code cache, and hosts that use it.
+struct CodeFolder<'a> {
     app: &'a TestApp,
     folder: PathBuf,
 }
 
-impl Kept<'_> {
+impl CodeFolder<'_> {
     /// A host with this compiler and these master keys.
     async fn host(&self, compiler: &str, master_keys: &str) -> App {
         let mut config = config(&self.app.database, &[]);
@@ -233,8 +233,8 @@ impl Kept<'_> {
         host.expect("a host that starts")
     }
 
-    /// Whether a host takes the machine code that is kept of Sprout: it could not make any.
-    async fn is_taken(&self) -> bool {
+    /// Whether a host loads the cached machine code of Sprout; its compiler always fails.
+    async fn is_loaded(&self) -> bool {
         served_version(&self.host("/bin/false", MASTER_KEY).await).is_some()
     }
 
@@ -244,7 +244,7 @@ impl Kept<'_> {
             fs::read_dir(&self.folder).expect("a folder").map(|file| file.unwrap().path());
         let is_it =
             |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with(&digest);
-        files.find(is_it).expect("what was compiled")
+        files.find(is_it).expect("machine code")
     }
 }
 
@@ -255,20 +255,20 @@ fn flipped(file: &Path, at: usize) -> Vec<u8> {
 }
 
 both! {
-    async fn machine_code_that_no_host_made_is_compiled_again(app: TestApp) {
+    async fn machine_code_that_no_host_wrote_is_recompiled(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
         let other = repack(artifacts::UNRULY, |manifest| manifest["name"] = json!("other"));
         app.install(&other).await;
         let folder = tempfile::tempdir().expect("a folder");
-        let kept = Kept { app, folder: folder.path().join("code") };
+        let kept = CodeFolder { app, folder: folder.path().join("code") };
         let program = env!("CARGO_BIN_EXE_tollhouse");
         kept.host(program, MASTER_KEY).await;
         let file = kept.file(artifacts::SPROUT);
         let good = fs::read(&file).expect("machine code");
         let of_other = fs::read(kept.file(&other)).expect("machine code");
-        assert!(kept.is_taken().await, "by another host with the same key");
+        assert!(kept.is_loaded().await, "by another host with the same key");
         let end = good.len() - 1;
         let head = good.iter().position(|byte| *byte == b'\n').expect("a first line") + 1;
         for (what, bytes) in [
@@ -280,12 +280,12 @@ both! {
             ("empty", Vec::new()),
         ] {
             fs::write(&file, bytes).expect("a file");
-            assert!(!kept.is_taken().await, "{what}");
+            assert!(!kept.is_loaded().await, "{what}");
             assert!(served_version(&kept.host(program, MASTER_KEY).await).is_some(), "{what}");
-            assert!(kept.is_taken().await, "{what}: it was not made anew");
+            assert!(kept.is_loaded().await, "{what}: it was not recompiled");
         }
 
-        // Under another key it is as if there were none; a former key counts.
+        // Machine code of another master key is ignored; that of a former key is loaded.
         let other_key = "09".repeat(32);
         let with_keys = async |keys: &str| served_version(&kept.host("/bin/false", keys).await);
         assert_eq!(with_keys(&other_key).await, None);

@@ -1,4 +1,4 @@
-//! A plugin that misbehaves costs its own call and nothing else.
+//! A misbehaving plugin fails its own call and nothing else.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use crate::{
 
 pub const SECRET: &str = "sk_unruly_that_no_sandbox_may_see";
 
-/// An upstream that remembers what arrived.
+/// An upstream that stores the requests it receives.
 #[derive(Clone, Default)]
 pub struct Upstream {
     pub url: String,
@@ -51,7 +51,7 @@ impl Upstream {
         self.got.lock().unwrap().clone()
     }
 
-    /// What arrived since it was taken before.
+    /// Removes and returns the stored requests.
     fn take(&self) -> Vec<Got> {
         std::mem::take(&mut self.got.lock().unwrap())
     }
@@ -76,7 +76,7 @@ async fn answer(
     }
 }
 
-/// The plugin, and an account of the service at an upstream.
+/// Installs the plugin and sets up a service account. Returns its upstream.
 pub async fn unleash(app: &TestApp) -> Upstream {
     let upstream = Upstream::start().await;
     app.install(artifacts::UNRULY).await;
@@ -84,7 +84,7 @@ pub async fn unleash(app: &TestApp) -> Upstream {
     upstream
 }
 
-/// Installs a version with these secrets, whose accounts have another address as well.
+/// Installs a version with these secrets and a second URL setting.
 async fn bind(app: &TestApp, patch: usize, secrets: Value) {
     let wasm = repack(artifacts::UNRULY, |manifest| {
         manifest["version"] = json!(format!("1.1.{patch}"));
@@ -94,7 +94,7 @@ async fn bind(app: &TestApp, patch: usize, secrets: Value) {
     app.install(&wasm).await;
 }
 
-/// An account with both addresses.
+/// Sets up an account with both URLs.
 async fn set_account_at(app: &TestApp, upstream: &Upstream, other: &Upstream) {
     let credentials =
         json!({ "secret_key": SECRET, "base_url": upstream.url, "other_url": other.url });
@@ -102,19 +102,19 @@ async fn set_account_at(app: &TestApp, upstream: &Upstream, other: &Upstream) {
     app.operator(Method::PUT, "/providers/unruly", set).await.data();
 }
 
-/// As basic authentication writes a secret that is user and password.
-fn hidden(secret: &str) -> String {
+/// The encoding of basic authentication with a secret as user name and password.
+fn basic_auth(secret: &str) -> String {
     BASE64.encode(format!("{secret}:{secret}"))
 }
 
-/// Answers the notification URL.
+/// Sets up an account. Returns its webhook URL.
 pub async fn set_account(app: &TestApp, path: &str, base_url: &str) -> String {
     let set = json!({ "credentials": { "secret_key": SECRET, "base_url": base_url } });
     let account = app.operator(Method::PUT, path, set).await.data().clone();
     account["notification_url"].as_str().unwrap().to_owned()
 }
 
-/// Begins a payment; the plugin does what its narration says.
+/// Initializes a payment; its narration tells the plugin what to do.
 pub async fn ask(app: &TestApp, reference: &str, narration: &str) -> Reply {
     let mut order = app.order(reference);
     order["payment_service"] = json!("unruly");
@@ -125,8 +125,8 @@ pub async fn ask(app: &TestApp, reference: &str, narration: &str) -> Reply {
 const UNAVAILABLE: (u16, &str) = (502, "unruly is unavailable, please try again later");
 const TOO_LATE: (u16, &str) = (504, "unruly did not respond in time, please try again later");
 
-/// The call failed, the caller was told only that, the payment is there, and the host goes on.
-async fn costs_only_itself(app: &TestApp, reference: &str, narration: &str, expected: (u16, &str)) {
+/// Checks that a call fails with this error only, the payment is kept, and other calls succeed.
+async fn check_contained(app: &TestApp, reference: &str, narration: &str, expected: (u16, &str)) {
     let refused = ask(app, reference, narration).await;
     assert_eq!(refused.failure(), expected, "{narration}");
     let members: Vec<&String> = refused.body.as_object().unwrap().keys().collect();
@@ -142,7 +142,7 @@ async fn costs_only_itself(app: &TestApp, reference: &str, narration: &str, expe
 // ---- limits -------------------------------------------------------------------------------------
 
 both! {
-    async fn a_plugin_that_takes_more_than_its_share_costs_only_its_own_call(app: TestApp) {
+    async fn a_plugin_that_exceeds_a_limit_fails_only_its_own_call(app: TestApp) {
         let upstream = unleash(app).await;
         let huge = format!("fetch {}/huge", upstream.url);
         let excesses = [
@@ -151,17 +151,17 @@ both! {
             ("recurse", 0),
             ("panic", 0),
             ("big 100000000", 0),
-            ("big 12000000", 0), // fits into its memory, and is more than it may hand over
+            ("big 12000000", 0), // fits into its memory, but exceeds the size of a result
             ("many 17", 16),
             ("headers 100000", 0),
-            ("headers 40000", 0), // fewer bytes than a request may have
+            ("headers 40000", 0), // within the byte limit of a request
             ("host-random 65537", 0),
             ("leak 2000", 0),
             (&*huge, 1),
         ];
         for (n, (narration, requests)) in excesses.into_iter().enumerate() {
             let before = upstream.got().len();
-            costs_only_itself(app, &format!("order-{n}"), narration, UNAVAILABLE).await;
+            check_contained(app, &format!("order-{n}"), narration, UNAVAILABLE).await;
             assert_eq!(upstream.got().len() - before, requests, "{narration}");
         }
         let pending = 2.0 * excesses.len() as f64 * 2500.5;
@@ -174,7 +174,7 @@ both! {
         }
     }
 
-    async fn a_payment_that_a_plugin_broke_over_goes_on_with_its_next_version(app: TestApp) {
+    async fn a_payment_that_failed_in_a_plugin_resumes_with_its_next_version(app: TestApp) {
         unleash(app).await;
         assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
         let broken = app.fetch("order-1").await;
@@ -183,7 +183,7 @@ both! {
             manifest["version"] = json!("1.0.1");
         });
         app.install(&mended).await;
-        // It asks for a secret that the account does not have.
+        // The version needs a secret that the account does not have.
         assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
 
         let upstream = sprout::Upstream::start().await;
@@ -200,14 +200,14 @@ both! {
     }
 }
 
-/// Why the host ended a call that does what `narration` says.
+/// Returns why the host ended a call with this narration.
 pub async fn reason(app: &TestApp, narration: &str) -> String {
     reason_at(app, "http://127.0.0.1:1", narration).await
 }
 
-/// The same with an account at this upstream.
+/// Like [`reason`], with an account at this upstream.
 async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
-    let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("it serves");
+    let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("an active plugin");
     let values = [("secret_key", SECRET), ("base_url", base_url)];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let credentials = Credentials { id: "an account".to_owned(), values: values.into() };
@@ -224,10 +224,10 @@ async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
         save_instrument: false,
     };
     let ended = plugin.start_checkout(&credentials, &order).await;
-    ended.expect_err("a call that is ended").fault.message
+    ended.expect_err("an ended call").fault.message
 }
 
-/// The processor time of the host's functions is that of the call, and what one of them takes or gives has a bound.
+/// CPU time of host functions counts for the call, and their input and output are bounded.
 async fn host_functions_are_bounded(engine: Engine) {
     let app = TestApp::start_with(engine, &["--plugin-cpu-ms=100"]).await;
     app.install(artifacts::UNRULY).await;
@@ -256,7 +256,7 @@ async fn host_functions_are_bounded_on_postgres() {
     host_functions_are_bounded(Engine::Postgres(server)).await;
 }
 
-/// With limits so small that reaching them takes no time.
+/// Uses limits so small that they are reached quickly.
 async fn under_small_limits(engine: Engine) {
     let flags = [
         "--plugin-wall-clock-s=1", "--plugin-cpu-ms=50", "--plugin-requests=2",
@@ -264,11 +264,11 @@ async fn under_small_limits(engine: Engine) {
     ];
     let app = TestApp::start_with(engine, &flags).await;
     unleash(&app).await;
-    costs_only_itself(&app, "waits", "wait", TOO_LATE).await;
-    costs_only_itself(&app, "sleeps", "sleep 60000", TOO_LATE).await;
-    costs_only_itself(&app, "asks", "many 3", UNAVAILABLE).await;
+    check_contained(&app, "waits", "wait", TOO_LATE).await;
+    check_contained(&app, "sleeps", "sleep 60000", TOO_LATE).await;
+    check_contained(&app, "asks", "many 3", UNAVAILABLE).await;
 
-    // More of them than there are instances, and payments among them.
+    // More hostile calls than instances, and other payments at the same time.
     let hostile = join_all((0..40).map(|n| {
         let app = &app;
         async move { ask(app, &format!("hostile-{n}"), "loop").await.status.as_u16() }
@@ -278,7 +278,7 @@ async fn under_small_limits(engine: Engine) {
         async move { app.post("/payment/initialize", app.order(&format!("honest-{n}"))).await }
     }));
     let (hostile, honest) = tokio::join!(hostile, honest);
-    // Who waits for an instance for longer than its wall clock is told that it took too long; and at last it is not called any more.
+    // 504 if waiting for an instance exceeded the call timeout; finally the plugin is not called.
     assert!(hostile.iter().all(|status| [502, 503, 504].contains(status)), "{hostile:?}");
     assert!(hostile.contains(&503), "{hostile:?}");
     assert!(honest.iter().all(|reply| [200, 504].contains(&reply.status.as_u16())), "{honest:?}");
@@ -287,12 +287,12 @@ async fn under_small_limits(engine: Engine) {
 }
 
 #[tokio::test]
-async fn limits_are_settings_on_sqlite() {
+async fn plugin_limits_are_settings_on_sqlite() {
     under_small_limits(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn limits_are_settings_on_postgres() {
+async fn plugin_limits_are_settings_on_postgres() {
     let Some(server) = postgres() else { return };
     under_small_limits(Engine::Postgres(server)).await;
 }
@@ -301,10 +301,10 @@ async fn limits_are_settings_on_postgres() {
 
 both! {
     async fn a_plugin_reaches_nothing_that_was_not_granted(app: TestApp) {
-        let (upstream, stranger) = (unleash(app).await, Upstream::start().await);
+        let (upstream, foreign) = (unleash(app).await, Upstream::start().await);
         let port = upstream.url.rsplit(':').next().unwrap();
         let urls = [
-            stranger.url.clone(), // another port of this machine
+            foreign.url.clone(), // another port of this machine
             format!("{}/", app.internal),
             "http://169.254.169.254/latest/meta-data".to_owned(),
             "http://[::1]/".to_owned(),
@@ -319,11 +319,11 @@ both! {
             "no url".to_owned(),
         ];
         for (n, url) in urls.iter().enumerate() {
-            costs_only_itself(app, &format!("order-{n}"), &format!("fetch {url}"), UNAVAILABLE).await;
+            check_contained(app, &format!("order-{n}"), &format!("fetch {url}"), UNAVAILABLE).await;
         }
-        assert!(stranger.got().is_empty() && upstream.got().is_empty());
+        assert!(foreign.got().is_empty() && upstream.got().is_empty());
 
-        // What was granted is reached, and where it points to is not followed.
+        // A granted origin is reached, and its redirect is not followed.
         let payment = ask(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
         let raw = payment["payment_response"].as_str().expect("a text");
         let answer: Value = serde_json::from_str(raw).expect("JSON");
@@ -332,7 +332,7 @@ both! {
         assert_eq!(paths, ["/moved"]);
     }
 
-    async fn a_secret_leaves_only_as_its_binding_allows(app: TestApp) {
+    async fn a_secret_is_sent_only_where_its_binding_allows(app: TestApp) {
         let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
         let header = json!({ "to": ["base_url"], "in": ["header:x-key"] });
         let body = json!({ "to": ["base_url"], "in": ["body"] });
@@ -348,7 +348,7 @@ both! {
             set_account_at(app, &upstream, &elsewhere).await;
             for place in in_url.iter().chain(&refused) {
                 let reference = format!("order-{n}-{place}");
-                costs_only_itself(app, &reference, &format!("send-secret {place}"), UNAVAILABLE).await;
+                check_contained(app, &reference, &format!("send-secret {place}"), UNAVAILABLE).await;
                 let got = [upstream.got(), elsewhere.got()];
                 assert!(got.iter().all(Vec::is_empty), "{binding}: {place}: {got:?}");
             }
@@ -357,7 +357,7 @@ both! {
                 ask(app, &reference, &format!("send-secret {place}")).await.data();
                 let got = upstream.take();
                 let there = format!("{:?} {}", got[0].headers, got[0].body);
-                let value = if *place == "basic-body" { hidden(SECRET) } else { SECRET.to_owned() };
+                let value = if *place == "basic-body" { basic_auth(SECRET) } else { SECRET.to_owned() };
                 assert!(got.len() == 1 && there.contains(&value), "{binding}: {place}: {there}");
             }
         }
@@ -385,12 +385,12 @@ both! {
         }
     }
 
-    async fn an_unbound_secret_leaves_in_headers_and_bodies_only(app: TestApp) {
+    async fn an_unbound_secret_is_sent_in_headers_and_bodies_only(app: TestApp) {
         let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
         bind(app, 0, json!(["secret_key"])).await;
         set_account_at(app, &upstream, &elsewhere).await;
         for place in ["path", "query", "encoded-query", "method", "header-name"] {
-            costs_only_itself(app, place, &format!("send-secret {place}"), UNAVAILABLE).await;
+            check_contained(app, place, &format!("send-secret {place}"), UNAVAILABLE).await;
         }
         assert!(upstream.got().is_empty() && elsewhere.got().is_empty());
         for place in ["x-key", "body", "elsewhere"] {
@@ -399,7 +399,7 @@ both! {
         assert_eq!((upstream.got().len(), elsewhere.got().len()), (2, 1));
     }
 
-    async fn a_grant_makes_no_address_public(app: TestApp) {
+    async fn a_grant_does_not_permit_forbidden_addresses(app: TestApp) {
         unleash(app).await;
         for (n, base_url) in ["http://169.254.169.254", "https://10.0.0.1", "https://[fd00::1]", "http://example.com"].into_iter().enumerate() {
             let account = json!({ "credentials": { "secret_key": SECRET, "base_url": base_url } });
@@ -407,7 +407,7 @@ both! {
             assert_eq!(refused.status, 400, "{base_url}: {}", refused.body);
             let ended = reason_at(app, base_url, "many 1").await;
             assert!(ended.starts_with("the request is not permitted: "), "{base_url}: {ended}");
-            costs_only_itself(app, &format!("order-{n}"), &format!("fetch {base_url}"), UNAVAILABLE).await;
+            check_contained(app, &format!("order-{n}"), &format!("fetch {base_url}"), UNAVAILABLE).await;
         }
     }
 
@@ -426,11 +426,12 @@ both! {
 // ---- one call and the next ----------------------------------------------------------------------
 
 both! {
-    async fn a_call_is_the_same_however_often_it_is_run_and_no_two_calls_are(app: TestApp) {
+    async fn runs_of_a_call_are_identical_and_no_two_calls_are(app: TestApp) {
         let upstream = unleash(app).await;
         let mut random = Vec::new();
         for n in 0..3 {
-            // Runs twice: until its request, and with the answer. Asking for something else then would break it.
+            // The call runs twice: until its request, and with the response. Another request in the
+            // second run would fail it.
             let payment = ask(app, &format!("order-{n}"), "random-request").await.data().clone();
             let url = payment["checkout"]["url"].as_str().unwrap().to_owned();
             let asked = upstream.got()[n].path.clone();
@@ -439,7 +440,7 @@ both! {
             assert_eq!(url, format!("https://x/{clock}/{drawn}"));
             let began = format!("{}000000-", NOW.0); // nanoseconds; the other clock has not moved since
             assert_eq!(clock.trim_end_matches('0'), began, "{clock}");
-            assert_eq!(calls_before, "0"); // of an instance that is new
+            assert_eq!(calls_before, "0"); // a fresh instance
             random.push(drawn.to_owned());
         }
         assert_eq!(upstream.got().len(), 3);
@@ -472,10 +473,10 @@ both! {
     }
 }
 
-// ---- what a plugin says -------------------------------------------------------------------------
+// ---- results of a plugin ------------------------------------------------------------------------
 
 both! {
-    async fn a_plugin_that_believes_everybody_changes_nothing(app: TestApp) {
+    async fn a_plugin_that_accepts_every_webhook_changes_no_status(app: TestApp) {
         let upstream = unleash(app).await;
         let url = set_account(app, "/providers/unruly", &upstream.url).await;
         ask(app, "order-1", "").await.data();
@@ -494,7 +495,7 @@ both! {
         assert!(app.events().is_empty());
     }
 
-    async fn what_no_database_can_keep_breaks_no_payment(app: TestApp) {
+    async fn nul_characters_of_a_plugin_fail_no_payment(app: TestApp) {
         let upstream = unleash(app).await;
         let url = set_account(app, "/providers/unruly", &format!("{}/nul", upstream.url)).await;
         let payment = ask(app, "order-1", "say it").await.data().clone();

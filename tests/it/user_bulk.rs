@@ -1,4 +1,4 @@
-//! Creating many users at once: all of them or none, one upload of a company at a time.
+//! Bulk creation of users: all or none, and one upload per company at a time.
 
 use std::{fmt::Write, time::Instant};
 use tollhouse_platform::store::params;
@@ -76,14 +76,14 @@ both! {
         assert_eq!(app.get("/user/fetch/user-0").await.data(), &known);
         let bola = app.get("/user/fetch/bola@example.com").await.data().clone();
         assert!(bola["user_id"].as_str().unwrap().starts_with("usr-") && bola["role"] == "customer");
-        // All of them are known now: nothing is made, and nothing is charged.
+        // All of them exist now: none is created or charged.
         assert_eq!(bulk(app, vec![user(0), user(2)]).await.status, 200);
         assert_eq!((total(app, &app.company).await, balance(app).await), (json!(4), json!(60)));
         assert_eq!(app.get("/user/list?search=bola").await.data()["total"], 1);
         assert_eq!(leases(app).await, 0);
     }
 
-    async fn a_file_is_read_as_spreadsheets_write_it(app: TestApp) {
+    async fn a_file_written_by_a_spreadsheet_is_read(app: TestApp) {
         let file = "\u{feff}user_id,first_name,last_name,email,phone,date_of_birth,country,employment_status,years_of_employment,active,metadata\r\n\
             customer-1,\"Ada \"\"the first\"\"\",\"Obi, Jr.\",ada@example.com,'+2348012345678,29/02/2000,Nigeria,student,2,FALSE,\"{\"\"tier\"\":1}\"\r\n\
             ,'=Bola,Ade,bola@example.com,,,,,,,\r\n";
@@ -100,7 +100,7 @@ both! {
         assert_eq!((&bola["first_name"], &bola["active"]), (&json!("=Bola"), &json!(true)));
     }
 
-    async fn nobody_is_imported_verified(app: TestApp) {
+    async fn imported_users_are_not_verified(app: TestApp) {
         let file = "user_id,first_name,last_name,email,email_verified,phone_verified,address\r\n\
             branch/7,Ada,Obi,ada@example.com,TRUE,yes,\"1 Marina Road\nLagos\"\r\n";
         assert_eq!(upload(app, file).await.body["message"], CREATED);
@@ -114,7 +114,7 @@ both! {
         assert_eq!(app.get("/user/fetch/branch%2F7").await.data()["address"], "1 Marina Road\nLagos");
     }
 
-    async fn one_wrong_row_rejects_the_whole_batch_and_is_named(app: TestApp) {
+    async fn one_invalid_row_rejects_the_batch_with_its_number(app: TestApp) {
         set_price(app).await;
         credit(app, 100_000, "first").await;
         let wrong = |field: &str, value: Value| {
@@ -156,7 +156,7 @@ both! {
         assert_eq!((total(app, &app.company).await, balance(app).await, leases(app).await), (json!(0), json!(100_000), 0));
     }
 
-    async fn what_is_no_csv_is_refused(app: TestApp) {
+    async fn an_upload_that_is_not_csv_is_rejected(app: TestApp) {
         let fine = "first_name,last_name,email\nAda,Obi,ada@example.com\n";
         for (field, name, content, failure) in [
             ("file", "users.csv", fine.as_bytes(), (400, "the csv field is required")),
@@ -180,7 +180,7 @@ both! {
         assert_eq!(total(app, &app.company).await, 0);
     }
 
-    async fn what_the_wallet_does_not_cover_creates_nobody(app: TestApp) {
+    async fn an_upload_that_the_wallet_does_not_cover_creates_no_user(app: TestApp) {
         set_price(app).await;
         credit(app, 25, "first").await;
         let refused = bulk(app, (0..3).map(user).collect::<Value>()).await;
@@ -190,14 +190,14 @@ both! {
         assert_eq!((total(app, &app.company).await, balance(app).await), (json!(2), json!(5)));
     }
 
-    async fn a_thousand_users_are_one_upload(app: TestApp) {
+    async fn a_thousand_users_fit_into_one_upload(app: TestApp) {
         let began = Instant::now();
         assert_eq!(bulk(app, (0..1_000).map(user).collect::<Value>()).await.status, 200);
         println!("a thousand users took {:?}", began.elapsed());
         assert_eq!(total(app, &app.company).await, 1_000);
     }
 
-    async fn an_upload_whose_answer_was_lost_is_one(app: TestApp) {
+    async fn an_upload_whose_response_was_lost_runs_once(app: TestApp) {
         set_price(app).await;
         credit(app, 100, "first").await;
         let ask = async || {
@@ -229,7 +229,7 @@ async fn another_host(app: &TestApp) -> String {
     url
 }
 
-/// As if a host were at work on an upload of the company.
+/// Inserts the lease of an upload in progress.
 async fn begin(app: &TestApp, company: &Company) {
     let (id, until) = (company.id.clone(), app.app.clock.now().plus_seconds(120));
     let begun: store::Result<u64> = app
@@ -246,7 +246,7 @@ async fn begin(app: &TestApp, company: &Company) {
 }
 
 both! {
-    async fn of_hosts_that_race_one_uploads_at_a_time(app: TestApp) {
+    async fn concurrent_hosts_run_one_upload_of_a_company_at_a_time(app: TestApp) {
         let other = another_host(app).await;
         let hosts = [&app.api, &other];
         let uploads = (0..12).map(async |n| {
@@ -261,13 +261,13 @@ both! {
         assert_eq!((total(app, &app.company).await, leases(app).await), (json!(done * 200), 0));
     }
 
-    async fn an_upload_of_a_host_that_died_frees_its_company_in_time(app: TestApp) {
+    async fn an_upload_of_a_dead_host_blocks_its_company_until_its_lease_expires(app: TestApp) {
         begin(app, &app.company).await;
         let beta = app.new_company("Beta Lending").await;
         let theirs = json!({ "users": [user(1)] });
         assert_eq!(app.request(&beta, Method::POST, "/user/bulk/create", Some(theirs)).await.status, 200);
         assert_eq!(bulk(app, vec![user(1)]).await.failure(), PROCESSING);
-        app.post("/user/create", user(2)).await.data(); // one by one they come in all the same
+        app.post("/user/create", user(2)).await.data(); // single users are not blocked
         app.advance(119).await;
         assert_eq!(bulk(app, vec![user(1)]).await.failure(), PROCESSING);
         app.advance(1).await;

@@ -1,4 +1,4 @@
-//! Two hosts race for the uploads of a company, and one of them is killed in the middle of its own.
+//! Two hosts compete for the uploads of a company, and one of them is killed during an upload.
 
 use std::{process::Command, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     process::Process,
 };
 
-/// Into an upload, when the host is killed; some are over by then.
+/// Times from the start of an upload until the host is killed; some uploads have ended by then.
 const KILLED_AFTER_MS: [u64; 5] = [2, 20, 60, 150, 400];
 const USERS: usize = 1_000;
 
@@ -67,9 +67,10 @@ async fn an_upload_of_a_killed_host_is_all_or_nothing(engine: Engine) {
         let processing = (400, "upload is processing");
         assert!(ours.status == 200 || ours.failure() == processing, "{}", ours.body);
         let seen = total(&host, &key).await - before;
-        let whole = i64::try_from(USERS).expect("not so many");
+        let whole = i64::try_from(USERS).expect("a small number");
         assert!(seen == 0 || seen == whole, "{seen} users of an upload");
-        // When the lease of the dead has ended, the same upload goes through, and makes nobody twice.
+        // After the lease of the killed host has expired, the same upload succeeds without
+        // duplicates.
         operator(&host, Method::POST, "/clock/advance", json!({ "seconds": 121 })).await;
         assert_eq!(reply(upload(&host, &key, round)).await.status, 200);
         assert_eq!(total(&host, &key).await - before, whole);

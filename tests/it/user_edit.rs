@@ -1,4 +1,4 @@
-//! Editing users, and what creating them costs.
+//! Editing users, and fees of creating them.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -30,7 +30,7 @@ async fn set_price(app: &TestApp, price: f64) {
 }
 
 both! {
-    async fn each_field_that_is_sent_changes_and_no_other(app: TestApp) {
+    async fn an_edit_changes_only_the_sent_fields(app: TestApp) {
         let mut expected = create(app, "ada").await;
         let mut name = "ada".to_owned();
         for (field, value, shown) in [
@@ -54,7 +54,7 @@ both! {
             ("phone_verified", json!(true), json!(true)),
             ("metadata", json!({ "tier": 1 }), json!({ "tier": 1 })),
             ("metadata", json!({ "level": "a" }), json!({ "level": "a" })),
-            // What is empty is taken away.
+            // Empty values clear a field.
             ("middle_name", json!(""), Value::Null),
             ("phone", Value::Null, Value::Null),
             ("years_of_employment", Value::Null, Value::Null),
@@ -81,7 +81,7 @@ both! {
         }
     }
 
-    async fn an_edit_that_is_wrong_names_the_field_and_changes_nothing(app: TestApp) {
+    async fn an_invalid_edit_gets_400_with_the_field_and_changes_nothing(app: TestApp) {
         let ada = create(app, "ada").await;
         create(app, "bola").await;
         for (change, message) in [
@@ -110,17 +110,17 @@ both! {
             assert_eq!(edit(app, "ada", change.clone()).await.failure(), (400, message), "{change}");
         }
         assert_eq!(fetch(app, "ada").await, ada);
-        for nobody in ["carol", "carol@example.com", "000000000000000000000000"] {
-            assert_eq!(edit(app, nobody, json!({})).await.failure(), (404, "user not found"));
+        for unknown in ["carol", "carol@example.com", "000000000000000000000000"] {
+            assert_eq!(edit(app, unknown, json!({})).await.failure(), (404, "user not found"));
         }
-        // Its own user_id and e-mail are no others'.
+        // A user's own user_id and e-mail do not conflict.
         edit(app, "ada", json!({ "user_id": "ada", "email": "ADA@example.com" })).await.data();
-        // What edits do not touch is ignored.
+        // Fields that cannot be edited are ignored.
         let same = edit(app, "ada@example.com", json!({ "role": "admin", "age": 3, "id": "x" })).await.data().clone();
         assert_eq!((&same["role"], &same["id"]), (&json!("customer"), &ada["id"]));
     }
 
-    async fn of_many_who_want_one_email_by_edit_one_gets_it(app: TestApp) {
+    async fn one_of_concurrent_edits_to_one_email_succeeds(app: TestApp) {
         for n in 0..8 {
             create(app, &format!("user-{n}")).await;
         }
@@ -133,7 +133,7 @@ both! {
     }
 }
 
-// ---- what users cost ----------------------------------------------------------------------------
+// ---- fees and plans -----------------------------------------------------------------------------
 
 both! {
     async fn a_new_user_is_charged_once_and_a_known_one_not_at_all(app: TestApp) {
@@ -152,7 +152,7 @@ both! {
         assert_eq!(balance(app).await, 5);
     }
 
-    async fn a_plan_without_users_makes_none_but_shows_those_there_are(app: TestApp) {
+    async fn a_plan_without_users_rejects_new_ones_and_shows_existing_ones(app: TestApp) {
         let ada = create(app, "ada").await;
         let plan = format!("/companies/{}/subscription", app.company.id);
         app.operator(Method::PUT, &plan, json!({ "features": ["payments"] })).await.data();

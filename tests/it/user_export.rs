@@ -1,4 +1,4 @@
-//! Users in a file: what stands in it, who may fetch it, and that it goes.
+//! Exports of users: content, access and removal of the file.
 
 use std::path::PathBuf;
 use tollhouse_app::customers;
@@ -26,7 +26,7 @@ fn path(link: &Reply) -> &str {
     link.data()["path"].as_str().expect("a URL")
 }
 
-/// Without a key.
+/// Fetches a URL without a key.
 async fn fetch(app: &TestApp, url: &str) -> (StatusCode, String, String) {
     let answer = app.client.get(url).send().await.expect("an answer");
     let (status, headers) = (answer.status(), answer.headers().clone());
@@ -71,7 +71,7 @@ async fn import(app: &TestApp, key: &str, csv: String) -> Reply {
 }
 
 both! {
-    async fn a_file_has_the_columns_and_cells_that_are_specified(app: TestApp) {
+    async fn a_file_has_the_specified_columns_and_cells(app: TestApp) {
         create(app, json!({
             "user_id": "customer-7", "first_name": "Ada, \"the\" first", "middle_name": "=1+1", "last_name": "Obi",
             "email": "ada@example.com", "phone": "+2348012345678", "date_of_birth": "29/02/2000", "gender": "female",
@@ -92,7 +92,7 @@ both! {
         assert!(path(&link).starts_with(&format!("{}/api/v1/", app.api)));
     }
 
-    async fn head_makes_no_file(app: TestApp) {
+    async fn a_head_request_creates_no_file(app: TestApp) {
         let url = format!("{}/api/v1/user/export", app.api);
         let answer = app.client.head(&url).bearer_auth(&app.company.key).send().await.expect("an answer");
         assert_eq!((answer.status(), &answer.headers()["allow"]), (StatusCode::METHOD_NOT_ALLOWED, &"GET".parse().unwrap()));
@@ -101,7 +101,7 @@ both! {
         assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
     }
 
-    async fn an_export_is_narrowed_sorted_and_capped_like_a_list(app: TestApp) {
+    async fn an_export_is_filtered_sorted_and_limited_like_a_list(app: TestApp) {
         for n in 0..5 {
             let mut user = user(n);
             user["active"] = json!(n % 2 == 0);
@@ -123,7 +123,7 @@ both! {
         assert_eq!(export(app, "?age=x").await.failure().0, 400);
     }
 
-    async fn many_users_come_in_parts_each_once(app: TestApp) {
+    async fn a_large_export_contains_each_user_once(app: TestApp) {
         for part in 0..3 {
             let users: Value = (0..900).map(|n| user(part * 900 + n)).collect();
             assert_eq!(app.post("/user/bulk/create", json!({ "users": users })).await.status, 200);
@@ -137,7 +137,7 @@ both! {
         }
     }
 
-    async fn what_is_exported_can_be_imported(app: TestApp) {
+    async fn an_export_can_be_imported(app: TestApp) {
         for (n, (first_name, city, metadata)) in [
             ("Ada", "Lagos", json!({})),
             ("=cmd|' /C calc'!A0", "'+x", json!({ "a": [1, "x,\"y\""], "b": null })),
@@ -176,7 +176,7 @@ both! {
             for own in ["id", "created_at", "updated_at"] {
                 (ours[own], theirs[own]) = (Value::Null, Value::Null);
             }
-            // Importing is creating: whose address it is was shown to the other company only.
+            // Imported users are new: the other company's verification does not count.
             for flag in ["email_verified", "phone_verified"] {
                 assert_eq!((ours[flag].take(), theirs[flag].take()), (json!(n == 1), json!(false)), "{flag}");
             }
@@ -184,7 +184,7 @@ both! {
         }
     }
 
-    async fn a_link_is_good_for_a_quarter_of_an_hour_and_its_file_goes(app: TestApp) {
+    async fn a_link_expires_after_fifteen_minutes_and_its_file_is_removed(app: TestApp) {
         create(app, user(1)).await;
         let link = export(app, "").await;
         let url = path(&link).to_owned();
@@ -215,7 +215,7 @@ both! {
         assert_eq!(files(app), Vec::<PathBuf>::new());
     }
 
-    async fn the_sample_is_a_file_that_can_be_imported(app: TestApp) {
+    async fn the_sample_file_can_be_imported(app: TestApp) {
         let link = app.get("/user/sample-csv").await;
         assert_eq!(link.body["message"], "Sample csv fetched successfully");
         let (status, _, csv) = fetch(app, path(&link)).await;
@@ -227,7 +227,7 @@ both! {
         assert_eq!(fetch(app, path(&link)).await.0, StatusCode::FORBIDDEN);
     }
 
-    async fn what_a_host_left_behind_is_swept_after_a_day(app: TestApp) {
+    async fn abandoned_files_of_a_host_are_swept_after_a_day(app: TestApp) {
         create(app, user(1)).await;
         export(app, "").await.data();
         let folder = app.database.dir.path().join("files");
@@ -244,6 +244,6 @@ both! {
 assert_eq!((swept, files(app).len(), old.exists(), other.exists()), (1, 2, false, true));
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&folder).expect("a folder").permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "nobody else may look");
+        assert_eq!(mode & 0o777, 0o700, "only the owner may read it");
     }
 }

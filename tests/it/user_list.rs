@@ -1,4 +1,4 @@
-//! Listing users: each filter alone, and any of them together against a plain model in memory.
+//! Listing users: each filter alone, and combinations against a simple model in memory.
 
 use chrono::{Datelike, NaiveDate};
 use reqwest::Method;
@@ -33,7 +33,7 @@ async fn create(app: &TestApp, user_id: &str, more: Value) {
 }
 
 both! {
-    async fn a_list_is_cut_into_pages_newest_first(app: TestApp) {
+    async fn a_list_is_paged_newest_first(app: TestApp) {
         for n in 0..7 {
             create(app, &format!("user-{n}"), json!({})).await;
             app.advance(1).await;
@@ -52,10 +52,10 @@ both! {
             assert_eq!(answer.body["message"], "Users fetched successfully");
         }
         let one = list(app, &[("limit", "1")]).await.data()["docs"][0].clone();
-        assert_eq!(&one, app.get("/user/fetch/user-6").await.data(), "a list shows users as they are");
+        assert_eq!(&one, app.get("/user/fetch/user-6").await.data(), "a listed user equals the fetched one");
     }
 
-    async fn every_word_of_a_search_must_stand_somewhere(app: TestApp) {
+    async fn every_word_of_a_search_must_match_a_field(app: TestApp) {
         create(app, "cust_7%x", json!({ "first_name": "Adaeze", "last_name": "Öbi-Ünal", "middle_name": "N!", "phone": "+2348012345678" })).await;
         create(app, "other", json!({ "first_name": "Bola", "email": "bola.ade@Beta.example" })).await;
         for (search, expected) in [
@@ -67,7 +67,7 @@ both! {
             ("ad 80", true), // short words, in two fields
             ("a", true),
             ("adaeze bola", false),
-            ("aezeöbi", false), // nothing spans two fields
+            ("aezeöbi", false), // no match across two fields
             ("+2348012", true),
             ("7%x", true),
             ("t_7%", true),
@@ -84,19 +84,19 @@ both! {
             assert_eq!(ids.contains(&"cust_7%x".to_owned()), expected, "{search}: {ids:?}");
         }
         assert_eq!(found(app, &[("search", "beta")]).await, ["other"]);
-        // What is edited is found by what it is now.
+        // An edited user is found by its current values.
         app.request(&app.company, Method::PUT, "/user/edit/other", Some(json!({ "first_name": "Chioma", "email": null }))).await.data();
         assert_eq!(found(app, &[("search", "chioma")]).await, ["other"]);
         for gone in ["bola", "beta"] {
             assert_eq!(found(app, &[("search", gone)]).await, Vec::<String>::new());
         }
-        // Another company's are nobody's.
+        // Users of another company are not found.
         let beta = app.new_company("Beta Lending").await;
         let theirs = app.request(&beta, Method::GET, "/user/list?search=chioma&metadata.x=1", None).await;
         assert_eq!(theirs.data()["total"], 0);
     }
 
-    async fn what_only_narrows_the_list_is_no_error(app: TestApp) {
+    async fn filters_out_of_range_are_no_error(app: TestApp) {
         create(app, "ada", json!({ "date_of_birth": "10/12/1990", "years_of_employment": 7 })).await;
         create(app, "methuselah", json!({ "first_name": "Seth", "date_of_birth": "01/01/0900" })).await;
         let alphabet = "a d o b i x p l e c m @ . a d o b i ada obi example com";
@@ -119,7 +119,7 @@ both! {
         assert_eq!(list(app, &both).await.failure().0, 400);
     }
 
-    async fn metadata_is_found_by_its_json_text(app: TestApp) {
+    async fn metadata_is_matched_by_its_json_text(app: TestApp) {
         let metadata = json!({ "tier": "gold", "n": 1, "x": 1.50, "yes": true, "none": null, "in": { "a": 1 }, "a.b": "dot", "empty": "", "text": "1" });
         create(app, "ada", json!({ "metadata": metadata })).await;
         create(app, "bola", json!({ "metadata": { "tier": "silver", "n": "1" } })).await;
@@ -155,7 +155,7 @@ both! {
         assert_eq!(found(app, &[("metadata.tier", "silver")]).await.len(), 2);
     }
 
-    async fn a_parameter_that_is_wrong_is_named(app: TestApp) {
+    async fn an_invalid_parameter_gets_400_with_its_name(app: TestApp) {
         let range = || "must be a whole number, or two as min/max".to_owned();
         let long = &*"x".repeat(501);
         for (name, value, problem) in [
@@ -177,10 +177,10 @@ both! {
             let refused = list(app, &[(name, value)]).await;
             assert_eq!(refused.failure(), (400, &*format!("the {name} field {problem}")), "{value}");
         }
-        // A wrong name of a period overrides nothing.
+        // An invalid period does not override `created_at`.
         let both = [("created_at", "never"), ("date_by", "tomorrow")];
         assert!(list(app, &both).await.failure().1.starts_with("the created_at field"));
-        // What is empty asks nothing.
+        // Empty parameters are ignored.
         let names = ["page", "limit", "search", "id", "active", "role", "country", "age", "created_at", "date_by", "sort-created_at"];
         let empty: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
         assert_eq!(found(app, &empty).await, Vec::<String>::new());
@@ -192,7 +192,7 @@ both! {
 const USERS: usize = 60;
 const LISTS: usize = 150;
 
-/// One of some, by chance.
+/// Returns a random element.
 fn one<'v, T>(random: &Random, all: &'v [T]) -> &'v T {
     let n = random.up_to(i64::try_from(all.len()).unwrap() - 1);
     &all[usize::try_from(n).unwrap()]
@@ -210,7 +210,7 @@ const BORN: [&str; 7] = [
     "16/06/2007",
 ];
 
-fn made_up(random: &Random, n: usize) -> Value {
+fn random_user(random: &Random, n: usize) -> Value {
     let mut user = json!({
         "user_id": format!("u{n:02}"),
         "first_name": one(random, &FIRST),
@@ -235,8 +235,8 @@ fn made_up(random: &Random, n: usize) -> Value {
     user
 }
 
-/// Some parameters, each now and then.
-fn asked(random: &Random) -> Vec<(&'static str, String)> {
+/// Random parameters.
+fn random_parameters(random: &Random) -> Vec<(&'static str, String)> {
     let range = |values: [i64; 3]| {
         let (a, b) = (*one(random, &values), *one(random, &values));
         if one_in(random, 2) { a.to_string() } else { format!("{}/{}", a.min(b), a.max(b)) }
@@ -277,7 +277,8 @@ fn day(at: &Value) -> NaiveDate {
     at.as_str().unwrap()[..10].parse().unwrap()
 }
 
-/// Whether a user, as the API shows it, is meant by a parameter: read anew from the specification.
+/// Whether a user in the API's form matches a parameter, implemented independently from the
+/// specification.
 fn fits(user: &Value, name: &str, asked: &str, today: NaiveDate) -> bool {
     let text = |field: &str| user[field].as_str().unwrap_or_default();
     let within = |field: &str| {
@@ -330,7 +331,7 @@ fn fits(user: &Value, name: &str, asked: &str, today: NaiveDate) -> bool {
     }
 }
 
-/// What a list must show.
+/// The expected list.
 fn expected(users: &[Value], parameters: &[(&str, String)], today: NaiveDate) -> Vec<String> {
     let sorts = |name: &str| parameters.iter().find(|(sort, _)| *sort == format!("sort-{name}"));
     let by_date = parameters.iter().any(|(name, _)| *name == "date_by");
@@ -338,7 +339,7 @@ fn expected(users: &[Value], parameters: &[(&str, String)], today: NaiveDate) ->
         .iter()
         .filter(|user| {
             let filters = parameters.iter().filter(|(name, _)| !name.starts_with("sort-"));
-            // It overrides the other.
+            // `date_by` overrides `created_at`.
             let filters = filters.filter(|(name, _)| !(by_date && *name == "created_at"));
             filters.into_iter().all(|(name, value)| fits(user, name, value, today))
         })
@@ -355,15 +356,15 @@ fn expected(users: &[Value], parameters: &[(&str, String)], today: NaiveDate) ->
     all.iter().map(|user| user["user_id"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn lists_are_those_of_the_model(engine: Engine) {
+async fn check_lists_against_the_model(engine: Engine) {
     let seed: u64 = Random::system().up_to(i64::MAX).unsigned_abs();
     println!("seed {seed}");
     let random = Random::seeded(seed);
     let app = TestApp::start(engine).await;
-    // Somebody else's users are nobody's.
+    // Users of another company must not be listed.
     let other = app.new_company("Beta Lending").await;
     for n in 0..USERS {
-        let user = made_up(&random, n);
+        let user = random_user(&random, n);
         if one_in(&random, 4) {
             app.request(&other, Method::POST, "/user/create", Some(user.clone())).await.data();
         }
@@ -375,7 +376,7 @@ async fn lists_are_those_of_the_model(engine: Engine) {
         let days = *one(&random, &[0, 0, 0, 1, 2, 9]);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(days * 86_400 + random.up_to(2)));
         if one_in(&random, 5) {
-            let change = made_up(&random, n);
+            let change = random_user(&random, n);
             let path = format!("/user/edit/u{:02}", random.up_to(i64::try_from(n).unwrap()));
             let mut change: serde_json::Map<_, _> = change.as_object().unwrap().clone();
             change.retain(|field, _| !["user_id", "email"].contains(&&**field));
@@ -389,13 +390,13 @@ async fn lists_are_those_of_the_model(engine: Engine) {
     let today = app.app.clock.now().to_datetime().date_naive();
     assert!(app.app.clock.now() > NOW.plus_seconds(86_400));
     for _ in 0..LISTS {
-        let parameters = asked(&random);
+        let parameters = random_parameters(&random);
         let wanted = expected(&users, &parameters, today);
         let query: Vec<(&str, &str)> =
             parameters.iter().map(|(name, value)| (*name, &**value)).collect();
         let all = [&[("limit", "1000")], &query[..]].concat();
         assert_eq!(found(&app, &all).await, wanted, "seed {seed}, {parameters:?}");
-        // The pages of a list are the list.
+        // The pages together are the list.
         let mut paged = Vec::new();
         for page in 1..=wanted.len().div_ceil(7) {
             let page = page.to_string();
@@ -410,12 +411,12 @@ async fn lists_are_those_of_the_model(engine: Engine) {
 }
 
 #[tokio::test]
-async fn lists_are_those_of_the_model_on_sqlite() {
-    lists_are_those_of_the_model(Engine::Sqlite).await;
+async fn lists_match_the_model_on_sqlite() {
+    check_lists_against_the_model(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn lists_are_those_of_the_model_on_postgres() {
+async fn lists_match_the_model_on_postgres() {
     let Some(server) = postgres() else { return };
-    lists_are_those_of_the_model(Engine::Postgres(server)).await;
+    check_lists_against_the_model(Engine::Postgres(server)).await;
 }

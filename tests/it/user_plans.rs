@@ -1,4 +1,4 @@
-//! How lists of users are found: by indexes, whatever is asked, as the engines themselves say.
+//! Query plans of user lists: each uses an index.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn fill(app: &TestApp) {
         }
     }
     if app.database.url.starts_with("postgres") {
-        // As autovacuum does in time.
+        // Autovacuum does this later.
         let mut connection = PgConnection::connect(&app.database.url).await.expect("the server");
         for table in
             ["VACUUM ANALYZE users", "VACUUM ANALYZE user_words", "VACUUM ANALYZE user_metadata"]
@@ -41,7 +41,7 @@ async fn fill(app: &TestApp) {
     }
 }
 
-/// What each step of counting, of finding the first page, and of finding users by their ids, says.
+/// The query plans of counting, of finding the first page, and of reading users by their ids.
 async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 3] {
     let page = PageRequest { number: 1, limit: 50 };
     let plan = app
@@ -53,14 +53,14 @@ async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 3] {
 }
 
 both! {
-    async fn lists_are_found_by_indexes(app: TestApp) {
+    async fn user_lists_use_indexes(app: TestApp) {
         fill(app).await;
         let is_sqlite = app.database.url.starts_with("sqlite");
         let newest = Sort::Created(SortOrder::Descending);
         let words = |words: &[&str]| Filter { words: words.iter().map(|word| (*word).to_owned()).collect(), ..Filter::default() };
         let now = app.app.clock.now();
         let today = Period { from: now.plus_seconds(-60), before: now.plus_seconds(60) };
-        // By the trigrams first, and from there to the words.
+        // Found by trigrams first, then by words.
         let trigrams = if is_sqlite { "user_words USING INTEGER PRIMARY KEY" } else { "user_words_by_part" };
         let by_user_id = if is_sqlite { "sqlite_autoindex_users" } else { "users_company_id_user_id_key" };
         for (what, filter, sort, counted_by, found_by) in [
@@ -81,7 +81,7 @@ both! {
             assert!(by_ids.contains(key), "users are found by their ids without {key}:\n{by_ids}");
             assert!(counting.contains(counted_by), "{what} is counted without {counted_by}:\n{counting}");
             assert!(finding.contains(found_by), "{what} is found without {found_by}:\n{finding}");
-            // The rows of users are long: none is read that is not shown.
+            // Rows of users are long, so only those of the page may be read.
             for plan in [&counting, &finding] {
                 if is_sqlite {
                     let scans = plan.lines().find(|step| step.starts_with("SCAN users") || step.starts_with("SCAN user_words"));

@@ -1,4 +1,4 @@
-//! Whether a user's e-mail address and phone number are theirs.
+//! Verification of users' e-mail addresses and phone numbers.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -36,12 +36,12 @@ async fn user(app: &TestApp) -> Value {
     app.get("/user/fetch/ada").await.data().clone()
 }
 
-/// What is verified, its field, and where codes go.
+/// Channel, flag, address and title of both verifications.
 const BOTH: [(&str, &str, &str, &str); 2] =
     [("email", "email_verified", EMAIL, "Email"), ("phone", "phone_verified", PHONE, "Phone")];
 
 both! {
-    async fn a_code_that_comes_back_verifies_its_address_alone(app: TestApp) {
+    async fn a_code_verifies_only_the_address_it_was_sent_to(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 100, "first").await;
@@ -70,7 +70,7 @@ both! {
         assert!(purposes.contains(&json!("user.email")) && purposes.contains(&json!("user.phone")));
     }
 
-    async fn what_cannot_be_verified_is_refused(app: TestApp) {
+    async fn a_verification_without_address_or_user_is_rejected(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         create(app).await;
         edit(app, json!({ "email": null, "phone": "" })).await;
@@ -86,14 +86,14 @@ both! {
             let missing = app.post(&format!("/user/{what}-verification/verify/nobody"), json!({ "token": "1" })).await;
             assert_eq!(missing.failure(), (404, "user not found"));
         }
-        // The flag alone counts, however it came there.
+        // The flag counts, even if it was set by an edit.
         edit(app, json!({ "email_verified": true })).await;
         assert_eq!(said(&send(app, "email").await), (400, "email already verified"));
         edit(app, json!({ "email_verified": false, "email": EMAIL })).await;
         assert_eq!(send(app, "email").await.status, 200);
     }
 
-    async fn a_code_is_good_for_ten_minutes_and_five_tries(app: TestApp) {
+    async fn a_code_is_valid_for_ten_minutes_and_five_attempts(app: TestApp) {
         create(app).await;
         send(app, "email").await;
         app.advance(599).await;
@@ -128,10 +128,11 @@ both! {
                 assert_eq!(said(&verify(app, what, token).await), WRONG);
             }
         }
-        // Nor does a caller's own code pass, under whatever identifier.
+        // The code does not pass at `/otp/verify` either.
         let verified = app.post("/otp/verify", json!({ "identifier": user(app).await["id"], "token": mailed, "type": "email" })).await;
         assert_eq!(said(&verified), WRONG);
-        // Another address, for however short a time, needs a code of its own; the same in another case is the same.
+        // Another address needs its own code. After a change back, or in another case, the code is
+        // valid.
         edit(app, json!({ "phone": "+2348000000002" })).await;
         assert_eq!(said(&verify(app, "phone", &texted).await), WRONG);
         edit(app, json!({ "phone": PHONE, "email": EMAIL.to_uppercase() })).await;
@@ -139,7 +140,7 @@ both! {
         assert_eq!(verify(app, "email", &mailed).await.status, 200);
     }
 
-    async fn head_has_no_effect(app: TestApp) {
+    async fn a_head_request_sends_no_code(app: TestApp) {
         create(app).await;
         for what in ["email", "phone"] {
             let url = format!("{}/api/v1/user/{what}-verification/send/ada", app.api);
@@ -149,7 +150,7 @@ both! {
         assert!(queue(app).await.is_empty());
     }
 
-    async fn a_verification_whose_answer_was_lost_is_one(app: TestApp) {
+    async fn a_verification_whose_response_was_lost_runs_once(app: TestApp) {
         create(app).await;
         send(app, "email").await;
         let token = code(app, EMAIL, 6);
@@ -163,7 +164,7 @@ both! {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
-        // Of another address it says nothing.
+        // It does not verify another address.
         edit(app, json!({ "email": "new@example.com", "email_verified": false })).await;
         assert_eq!(said(&ask("k").await), WRONG);
         assert_eq!(user(app).await["email_verified"], false);

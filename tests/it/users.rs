@@ -1,4 +1,4 @@
-//! A company's customers: made, found again, and never made twice.
+//! Users: creation, lookup, and no duplicates.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -9,12 +9,12 @@ use crate::app::{NOW, Reply, TestApp};
 
 const TAKEN: (u16, &str) = (400, "user already exists");
 
-/// What must be there, and an e-mail of its own.
+/// A user with the required fields only.
 fn ada() -> Value {
     json!({ "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" })
 }
 
-/// Ada with one field set to something else.
+/// [`ada`] with one field changed.
 fn with(field: &str, value: Value) -> Value {
     let mut user = ada();
     user[field] = value;
@@ -33,20 +33,20 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().expect(field)
 }
 
-/// How many users there are, of all companies.
+/// Number of users of all companies.
 async fn count(app: &TestApp) -> i64 {
     let counted =
         async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM users").one::<(i64,)>().await;
     app.app.store.read(counted).await.expect("a count").0
 }
 
-/// A day before now, as dates of birth are written.
+/// The date this number of days ago, in the format of dates of birth.
 fn birthday(days_ago: i64) -> String {
     NOW.plus_seconds(-days_ago * 86_400).to_datetime().format("%d/%m/%Y").to_string()
 }
 
 both! {
-    async fn a_user_has_every_field_that_was_sent(app: TestApp) {
+    async fn a_created_user_has_every_sent_field(app: TestApp) {
         let sent = json!({
             "user_id": "customer-7", "first_name": "Adaeze", "middle_name": "N.", "last_name": "Obi-Ünal",
             "email": "Ada.Obi+Loan@Example.com", "phone": "+2348012345678", "date_of_birth": "29/02/2000",
@@ -67,7 +67,7 @@ both! {
         expected["updated_at"] = json!(NOW);
         let mut made = answer.data().clone();
         let mut found = fetch(app, "customer-7").await.data().clone();
-        // One engine may keep a number as it was written, the other by its value.
+        // An engine may store a number as written or by its value.
         for user in [&mut made, &mut found, &mut expected] {
             let number = user["metadata"]["tags"][2].take();
             assert_eq!(number.as_f64(), Some(1.5));
@@ -78,7 +78,7 @@ both! {
         assert_eq!(fetch(app, "customer-7").await.body["message"], "User fetched successfully");
     }
 
-    async fn what_is_not_sent_or_empty_is_absent(app: TestApp) {
+    async fn omitted_and_empty_fields_are_absent(app: TestApp) {
         let optional = [
             "user_id", "middle_name", "phone", "date_of_birth", "gender", "address", "state", "city", "country",
             "image", "employment_status", "years_of_employment", "role", "metadata", "active",
@@ -109,7 +109,7 @@ both! {
         assert_eq!(count(app).await, 3);
     }
 
-    async fn a_field_that_is_wrong_is_named_and_nobody_is_made(app: TestApp) {
+    async fn an_invalid_field_gets_400_with_its_name_and_creates_no_user(app: TestApp) {
         let long = "x".repeat(101);
         let (date, phone) = ("must be a past date in the form DD/MM/YYYY", "must be a phone number in E.164 format");
         let country = "must be the name of a country";
@@ -168,13 +168,13 @@ both! {
         assert_eq!(count(app).await, 0);
     }
 
-    async fn the_first_wrong_field_is_named(app: TestApp) {
+    async fn the_first_invalid_field_is_reported(app: TestApp) {
         let order = [
             "user_id", "first_name", "last_name", "middle_name", "email", "phone", "date_of_birth", "gender",
             "address", "state", "city", "country", "image", "employment_status", "years_of_employment",
             "active", "role", "metadata",
         ];
-        // Each is wrong as a list; what comes before is mended one by one.
+        // A list is invalid in each field; the fields are corrected one by one.
         let mut user: Value = order.iter().map(|field| ((*field).to_owned(), json!([1]))).collect();
         for field in order {
             let refused = create(app, user.clone()).await;
@@ -203,7 +203,7 @@ both! {
             assert_eq!((text(&made, "country"), text(&made, "country_code")), (&*name.to_lowercase(), code));
             assert_eq!(made["age"], Value::Null);
         }
-        // A year is a year later.
+        // A year later, the age is 1.
         app.advance(365 * 86_400).await;
         assert_eq!(fetch(app, "0@example.com").await.data()["age"], 1);
     }
@@ -218,7 +218,7 @@ both! {
         for name in ["customer-8", "CUSTOMER-7", "000000000000000000000000", "bola@example.com", "@", "%25", "_", "a%2Fb"] {
             assert_eq!(fetch(app, name).await.failure(), (404, "user not found"), "{name}");
         }
-        // A user_id comes before an internal id, whoever's that is.
+        // A user_id takes precedence over an internal id, even that of another user.
         let impostor = json!({ "user_id": made["id"], "first_name": "Bola", "last_name": "Obi", "email": "b@example.com" });
         let impostor = create(app, impostor).await.data().clone();
         assert_eq!(fetch(app, text(&made, "id")).await.data(), &impostor);
@@ -237,14 +237,14 @@ both! {
             let edited = app.request(&app.company, Method::PUT, &path, Some(change)).await;
             assert_eq!(edited.data()["id"], made["id"], "{user_id}");
         }
-        // An e-mail address comes before a user_id, whoever's that is.
+        // An e-mail address takes precedence over a user_id, even that of another user.
         let bola = json!({ "user_id": "0@example.com", "first_name": "Bola", "last_name": "Ade", "email": "bola@example.com" });
         let bola = create(app, bola).await.data().clone();
         assert_eq!(fetch(app, "0@example.com").await.data()["user_id"], "ada@lender.example");
         assert_eq!(fetch(app, "bola@example.com").await.data(), &bola);
     }
 
-    async fn nobody_is_created_verified_and_an_address_may_have_lines(app: TestApp) {
+    async fn a_new_user_is_not_verified_and_an_address_can_have_line_breaks(app: TestApp) {
         for (n, sent) in [json!(true), json!("yes"), json!(1), json!([])].into_iter().enumerate() {
             let email = format!("{n}@example.com");
             let user = json!({
@@ -262,7 +262,7 @@ both! {
     }
 }
 
-// ---- who exists already -------------------------------------------------------------------------
+// ---- existing users -----------------------------------------------------------------------------
 
 both! {
     async fn the_same_email_is_the_same_user_unchanged(app: TestApp) {
@@ -277,12 +277,12 @@ both! {
         }
         assert_eq!(fetch(app, "ada@example.com").await.data(), &made);
         assert_eq!(count(app).await, 1);
-        // What is wrong is refused all the same.
+        // Invalid fields are rejected nevertheless.
         let wrong = create(app, with("gender", json!("x"))).await;
         assert_eq!(wrong.failure(), (400, "the gender field must be one of male, female, others"));
     }
 
-    async fn a_user_id_that_is_sent_becomes_the_users(app: TestApp) {
+    async fn a_sent_user_id_replaces_that_of_an_existing_user(app: TestApp) {
         let made = create(app, ada()).await.data().clone();
         app.advance(5).await;
         let renamed = create(app, with("user_id", json!("customer-7"))).await.data().clone();
@@ -298,7 +298,7 @@ both! {
         assert_eq!(count(app).await, 1);
     }
 
-    async fn payments_are_found_by_the_present_user_id(app: TestApp) {
+    async fn payments_are_found_by_the_current_user_id(app: TestApp) {
         let made = create(app, ada()).await.data().clone();
         let mut order = app.order("order-1");
         order["user_id"] = made["user_id"].clone();
@@ -313,7 +313,7 @@ both! {
         }
     }
 
-    async fn a_user_id_of_somebody_else_is_refused(app: TestApp) {
+    async fn a_user_id_of_another_user_is_rejected(app: TestApp) {
         let made = create(app, with("user_id", json!("customer-7"))).await.data().clone();
         let mut bola = json!({ "user_id": "customer-7", "first_name": "Bola", "last_name": "Ade", "email": "bola@example.com" });
         assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // nobody has the e-mail
@@ -325,21 +325,21 @@ both! {
         assert_eq!(fetch(app, "customer-7").await.data(), &made);
         assert_eq!(fetch(app, "customer-8").await.data(), &other);
 
-        // In another company it is free.
+        // In another company it is available.
         let neighbour = app.new_company("Beta Lending").await;
         let same = Some(with("user_id", json!("customer-7")));
         let theirs = app.request(&neighbour, Method::POST, "/user/create", same).await.data().clone();
         assert_ne!(theirs["id"], made["id"]);
     }
 
-    async fn a_user_that_many_create_at_once_is_one(app: TestApp) {
+    async fn concurrent_requests_for_a_user_create_one(app: TestApp) {
         let emails = ["ada@example.com", "ADA@example.com"];
         let answers = join_all((0..20).map(|n| create(app, with("email", json!(emails[n % 2]))))).await;
         let ids: Vec<&Value> = answers.iter().map(|answer| &answer.data()["id"]).collect();
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
         assert_eq!(count(app).await, 1);
 
-        // Many who want one user_id: one gets it, and the others are nobody.
+        // Concurrent requests for one user_id: one user is created, the others are rejected.
         let strangers = (0..20).map(|n| {
             let mut user = with("user_id", json!("wanted"));
             user["email"] = json!(format!("{n}@example.com"));
@@ -353,13 +353,13 @@ both! {
         assert_eq!(count(app).await, 2);
     }
 
-    async fn users_who_want_one_user_id_at_once_are_told_apart(app: TestApp) {
+    async fn concurrent_renames_to_one_user_id_give_it_to_one_user(app: TestApp) {
         for n in 0..8 {
             let mut user = ada();
             user["email"] = json!(format!("{n}@example.com"));
             create(app, user).await.data();
         }
-        // All of them exist, so each would be renamed.
+        // All of them exist, so each request would rename a user.
         let answers = join_all((0..8).map(|n| {
             let mut user = with("user_id", json!("wanted"));
             user["email"] = json!(format!("{n}@example.com"));

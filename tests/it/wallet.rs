@@ -1,4 +1,4 @@
-//! What a company's money does: nothing twice, nothing below zero, and every unit of it in the book.
+//! Wallets: no duplicate transactions, no negative balances, and every amount in the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,8 +46,8 @@ async fn sums(app: &TestApp) -> BTreeMap<(String, String), i64> {
     sums
 }
 
-/// The wallet shows what its entries add up to.
-async fn adds_up(app: &TestApp) {
+/// Checks that the wallet's balances are the sums of its entries.
+async fn check_sums(app: &TestApp) {
     let (wallet, sums) = (app.wallet().await, sums(app).await);
     for (currency, balance) in wallet["balances"].as_object().expect("an object") {
         for (shown, account) in [("balance", "wallet"), ("pending", "pending")] {
@@ -65,12 +65,12 @@ both! {
         assert_eq!(entries(app, "").await["total"], 0);
         for (method, path) in [(Method::GET, ""), (Method::GET, "/entries"), (Method::POST, "/credit"), (Method::POST, "/debit")] {
             let body = if method == Method::POST { json!({ "amount": 5, "key": "x" }) } else { Value::Null };
-            let nobody = app.operator(method, &format!("/companies/nobody/wallet{path}"), body).await;
-            assert_eq!(nobody.failure(), (404, "company not found"), "{path}");
+            let missing = app.operator(method, &format!("/companies/nobody/wallet{path}"), body).await;
+            assert_eq!(missing.failure(), (404, "company not found"), "{path}");
         }
     }
 
-    async fn no_balance_grows_out_of_bounds(app: TestApp) {
+    async fn a_balance_beyond_its_range_is_rejected(app: TestApp) {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
         let (from, to) = (LedgerAccount::Operator, LedgerAccount::Wallet);
         let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
@@ -85,7 +85,7 @@ both! {
         order(app, "debit", json!({ "amount": 1, "key": "c" })).await.data();
     }
 
-    async fn what_is_credited_and_debited_is_counted_to_the_unit(app: TestApp) {
+    async fn credits_and_debits_are_exact(app: TestApp) {
         for (direction, amount, key, balance) in [
             ("credit", json!(0.29), "a", json!(0.29)), // 28.999… as a float
             ("credit", json!(100.1), "b", json!(100.39)),
@@ -99,11 +99,11 @@ both! {
             assert_eq!(answer.data().to_string(), expected.to_string());
             assert_eq!(answer.body["message"], "Wallet updated successfully");
             assert_eq!(app.wallet().await["balance"].to_string(), balance.to_string());
-            adds_up(app).await;
+            check_sums(app).await;
         }
     }
 
-    async fn a_movement_that_is_described_badly_moves_nothing(app: TestApp) {
+    async fn an_invalid_credit_or_debit_moves_no_money(app: TestApp) {
         order(app, "credit", json!({ "amount": 100, "key": "top-up" })).await.data();
         let before = (app.wallet().await, entries(app, "").await);
         for (field, value, message) in [
@@ -150,16 +150,16 @@ both! {
         let debit = json!({ "amount": 30, "key": "payout" });
         order(app, "debit", debit.clone()).await.data();
         order(app, "debit", json!({ "amount": 70, "key": "rest" })).await.data();
-        assert_eq!(order(app, "debit", debit).await.data()["balance"], 0); // covered when it was made
+        assert_eq!(order(app, "debit", debit).await.data()["balance"], 0); // covered when it was posted
         assert_eq!(entries(app, "").await["total"], 6);
-        // The same key in another company is another movement.
+        // The same key in another company is another transaction.
         let other = app.new_company("Beta Lending").await;
         let path = format!("/companies/{}/wallet/credit", other.id);
         assert_eq!(app.operator(Method::POST, &path, top_up).await.data()["balance"], 100);
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
-    async fn a_key_is_answered_as_it_was_sent(app: TestApp) {
+    async fn a_key_is_returned_as_it_was_sent(app: TestApp) {
         for key in ["operator:x", "operator:operator:x", "x", "payment:x:success", "ключ-🔑"] {
             let answer = order(app, "credit", json!({ "amount": 1, "key": key })).await;
             assert_eq!(answer.data()["key"], key);
@@ -167,7 +167,7 @@ both! {
         assert_eq!(app.wallet().await["balance"], 5);
     }
 
-    async fn a_key_that_many_send_at_once_moves_money_once(app: TestApp) {
+    async fn concurrent_requests_with_one_key_move_money_once(app: TestApp) {
         let body = json!({ "amount": 50, "key": "top-up" });
         let answers = join_all((0..20).map(|_| order(app, "credit", body.clone()))).await;
         assert!(answers.iter().all(|answer| answer.data()["balance"] == 50), "{answers:?}");
@@ -176,14 +176,14 @@ both! {
         assert!(answers.iter().all(|answer| answer.data()["balance"] == 0), "{answers:?}");
         assert_eq!(entries(app, "").await["total"], 4);
 
-        // One of two movements under one key wins, and the other is told so.
+        // Of two different requests with one key one succeeds, and the other gets an error.
         let orders = (0..20).map(|n| order(app, "credit", json!({ "amount": 1 + n % 2, "key": "either" })));
         let answers = join_all(orders).await;
         let won = answers.iter().filter(|answer| answer.status == 200).count();
         assert_eq!(won, 10);
         assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == USED));
         assert_eq!(entries(app, "").await["total"], 6);
-        adds_up(app).await;
+        check_sums(app).await;
     }
 
     async fn a_debit_beyond_the_balance_moves_nothing(app: TestApp) {
@@ -194,12 +194,12 @@ both! {
         let before = (app.wallet().await, entries(app, "").await);
         assert_eq!(debit(100.01, "payout").await.failure(), NOT_COVERED);
         assert_eq!((app.wallet().await, entries(app, "").await), before);
-        // A refused key was not used.
+        // A rejected request does not use up its key.
         assert_eq!(debit(100.0, "payout").await.data()["balance"], 0);
         assert_eq!(debit(0.01, "early").await.failure(), NOT_COVERED);
     }
 
-    async fn as_many_of_many_debits_succeed_as_are_covered(app: TestApp) {
+    async fn concurrent_debits_succeed_as_far_as_they_are_covered(app: TestApp) {
         order(app, "credit", json!({ "amount": 100, "key": "top-up" })).await.data();
         let debits = (0..30).map(|n| order(app, "debit", json!({ "amount": 9.99, "key": format!("payout-{n}") })));
         let (done, refused): (Vec<Reply>, Vec<Reply>) =
@@ -211,10 +211,10 @@ both! {
         assert_eq!(balances, (0..10).map(|n| 10 + n * 999).collect::<Vec<i64>>()); // each saw its own
         assert_eq!(app.wallet().await["balance"], json!(0.1));
         assert_eq!(entries(app, "").await["total"], 22);
-        adds_up(app).await;
+        check_sums(app).await;
     }
 
-    async fn currencies_are_apart(app: TestApp) {
+    async fn currencies_have_separate_balances(app: TestApp) {
         order(app, "credit", json!({ "amount": 100, "key": "naira" })).await.data();
         let dollars = json!({ "amount": 7, "currency": "USD", "key": "dollars" });
         assert_eq!(order(app, "credit", dollars).await.data()["balance"], 7);
@@ -227,10 +227,10 @@ both! {
             "balances": { "NGN": { "balance": 100, "pending": 0 }, "USD": { "balance": 7, "pending": 0 } },
         });
         assert_eq!(app.wallet().await, wallet);
-        adds_up(app).await;
+        check_sums(app).await;
     }
 
-    async fn entries_are_found_by_day_and_account_and_name_what_they_are_of(app: TestApp) {
+    async fn entries_are_filtered_by_day_and_account_and_have_a_reference(app: TestApp) {
         order(app, "credit", json!({ "amount": 5, "key": "payment:order-1" })).await.data();
         app.advance(24 * 3600).await;
         let paid = app.paid("order-1").await;
@@ -288,7 +288,7 @@ both! {
 
 // ---- payments -----------------------------------------------------------------------------------
 
-/// What moved for a payment: kinds, with what each did to the wallet and to what is pending.
+/// Transactions of a payment: kind, and change of the wallet and the pending balance.
 async fn moved(app: &TestApp, payment: &Value) -> BTreeSet<(String, i64, i64)> {
     let listed = entries(app, "?limit=1000").await;
     let id = payment["id"].as_str().expect("an id");
@@ -302,7 +302,7 @@ async fn moved(app: &TestApp, payment: &Value) -> BTreeSet<(String, i64, i64)> {
 }
 
 both! {
-    async fn a_payment_on_the_services_account_is_pending_until_it_is_settled(app: TestApp) {
+    async fn a_payment_on_the_service_account_is_pending_until_settlement(app: TestApp) {
         for (outcome, balance, kinds) in [
             ("failed", json!(0), vec![("payment.pending", 0, 250_050), ("payment.settled", 0, -250_050)]),
             ("success", json!(2362.99), vec![("payment.pending", 0, 250_050), ("payment.settled", 0, -250_050), ("payment.success", 236_299, 0)]),
@@ -317,7 +317,7 @@ both! {
             assert_eq!((&wallet["balance"], &wallet["pending"]), (&balance, &json!(0)));
             let expected = kinds.into_iter().map(|(kind, wallet, pending)| (kind.to_owned(), wallet, pending));
             assert_eq!(moved(app, &payment).await, expected.collect(), "{outcome}");
-            adds_up(app).await;
+            check_sums(app).await;
         }
     }
 
@@ -334,7 +334,7 @@ both! {
         assert_eq!(app.wallet().await["balances"], json!({ "NGN": { "balance": 0, "pending": 0 } }));
     }
 
-    async fn money_that_is_pending_pays_for_nothing(app: TestApp) {
+    async fn a_pending_balance_cannot_be_spent(app: TestApp) {
         app.initialize("order-1").await;
         let refused = order(app, "debit", json!({ "amount": 1, "key": "payout" })).await;
         assert_eq!(refused.failure(), NOT_COVERED);

@@ -14,7 +14,10 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Gives what opens a tab of its own for the test `t`, which fails when a page asks anybody but this machine, or logs an error. */
+/**
+ * Returns a function that opens a tab for the test `t`. The test fails if a page contacts another
+ * machine or logs an error.
+ */
 export function browser() {
   let launched;
   before(async () => {

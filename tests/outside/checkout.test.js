@@ -1,4 +1,4 @@
-// A customer pays on the hosted page, in Debian's Chromium.
+// A customer pays on the hosted checkout page, in Debian's Chromium.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -40,7 +40,7 @@ describe('the hosted checkout page', () => {
     await picture(page, 'completed');
   });
 
-  test('a declined card, and then a good one on the same page', async (t) => {
+  test('a declined card, then a valid one on the same page', async (t) => {
     const [company, shop, page, reference] = [await Company.create(), await receiver(t), await open(t), unused('declined')];
     const begun = await company.initialize({ reference, checkout: { success_url: shop.url } });
 
@@ -49,7 +49,7 @@ describe('the hosted checkout page', () => {
     await press(page, 'Pay');
     await page.waitForURL(`${shop.url}/**`);
 
-    // The provider notifies nobody of a failure: Tollhouse asks, at once when it is told to.
+    // The provider sends no webhook for a failure: Tollhouse verifies, here on request.
     const verified = await company.ask('POST', `/payment/verify/${reference}`);
     assert.deepEqual([verified.status, verified.body.data.status], [200, 'failed']);
     assert.equal(verified.body.data.message, 'Declined');
@@ -61,7 +61,7 @@ describe('the hosted checkout page', () => {
     await company.settled(reference, 'success');
   });
 
-  test('a customer who leaves, and comes back', async (t) => {
+  test('a customer who leaves and returns', async (t) => {
     const [company, shop, page, reference] = [await Company.create(), await receiver(t), await open(t), unused('left')];
     const checkout = { success_url: `${shop.url}/thanks`, cancel_url: `${shop.url}/basket` };
     const begun = await company.initialize({ reference, checkout });

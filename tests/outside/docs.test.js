@@ -1,4 +1,4 @@
-// A developer looks around in the viewer of the OpenAPI document, and tries a request there.
+// A developer tries a request in the viewer of the OpenAPI documents.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Receivers check events with Standard Webhooks' own libraries, from npm and from PyPI.
+// Receivers verify events with the libraries of Standard Webhooks, from npm and from PyPI.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 
 import { Company, complete, operator, receiver, until, unused } from './sandbox.js';
 
-/** Each gives the event, or `undefined` when it refuses the delivery; any other trouble is thrown. */
+/** Each returns the event, or `undefined` if it rejects the delivery; other errors are thrown. */
 const VERIFIERS = {
   npm(secret, { headers, body }) {
     try {
@@ -30,7 +30,7 @@ const VERIFIERS = {
 
 const SIGNED = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
 
-/** A delivery of `payment.success` to a receiver of the test's own, raw. */
+/** The raw delivery of `payment.success` to a receiver of the test. */
 async function deliver(t, reference) {
   const inbox = await receiver(t);
   const company = await Company.create({ event_url: `${inbox.url}/events` });
@@ -40,12 +40,12 @@ async function deliver(t, reference) {
   return { company, inbox, delivery: inbox.requests[0] };
 }
 
-/** The same delivery, but for some of its headers. */
+/** The same delivery with some headers replaced. */
 const reheaded = (delivery, headers) => ({ ...delivery, headers: { ...delivery.headers, ...headers } });
 
 for (const [registry, verify] of Object.entries(VERIFIERS)) {
   describe(`standardwebhooks of ${registry}`, () => {
-    test('takes an event as it was delivered, and nothing else', async (t) => {
+    test('accepts an event as it was delivered, and rejects any change', async (t) => {
       const reference = unused('event');
       const { company, delivery } = await deliver(t, reference);
       assert.deepEqual([delivery.method, delivery.path], ['POST', '/events']);
@@ -67,7 +67,7 @@ for (const [registry, verify] of Object.entries(VERIFIERS)) {
       assert.equal(verify(other.event_secret, delivery), undefined);
     });
 
-    test('takes either signature while the secret rotates', async (t) => {
+    test('accepts either signature during the rotation of a secret', async (t) => {
       const { company, inbox, delivery } = await deliver(t, unused('rotated'));
       const rotate = async () => (await operator('POST', `/companies/${company.id}/event-secret/rotate`)).event_secret;
       const redeliver = async () => {

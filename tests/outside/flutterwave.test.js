@@ -1,4 +1,4 @@
-// Flutterwave's own client takes the stand-in for Flutterwave.
+// Flutterwave's own client works with the simulator of Flutterwave.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -8,11 +8,11 @@ import Flutterwave from 'flutterwave-node-v3';
 
 import { ask, complete, operator, receiver, sandbox, until, unused } from './sandbox.js';
 
-// With the slash at its end: the client appends `v3/payments`, and to some addresses `/v3/transactions`.
+// With a slash at the end: the client appends `v3/payments`, and to some URLs `/v3/transactions`.
 const baseUrl = `${sandbox.sandbox}/flutterwave/`;
 const email = 'ada@example.com';
 
-/** An account of its own at the stand-in. */
+/** A new account at the simulator. */
 function account() {
   const secretKey = `FLWSECK_TEST-${unused('outside')}-X`;
   return { secretKey, flw: new Flutterwave('FLWPUBK_TEST-outside-X', secretKey, baseUrl) };
@@ -24,13 +24,13 @@ async function ok(call) {
   return data;
 }
 
-/** The link to the hosted page of a payment of NGN 5,000; the client has no call for it. */
+/** The link to the checkout page of a payment of NGN 5,000; the client has no call for it. */
 async function link(secretKey, tx_ref) {
   const body = { tx_ref, amount: 5_000, redirect_url: sandbox.sandbox, customer: { email, name: 'Ada Obi' } };
   return (await ok(ask('POST', `${baseUrl}v3/payments`, { token: secretKey, body }).then(({ body }) => body))).link;
 }
 
-/** A payment that was made, as the client verifies it. */
+/** Makes a payment and verifies it with the client. */
 async function pay({ secretKey, flw }, tx_ref) {
   await complete(await link(secretKey, tx_ref), 'success');
   return ok(flw.Transaction.verify_by_tx({ tx_ref }));
@@ -88,7 +88,7 @@ test('a saved card is charged again', async () => {
   assert.equal((await ok(shop.flw.Tokenized.update_token(moved))).customer_email, moved.email);
 });
 
-test('errors are those of Flutterwave', async () => {
+test('errors have the form of Flutterwave', async () => {
   const shop = account();
   const [tx_ref, failed] = [unused('paid'), unused('failed')];
   const { card } = await pay(shop, tx_ref);

@@ -1,4 +1,4 @@
-// What a check takes of this machine: folders, ports, and commands that are typed.
+// Folders, ports and shells for the tests.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,17 +11,17 @@ import { fileURLToPath } from 'node:url';
 /** The repository. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
-/** How long commands may take that are typed together. */
-const PATIENCE_MS = 180_000;
+/** Timeout of a script. */
+const SCRIPT_TIMEOUT_MS = 180_000;
 
-/** An empty folder, which is removed when the test `t` ends. */
+/** Creates an empty folder, which is removed when the test `t` ends. */
 export function folder(t, name) {
   const made = mkdtempSync(join(tmpdir(), `${name}-`));
   t.after(() => rmSync(made, { recursive: true }));
   return made;
 }
 
-/** So many ports that nobody listens on. */
+/** Returns this number of unused ports. */
 export async function freePorts(count) {
   const servers = Array.from({ length: count }, () => createServer());
   await Promise.all(servers.map((server) => once(server.listen(0, '127.0.0.1'), 'listening')));
@@ -39,7 +39,7 @@ export function commands(document, heading) {
   return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block);
 }
 
-/** Bash in a folder; what it starts in the background goes on until `end`. */
+/** Bash in a folder; its background processes run until `end`. */
 export class Terminal {
   #groups = [];
 
@@ -47,7 +47,7 @@ export class Terminal {
     Object.assign(this, { dir, env });
   }
 
-  /** Types a script; its exit code and all that it said. */
+  /** Runs a script. Returns its exit code and output. */
   async type(script) {
     const file = join(this.dir, '.said');
     const said = openSync(file, 'w');
@@ -55,19 +55,19 @@ export class Terminal {
     const shell = spawn('bash', ['-euo', 'pipefail', '-c', script], options);
     closeSync(said);
     this.#groups.push(shell.pid);
-    const late = setTimeout(() => this.end(), PATIENCE_MS);
+    const late = setTimeout(() => this.end(), SCRIPT_TIMEOUT_MS);
     const [code] = await once(shell, 'exit');
     clearTimeout(late);
     return { code, said: readFileSync(file, 'utf8') };
   }
 
-  /** Ends everything that was started here. */
+  /** Kills all processes that were started here. */
   end() {
     for (const group of this.#groups.splice(0)) {
       try {
         process.kill(-group, 'SIGKILL');
       } catch (error) {
-        if (error.code !== 'ESRCH') throw error; // all of it has ended
+        if (error.code !== 'ESRCH') throw error; // all processes have ended
       }
     }
   }

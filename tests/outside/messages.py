@@ -1,6 +1,6 @@
-"""Sends a message by a library of others: PyPI's twilio or termii-py, or Python's own smtplib.
+"""Sends a message with PyPI's twilio or termii-py, or with Python's smtplib.
 
-Reads {"library", "url" or "smtp", …} and writes what the library made of the answer.
+Reads {"library", "url" or "smtp", …} and writes the library's result.
 """
 
 import json
@@ -19,7 +19,7 @@ from twilio.rest import Client
 
 
 class Redirected(TwilioHttpClient):
-    """Asks the stand-in whatever is meant for Twilio."""
+    """Sends requests for Twilio to the simulator."""
 
     def __init__(self, url):
         super().__init__(timeout=20)

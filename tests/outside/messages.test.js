@@ -1,4 +1,5 @@
-// Clients by others send through the stand-ins of the SMS gateways and of the mail server, and the mailbox shows it.
+// Third-party clients send through the simulators of the SMS gateways and of the mail server; the
+// messages appear in the mailbox.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -7,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 import { ask, sandbox, unused } from './sandbox.js';
 
-/** What the library made of the answer. */
+/** Sends with a library. Returns its result. */
 function send(library, order) {
   const input = JSON.stringify({ library, smtp: sandbox.smtp, ...order });
   const script = fileURLToPath(new URL('messages.py', import.meta.url));
@@ -16,7 +17,7 @@ function send(library, order) {
   return JSON.parse(stdout);
 }
 
-/** What the mailbox has for somebody, newest first, but for the time. */
+/** The messages to a recipient without their times, newest first. */
 async function mailbox(to) {
   const { body } = await ask('GET', `${sandbox.sandbox}/mailbox?to=${encodeURIComponent(to)}`);
   return body.map(({ at, ...message }) => message);

@@ -1,4 +1,5 @@
-// The commands in docs/OPERATING.md and docs/guides/another-host.md that set up a host do what these say.
+// The commands in docs/OPERATING.md and docs/guides/another-host.md that set up a host work as
+// documented.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -8,7 +9,7 @@ import { describe, test } from 'node:test';
 import { ROOT, Terminal, commands, folder, freePorts } from './machine.js';
 import { ask, complete, until } from './sandbox.js';
 
-/** A PostgreSQL server whose user may make databases and roles. */
+/** A PostgreSQL server whose user may create databases and roles. */
 const SERVER = process.env.TOLLHOUSE_TEST_POSTGRES && new URL(process.env.TOLLHOUSE_TEST_POSTGRES);
 const skip = !SERVER && 'SKIPPED: TOLLHOUSE_TEST_POSTGRES names no server';
 const ADMINISTRATOR = SERVER && {
@@ -22,7 +23,7 @@ const PROGRAMS = `${ROOT}/target/debug`;
 let drawn = 0;
 const unused = () => `t${process.pid}_${Date.now()}_${(drawn += 1)}`;
 
-/** The environment of somebody who has just logged in. */
+/** The environment after a login. */
 const environment = (dir, more) => ({ PATH: `${PROGRAMS}:${process.env.PATH}`, HOME: dir, LANG: 'C.UTF-8', ...more });
 
 const sql = (...statements) =>
@@ -38,7 +39,7 @@ function terminal(t, name, more) {
   return opened;
 }
 
-/** Ports in the place of those that a document names. */
+/** Replaces the ports in a text by unused ones. */
 async function moved(text, named) {
   const free = await freePorts(named.length);
   const ports = Object.fromEntries(named.map((port, n) => [port, free[n]]));
@@ -116,13 +117,13 @@ describe('docs/guides/another-host.md', () => {
     }
   }
 
-  /** The stand-in notifies the host, which sends the event to the stand-in. */
+  /** The simulator sends a webhook to the host, and the host sends the event to the simulator. */
   async function pay(api, standins, token) {
     const order = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: 'order-1', checkout: { success_url: standins } };
     const begun = await ask('POST', `${api}/payment/initialize`, { token, body: order });
     assert.equal(begun.status, 200, JSON.stringify(begun.body));
     assert.equal((await complete(begun.body.data.checkout.url, 'success')).status, 200);
-    // Nobody asks for it: the schedule would, after a minute.
+    // No request verifies the payment, and the schedule would do so only after a minute.
     await until('the payment is a success', async () => {
       const { body } = await ask('GET', `${api}/payment/fetch/reference/order-1`, { token });
       return body.data.status === 'success';

@@ -1,4 +1,4 @@
-// npm's client for Paystack takes the stand-in for Paystack.
+// A client for Paystack from npm works with the simulator of Paystack.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { ask, complete, operator, receiver, sandbox, until, unused } from './san
 
 const baseUrl = `${sandbox.sandbox}/paystack`;
 
-/** An account of its own at the stand-in. */
+/** A new account at the simulator. */
 function account() {
   const secretKey = unused('sk_test_outside');
   const paystack = createPaystack({ secretKey, baseUrl, timeoutMs: 10_000, retry: { retries: 0 } });
@@ -74,7 +74,7 @@ test('a saved card is charged again', async () => {
   assert.deepEqual(listed.map(({ amount }) => amount), [300_000, 5_000]);
 });
 
-test('errors are those of Paystack', async () => {
+test('errors have the form of Paystack', async () => {
   const { paystack, ok } = account();
   const body = { email: 'ada@example.com', amount: 5_000, reference: unused('twice') };
   await ok(paystack.transaction_initialize({ body }));

@@ -1,4 +1,5 @@
-// Plugins in JavaScript and Python, made with the SDKs, are installed into the running host and look citizens of Atlantis up.
+// Plugins in JavaScript and Python, built with the SDKs, are installed into the running host and
+// look up citizens of Atlantis.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -16,7 +17,10 @@ const KEY = 'atlantis-key';
 const SDKS = `${ROOT}/plugins`;
 const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
 
-/** How SDK and guest are tested natively, and the guest is built, in a copy: what that leaves behind stays out of the sources. */
+/**
+ * Commands that test SDK and guest natively and build the guest, in a copy, so that no files are
+ * left in the sources.
+ */
 const LANGUAGES = {
   js: `
     node --import ${SDKS}/sdk-js/testing/register.js --test ${SDKS}/sdk-js/test/*.test.js
@@ -33,18 +37,21 @@ const LANGUAGES = {
     .venv/bin/tollhouse-plugin build`,
 };
 
-/** The component of a guest, as deep below the root as its source: its paths to the SDK stay right. */
+/**
+ * The component of a guest. The copy is as deep below the root as the source, so that its paths to
+ * the SDK are valid.
+ */
 function built(language) {
   const [name, folder] = [`atlantis-${language}`, `${ROOT}/target/outside/atlantis-${language}`];
   rmSync(`${folder}/node_modules`, { recursive: true, force: true });
   cpSync(`${ROOT}/tests/guests/${name}`, folder, { recursive: true });
-  // Node's test runner runs no tests below itself.
+  // Node's test runner does not run nested tests otherwise.
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
   execFileSync('bash', ['-euo', 'pipefail', '-c', LANGUAGES[language]], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
   return readFileSync(`${folder}/atlantis_${language}.wasm`);
 }
 
-/** What the register of Atlantis answers to the numbers that it is asked for. */
+/** Responses of the register of Atlantis by number. */
 const CITIZENS = {
   204060: [200, { name: 'Critias', born: '1990-12-10', email: 'critias@people.example', phone: '+306900000000' }],
   400004: [404, {}],
@@ -55,7 +62,7 @@ const CITIZENS = {
   500002: [402, {}],
 };
 
-/** The register; it keeps what it was asked until the test `t` ends. */
+/** Starts the register, which stores its requests, until the test `t` ends. */
 async function register(t) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -85,7 +92,7 @@ async function install(wasm) {
 
 for (const language of Object.keys(LANGUAGES)) {
   describe(`a country in ${language}`, () => {
-    test('is installed over HTTP and answers lookups', async (t) => {
+    test('is installed over HTTP and serves lookups', async (t) => {
       const country = `atlantis_${language}`;
       const { interfaces } = await install(built(language));
       assert.deepEqual(interfaces, ['identity-lookup']);
@@ -106,7 +113,7 @@ for (const language of Object.keys(LANGUAGES)) {
       assert.deepEqual([found.status, found.body.message], [200, 'Citizen lookup successful']);
       assert.deepEqual(found.body.data.details, { name: 'Critias', date_of_birth: '10/12/1990' });
       assert.equal(found.body.data.phone_number, '+306900000000');
-      // The call ran three times: each request left once, and all runs drew the same mark.
+      // The call ran three times: each request was sent once, and all runs had the same mark.
       assert.deepEqual(asked.map(({ method, url }) => `${method} ${url}`), ['POST /tokens', 'GET /citizens/204060']);
       assert.ok(asked.every(({ mark }) => /^\d+.* 0\.\d+$/.test(mark)), JSON.stringify(asked));
 
@@ -121,7 +128,7 @@ for (const language of Object.keys(LANGUAGES)) {
         const refused = await lookup(number);
         assert.deepEqual([refused.status, refused.body.message], [status, message], number);
       }
-      // The token was kept: it was asked for once.
+      // The token was cached: it was requested once.
       assert.equal(asked.filter(({ url }) => url === '/tokens').length, 1);
     });
   });

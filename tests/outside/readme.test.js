@@ -1,4 +1,4 @@
-// The commands in README.md and docs/guides do what these say.
+// The commands in README.md and docs/guides work as documented.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { ROOT, commands as blocks } from './machine.js';
 import { Company, SANDBOX_JSON, sandbox, until, unused } from './sandbox.js';
 
-/** The first block of commands in a section of a document, for the sandbox that runs here. */
+/** The first block of commands in a section, with the addresses of the running sandbox. */
 function commands(document, heading) {
   const [block] = blocks(document, heading);
   return block
@@ -108,7 +108,7 @@ describe('README.md and docs/guides', () => {
   });
 
   test('move the clock', () => {
-    // By less than in the guide: signatures of events are valid for five minutes of real time.
+    // Less than in the guide, because signatures of events are valid for five minutes of real time.
     const script = commands('docs/guides/sandbox.md', '## Move the clock').replace('"seconds":3600', '"seconds":2');
     const [before, after] = [script, script].map((move) => Date.parse(JSON.parse(type(move)).data.now));
     assert.ok(after - before >= 2000 && after - before < 60_000, `${before} ${after}`);

@@ -1,6 +1,6 @@
-"""Looks somebody up by PyPI's dojah-python-sdk.
+"""Looks up a person with PyPI's dojah-python-sdk.
 
-Reads {"url", "api", "function", "arguments"} and writes what the library made of the answer: {"entity": …}, or {"status", "error"}.
+Reads {"url", "api", "function", "arguments"} and writes the library's result: {"entity": …}, or {"status", "error"}.
 """
 
 import json

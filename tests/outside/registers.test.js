@@ -1,4 +1,4 @@
-// A client by others asks the stand-in of an identity register, and understands what it answers.
+// A third-party client works with the simulator of an identity register.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { sandbox } from './sandbox.js';
 
 const SCRIPT = fileURLToPath(new URL('registers.py', import.meta.url));
 
-/** What PyPI's dojah-python-sdk made of the answer. */
+/** Calls PyPI's dojah-python-sdk. Returns its result. */
 function dojah(api, name, args) {
   const input = JSON.stringify({ url: `${sandbox.sandbox}/dojah`, api, function: name, arguments: args });
   const { stdout, stderr } = spawnSync(process.env.PYTHON ?? 'python3', [SCRIPT], { input, encoding: 'utf8' });
@@ -17,7 +17,7 @@ function dojah(api, name, args) {
   return JSON.parse(stdout);
 }
 
-/** One of the pictures, in base64. */
+/** A picture in base64. */
 async function picture(name) {
   const answer = await fetch(`${sandbox.sandbox}/images/${name}.jpg`);
   return Buffer.from(await answer.arrayBuffer()).toString('base64');
@@ -63,7 +63,7 @@ test('dojah-python-sdk compares faces', async () => {
   }
 });
 
-test('dojah-python-sdk sees what went wrong', () => {
+test('dojah-python-sdk receives errors', () => {
   const failures = [
     [{ bvn: 22222220000 }, 404, 'Result Not Found'],
     [{ bvn: 22222299999 }, 424, 'The source is not available now, try again later'],

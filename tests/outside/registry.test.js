@@ -1,4 +1,5 @@
-// Plugins on their way from author to operator: signed by OpenSSL, published to a registry, installed from there.
+// Plugins from author to operator: signed by OpenSSL, published to a registry, installed from
+// there.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -12,10 +13,10 @@ import { operator, sandbox, unused } from './sandbox.js';
 const TARGET = `${ROOT}/target`;
 const SPROUT = `${TARGET}/plugins/wasm32-wasip2/plugin/sprout.wasm`;
 
-/** Debian's registry, on loopback, with one user; its address. */
+/** Starts Debian's registry on loopback, with one user. Returns its address. */
 async function registry(t, dir) {
   const address = `127.0.0.1:${await freePorts(1)}`;
-  // As `htpasswd -nbB author secret` says it.
+  // The output of `htpasswd -nbB author secret`.
   writeFileSync(`${dir}/users`, 'author:$2y$05$GyLHsnriUrc3pfSd/qPrI.oXRA60EuLl4PhdEl2rHS2tQwYjpfIeG\n');
   const settings = {
     version: '0.1',
@@ -30,12 +31,12 @@ async function registry(t, dir) {
   for (let tries = 0; ; tries += 1) {
     const answer = await fetch(`http://${address}/v2/`).catch(() => undefined);
     if (answer) return address;
-    assert.ok(tries < 200, 'the registry comes up');
+    assert.ok(tries < 200, 'the registry does not respond');
     await setTimeout(100);
   }
 }
 
-/** The program, as somebody who has logged in at a registry. */
+/** Runs the program with a login at a registry. */
 function tollhouse(dir, ...args) {
   const env = {
     PATH: process.env.PATH,
@@ -55,7 +56,7 @@ function logIn(dir, address, password) {
 
 const openssl = (...args) => execFileSync('openssl', args, { stdio: ['ignore', 'pipe', 'inherit'] });
 
-test('what OpenSSL signed with its own key is taken from its author', async (t) => {
+test('a plugin signed by OpenSSL with its own key is installed', async (t) => {
   const dir = folder(t, 'registry');
   const [component, key, pub] = [`${dir}/sprout.wasm`, `${dir}/author.key`, `${dir}/author.pub`];
   writeFileSync(component, readFileSync(SPROUT));
@@ -67,14 +68,14 @@ test('what OpenSSL signed with its own key is taken from its author', async (t) 
 
   const publisher = unused('openssl');
   assert.equal(tollhouse(dir, 'publisher', 'trust', publisher, pub).status, 0);
-  assert.equal(tollhouse(dir, 'plugin', 'key', key).stdout, readFileSync(pub, 'utf8'), 'its key is read here');
+  assert.equal(tollhouse(dir, 'plugin', 'key', key).stdout, readFileSync(pub, 'utf8'), 'a key of OpenSSL is read');
   const installed = tollhouse(dir, 'plugin', 'install', '--grant', component);
   assert.equal(installed.status, 0, installed.stderr);
   const [{ digest: known, publisher: signer }] = await operator('GET', '/plugins/sprout');
   assert.deepEqual([known, signer], [digest, publisher]);
 });
 
-test('a key that was made here signs what OpenSSL believes', (t) => {
+test('OpenSSL verifies a signature of a generated key', (t) => {
   const dir = folder(t, 'registry');
   const [component, key, pub] = [`${dir}/sprout.wasm`, `${dir}/author.key`, `${dir}/author.pub`];
   writeFileSync(component, readFileSync(SPROUT));
@@ -86,7 +87,7 @@ test('a key that was made here signs what OpenSSL believes', (t) => {
   assert.match(believed.toString(), /Verified Successfully/);
 });
 
-test('a plugin is published to a registry, and installed from there', async (t) => {
+test('a plugin is published to a registry and installed from it', async (t) => {
   const dir = folder(t, 'registry');
   const address = await registry(t, dir);
   const name = `oci://${address}/plugins/sprout:1.0.0`;
@@ -98,7 +99,7 @@ test('a plugin is published to a registry, and installed from there', async (t) 
   assert.equal(tollhouse(dir, 'plugin', 'sign', component, '--key', key).status, 0);
 
   const refused = tollhouse(dir, 'plugin', 'publish', component, name, '--plain-http');
-  assert.equal(refused.status, 1, 'nobody has logged in');
+  assert.equal(refused.status, 1, 'publishing needs a login');
   assert.match(refused.stderr, /docker login/);
   logIn(dir, address, 'wrong');
   assert.equal(tollhouse(dir, 'plugin', 'publish', component, name, '--plain-http').status, 1);
@@ -119,15 +120,15 @@ test('a plugin is published to a registry, and installed from there', async (t) 
   const missing = tollhouse(dir, 'plugin', 'install', `oci://${address}/plugins/sprout:2.0.0`, '--plain-http');
   assert.equal(missing.status, 1, missing.stderr);
   assert.match(missing.stderr, /sprout:2\.0\.0/);
-  const nobody = tollhouse(dir, 'plugin', 'install', `oci://127.0.0.1:${await freePorts(1)}/a/b:1`, '--plain-http');
-  assert.equal(nobody.status, 3, nobody.stderr);
+  const unreachable = tollhouse(dir, 'plugin', 'install', `oci://127.0.0.1:${await freePorts(1)}/a/b:1`, '--plain-http');
+  assert.equal(unreachable.status, 3, unreachable.stderr);
 
-  // As other tools describe a component.
+  // The manifest has the form that other tools use for components.
   const headers = { authorization: `Basic ${Buffer.from('author:secret').toString('base64')}`, accept: 'application/vnd.oci.image.manifest.v1+json' };
   const manifest = await (await fetch(`http://${address}/v2/plugins/sprout/manifests/1.0.0`, { headers })).json();
   assert.deepEqual(manifest.layers.map((layer) => layer.mediaType), ['application/wasm']);
   assert.equal(manifest.config.mediaType, 'application/vnd.wasm.config.v0+json');
   const config = await (await fetch(`http://${address}/v2/plugins/sprout/blobs/${manifest.config.digest}`, { headers })).json();
   assert.deepEqual([config.architecture, config.os, config.layerDigests], ['wasm', 'wasip2', [manifest.layers[0].digest]]);
-  assert.ok(config.component.exports.some((name) => name.startsWith('tollhouse:plugin/checkout@')), 'it says what it exports');
+  assert.ok(config.component.exports.some((name) => name.startsWith('tollhouse:plugin/checkout@')), 'the exports are listed');
 });

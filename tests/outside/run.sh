@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Interoperability tests with third-party programs: a browser, clients for Paystack and Flutterwave (npm), Twilio, Termii and Dojah
-# (PyPI) and SMTP (Python's own), the libraries of Standard Webhooks, OpenSSL, a registry of components, plugins in JavaScript and
-# Python, the projects of `tollhouse plugin new`, and Schemathesis, each against a running sandbox. They also execute the commands in
-# README.md, docs/guides and docs/OPERATING.md. They need target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20,
-# npm, python3, chromium, curl, docker-registry, jq, openssl and PostgreSQL's clients; if one of these is missing, the script says so
-# and exits with 77. Tests on PostgreSQL are skipped unless TOLLHOUSE_TEST_POSTGRES names a server.
+# Interoperability tests with third-party programs: a browser, clients for Paystack and Flutterwave
+# (npm), Twilio, Termii and Dojah (PyPI) and SMTP (Python's own), the libraries of Standard
+# Webhooks, OpenSSL, a registry of components, plugins in JavaScript and Python, the projects of
+# `tollhouse plugin new`, and Schemathesis, each against a running sandbox. They also execute the
+# commands in README.md, docs/guides and docs/OPERATING.md. They need target/debug/sandbox and
+# target/debug/tollhouse (`cargo build`), node 20, npm, python3, chromium, curl, docker-registry,
+# jq, openssl and PostgreSQL's clients; if one of these is missing, the script says so and exits
+# with 77. Tests on PostgreSQL are skipped unless TOLLHOUSE_TEST_POSTGRES names a server.
 set -euo pipefail
-# The projects of `tollhouse plugin new` are built with `--full` only: each fetches and compiles its dependencies.
+# The projects of `tollhouse plugin new` are built with `--full` only, because each fetches and
+# compiles its dependencies.
 tests=$(cd "$(dirname "$0")" && ls ./*.test.js)
 [ "${1:-}" = --full ] || tests=$(grep -v templates.test.js <<<"$tests")
 cd "$(dirname "$0")"
@@ -23,7 +26,7 @@ venv=$target/outside/venv
 
 dir=$(mktemp -d)
 log=$dir/sandbox.log
-# Schemathesis asks as fast as it can.
+# Schemathesis sends requests without pauses.
 TOLLHOUSE_RATE_PER_S=0 "$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
 sandbox=$!
 trap 'kill "$sandbox" 2>/dev/null || true; wait "$sandbox" || true; rm -rf "$dir"' EXIT

@@ -1,4 +1,4 @@
-// The running `cargo sandbox`, and what the checks do with it.
+// Helpers for tests with the running `cargo sandbox`.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -10,18 +10,18 @@ import { fileURLToPath } from 'node:url';
 export const SANDBOX_JSON =
   process.env.SANDBOX_JSON ?? fileURLToPath(new URL('../../target/sandbox/sandbox.json', import.meta.url));
 
-/** What `cargo sandbox` tells of itself: addresses, keys, the operator's token. */
+/** Addresses, keys and operator token of `cargo sandbox`. */
 export const sandbox = JSON.parse(readFileSync(SANDBOX_JSON, 'utf8'));
 
-/** How long something that follows by itself may take. */
-const PATIENCE_MS = 20_000;
+/** Timeout of effects in the background. */
+const EFFECT_TIMEOUT_MS = 20_000;
 
 let drawn = 0;
 
 /** A name that no earlier run against the same sandbox has used. */
 export const unused = (prefix) => `${prefix}-${process.pid}-${Date.now()}-${(drawn += 1)}`;
 
-/** The status and the parsed body of the answer. */
+/** Sends a request. Returns status and parsed body of the response. */
 export async function ask(method, url, { token, body } = {}) {
   const headers = {
     ...(token && { authorization: `Bearer ${token}` }),
@@ -38,17 +38,17 @@ async function data(method, url, options) {
   return body.data;
 }
 
-/** `data` of an answer of the internal interface. */
+/** Sends a request to the operator API. Returns the `data` of the response. */
 export const operator = (method, path, body) =>
   data(method, `${sandbox.internal}/internal/v1${path}`, { token: sandbox.operator_token, body });
 
-/** A company of the sandbox, by its API key. */
+/** A company of the sandbox with its API key. */
 export class Company {
   constructor(company) {
     Object.assign(this, company);
   }
 
-  /** A new one, whose money goes to the service's account. */
+  /** Creates a company that uses the service account. */
   static async create(fields = {}) {
     return new Company(await operator('POST', '/companies', { name: 'Outside Lending', server: 'test', ...fields }));
   }
@@ -57,7 +57,7 @@ export class Company {
     return ask(method, `${sandbox.api}/api/v1${path}`, { token: this.api_key, body });
   }
 
-  /** A payment of NGN 2,500.50, begun. */
+  /** Initializes a payment of NGN 2,500.50. */
   initialize(fields = {}) {
     const order = { email: 'ada@example.com', amount: 2500.5, currency: 'NGN', checkout: { success_url: sandbox.sandbox } };
     const options = { token: this.api_key, body: { ...order, ...fields } };
@@ -68,7 +68,7 @@ export class Company {
     return data('GET', `${sandbox.api}/api/v1/payment/fetch/reference/${reference}`, { token: this.api_key });
   }
 
-  /** The payment, once it stands so. */
+  /** Waits until a payment has this status. Returns the payment. */
   settled(reference, status) {
     return until(`${reference} is ${status}`, async () => {
       const payment = await this.payment(reference);
@@ -77,22 +77,22 @@ export class Company {
   }
 }
 
-/** What the buttons of a checkout page do, without the page. */
+/** Completes a checkout as the buttons of its page do. */
 export const complete = (url, outcome) => ask('POST', `${url}/complete`, { body: { outcome } });
 
-/** Asks again and again until there is an answer, and gives it. */
+/** Polls until `probe` returns a value, and returns it. */
 export async function until(what, probe) {
-  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await setTimeout(50)) {
+  for (const end = Date.now() + EFFECT_TIMEOUT_MS; Date.now() < end; await setTimeout(50)) {
     const found = await probe();
     if (found) return found;
   }
-  assert.fail(`waited in vain: ${what}`);
+  assert.fail(`timed out: ${what}`);
 }
 
-/** A page that lets browsers ask for nothing more. */
+/** A page that causes no further requests of browsers. */
 const PAGE = '<!doctype html><title>Received</title><link rel="icon" href="data:,">';
 
-/** A server that keeps what it gets, until the test `t` ends. */
+/** Starts a server that stores its requests, until the test `t` ends. */
 export async function receiver(t) {
   const requests = [];
   const server = createServer(async (request, response) => {

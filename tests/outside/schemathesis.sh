@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Sends a running sandbox what its OpenAPI documents allow, and what they do not: nothing may answer 5xx, or what the documents do
-# not say. What it leaves is fit for nothing else. run.sh starts the sandbox and says what SANDBOX_JSON and PYTHON are.
+# Sends a running sandbox requests that its OpenAPI documents allow, and others that they do not. No
+# response may be 5xx or undocumented. The sandbox is unusable afterwards. run.sh starts the sandbox
+# and sets SANDBOX_JSON and PYTHON.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$(dirname "$PYTHON")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-told() { jq -er ".$1" "$SANDBOX_JSON"; }
-api=$(told api) internal=$(told internal) company=$(told company_id)
+setting() { jq -er ".$1" "$SANDBOX_JSON"; }
+api=$(setting api) internal=$(setting internal) company=$(setting company_id)
 
-# Asks with the key $1; the rest is curl's.
+# Sends a request with the key $1; the other arguments are curl's.
 ask() { curl --silent --show-error --fail --header "Authorization: Bearer $1" "${@:2}"; }
 
-# The listener $1 with the key $2: its document is OpenAPI and true, whatever the values of paths are, and for those on stdin.
+# Checks the listener $1 with the key $2: its document is valid OpenAPI and matches its responses,
+# both for random path values and for those on stdin.
 check() {
     curl --silent --fail --output "$dir/openapi.json" "$1/openapi.json"
     "$bin/openapi-spec-validator" --schema 3.1 "$dir/openapi.json"
@@ -23,23 +25,23 @@ check() {
     done
 }
 
-# A payment that has succeeded, with its event.
-payment=$(ask "$(told api_key)" "$api/api/v1/payment/initialize" --json '{"email": "ada@example.com", "amount": 2500.5,
+# A successful payment and its event.
+payment=$(ask "$(setting api_key)" "$api/api/v1/payment/initialize" --json '{"email": "ada@example.com", "amount": 2500.5,
     "currency": "NGN", "reference": "schemathesis", "checkout": {"success_url": "https://lender.example/"}}')
 url=$(jq -er .data.checkout.url <<<"$payment")
 curl --silent --fail --output /dev/null "$url/complete" --json '{"outcome": "success"}'
 for _ in $(seq 100); do
-    events=$(ask "$(told operator_token)" "$internal/internal/v1/companies/$company/events")
+    events=$(ask "$(setting operator_token)" "$internal/internal/v1/companies/$company/events")
     event=$(jq -r '.data.docs[] | select(.body.data.reference == "schemathesis").id' <<<"$events")
     [ -n "$event" ] && break
     sleep 0.2
 done
 payment=$(jq -er .data.id <<<"$payment")
-# A key beside the one that asks, to be exchanged and revoked.
-key=$(ask "$(told operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
-account=$(ask "$(told operator_token)" "$internal/internal/v1/providers" | jq -er '.data[] | select(.provider == "provider_a").notification_url | split("/")[-1]')
+# Another key, to be rotated and revoked.
+key=$(ask "$(setting operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
+account=$(ask "$(setting operator_token)" "$internal/internal/v1/providers" | jq -er '.data[] | select(.provider == "provider_a").notification_url | split("/")[-1]')
 
-check "$api" "$(told api_key)" <<EOF_VALUES
+check "$api" "$(setting api_key)" <<EOF_VALUES
 [parameters]
 "path.email_or_id" = "ada@example.com"
 "path.id" = "$payment"
@@ -48,7 +50,7 @@ check "$api" "$(told api_key)" <<EOF_VALUES
 "path.account" = "$account"
 EOF_VALUES
 
-check "$internal" "$(told operator_token)" <<EOF_VALUES
+check "$internal" "$(setting operator_token)" <<EOF_VALUES
 [parameters]
 "path.company" = "$company"
 "path.payment" = "$payment"

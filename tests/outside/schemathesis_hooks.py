@@ -1,4 +1,4 @@
-"""What the documents say in words only."""
+"""Rules that the OpenAPI documents state in prose only."""
 
 import schemathesis
 
@@ -10,7 +10,7 @@ def as_text(_context, value):
 
 @schemathesis.hook
 def before_load_schema(_context, document):
-    """Where a text is optional, an empty one counts as absent, whatever else the text must be."""
+    """An empty optional string counts as absent, regardless of its other rules."""
     for schema in document["components"]["schemas"].values():
         required = schema.get("required", [])
         for name, field in schema.get("properties", {}).items():
@@ -22,5 +22,5 @@ def before_load_schema(_context, document):
 
 @schemathesis.hook
 def filter_query(_context, query):
-    """The same of parameters: an empty one is no violation of anything."""
+    """An empty parameter counts as absent, so it violates no rule."""
     return not any(value in ("", [], {}, None) for value in (query or {}).values())

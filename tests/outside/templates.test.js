@@ -1,5 +1,5 @@
-// What `tollhouse plugin new` makes builds, passes its own tests and is admitted, of every kind and in every language; and its
-// examples succeed in the component, too.
+// Projects of `tollhouse plugin new`, of every kind and in every language, build, pass their own
+// tests and are admitted, and their examples succeed in the component.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -22,13 +22,13 @@ const ENVIRONMENT = {
   CARGO_TARGET_DIR: `${TARGET}/outside/cargo`,
   CARGO_TERM_QUIET: 'true',
   MYPYPATH: 'build/bindings:vendor/sdk',
-  // Node's test runner runs no tests below itself.
+  // Node's test runner does not run nested tests otherwise.
   NODE_TEST_CONTEXT: undefined,
   TOLLHOUSE_INTERNAL_URL: sandbox.internal,
   TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token,
 };
 
-/** What a script prints; what it says beside that is shown when it fails. */
+/** Runs a script. Returns its output; if it fails, output and errors are shown. */
 function type(cwd, script) {
   try {
     return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd, env: ENVIRONMENT, encoding: 'utf8', stdio: 'pipe' });
@@ -37,7 +37,7 @@ function type(cwd, script) {
   }
 }
 
-/** The commands of the project's README.md, which end with looking at the component; then it is installed. */
+/** The commands of a project's README.md, which end with `plugin check`, and an installation. */
 function commands(folder) {
   const lines = readFileSync(`${folder}/README.md`, 'utf8').split('\n');
   const script = lines.filter((line) => line.startsWith('    ')).join('\n');

@@ -1,6 +1,6 @@
 """Checks a delivery with PyPI's standardwebhooks.
 
-Reads {"secret", "headers", "body" in base64} and writes {"event": …}, or {} when the delivery is refused.
+Reads {"secret", "headers", "body" in base64} and writes {"event": …}, or {} if the delivery is rejected.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""An S3 server on loopback by moto. It prints its port as JSON, and serves until it is ended."""
+"""An S3 server on loopback by moto. It prints its port as JSON, and serves until it is killed."""
 
 import json
 import threading

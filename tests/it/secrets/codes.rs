@@ -1,11 +1,12 @@
-//! One-time passwords, and messages that wait.
+//! One-time passwords and queued messages.
 
 use serde_json::json;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{Lab, TERMII_KEY, places::stored};
 
-/// A code by e-mail and by text message. It has eight digits: fewer stand by chance in a number of something else.
+/// Sends codes by e-mail and SMS. The last code has eight digits: a shorter one may occur in
+/// another number by chance.
 pub async fn send(lab: &Lab) {
     assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
     let base_url = format!("{}/termii/api", lab.simulators.url());

@@ -1,4 +1,4 @@
-//! Saved cards, direct debits, and loans that are repaid by them.
+//! Saved cards, direct debits, and loans repaid by them.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn save_card(lab: &Lab, number: &str) -> Value {
     card
 }
 
-/// Cards that are verified, charged and deleted, a loan that is repaid by one, and a direct debit.
+/// Verifies, charges and deletes cards, repays a loan by card, and debits a mandate.
 pub async fn collect(lab: &Lab) {
     let card = save_card(lab, SUCCESS_CARD).await;
     let verified = lab.ask("POST /api/v1/card/verify/{card}", "{}").await;

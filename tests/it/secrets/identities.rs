@@ -1,4 +1,4 @@
-//! What registers say of people.
+//! Personal data from registers.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::{Lab, PREMBLY_KEY};
 
 const LOOKUP: &str = "POST /api/v1/kyc/{country}/{*path}";
 const NUMBER: &str = "22345678904";
-/// What of an answer names somebody, and stands in no plugin.
+/// Personal fields of a response whose values are not in a plugin.
 const PERSONAL: [&str; 6] =
     ["last_name", "residential_address", "name_on_card", "image", "email", "phone_number"];
-/// Enough of a photo to know it again.
+/// Length of the part of a photo that identifies it.
 const PHOTO: usize = 80;
 
-/// Lookups that find somebody, with a face and without, and such that fail; with codes.
+/// Runs lookups that succeed, with and without a face and with a code, and lookups that fail.
 pub async fn look_up(lab: &Lab) {
     assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::NIGERIA).await["error"], false);
     let sandbox = lab.simulators.url();
@@ -22,7 +22,7 @@ pub async fn look_up(lab: &Lab) {
     } });
     lab.name("provider", &json!("nigeria"));
     lab.call("PUT /internal/v1/providers/{provider}", account).await;
-    gossip(lab).await;
+    look_up_at_leaking_register(lab).await;
     lab.name("provider", &json!("provider_a"));
     let free = json!({ "identity.nigeria.bvn": 0, "identity.nigeria.bvn.face": 0 });
     lab.call("PATCH /internal/v1/prices", free).await;
@@ -50,11 +50,11 @@ pub async fn look_up(lab: &Lab) {
     lab.name("uid_id", &found["id"]);
     lab.settle().await;
     lab.ask("POST /api/v1/kyc/uid/verify/{uid_id}", r#"{"token":"none"}"#).await;
-    remember(lab, &found);
+    keep_personal_data(lab, &found);
 }
 
-/// A register that speaks of people where it may not.
-async fn gossip(lab: &Lab) {
+/// Runs lookups at a register that puts personal data into faults.
+async fn look_up_at_leaking_register(lab: &Lab) {
     assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::ATLANTIS).await["error"], false);
     lab.name("provider", &json!("atlantis"));
     let account = json!({ "credentials": {}, "active": true });
@@ -71,7 +71,7 @@ async fn gossip(lab: &Lab) {
         .extend(["Critias".to_owned(), "critias@people.example".to_owned()]);
 }
 
-fn remember(lab: &Lab, found: &Value) {
+fn keep_personal_data(lab: &Lab, found: &Value) {
     let mut personal = lab.personal.lock().unwrap();
     personal.push(NUMBER.to_owned());
     for field in PERSONAL {

@@ -1,11 +1,11 @@
-//! Where a secret could be found, and in what guise.
+//! Places and encodings in which a secret could be found.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use tollhouse_platform::store;
 
 use crate::app::Database;
 
-/// As it is, and as it may be hidden.
+/// A secret in clear and in its possible encodings.
 pub fn disguises(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned(), BASE64.encode(secret), hex::encode(secret)];
     if let Some(base64) = secret.strip_prefix("whsec_") {
@@ -15,7 +15,7 @@ pub fn disguises(secret: &str) -> Vec<String> {
     all
 }
 
-/// What a backup holds. On PostgreSQL that is every row.
+/// The content of a backup; on PostgreSQL every row.
 pub async fn backed_up(database: &Database) -> String {
     if database.url.starts_with("postgres") {
         return stored(database).await;
@@ -25,7 +25,7 @@ pub async fn backed_up(database: &Database) -> String {
     String::from_utf8_lossy(&std::fs::read(&file).expect("the backup")).into_owned()
 }
 
-/// Every row of every table. On SQLite the files themselves, with what was deleted.
+/// Every row of every table; on SQLite the database files, including deleted data.
 pub async fn stored(database: &Database) -> String {
     if !database.url.starts_with("postgres") {
         let file =
@@ -49,9 +49,9 @@ pub async fn stored(database: &Database) -> String {
     all
 }
 
-/// What operators must read in the logs, and what nobody may.
+/// Checks that the logs have the alarms for operators, and no personal data.
 pub fn check_logs(logs: &str, telemetry: &str) {
-    // `name=value` for people, `"name":value` for machines.
+    // Text logs have `name=value`, JSON logs `"name":value`.
     let plain = logs.replace("\":", "=");
     let alarm = plain.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
     let alarm = alarm.expect("an alarm");

@@ -1,4 +1,4 @@
-//! What operators do with the versions of a plugin.
+//! Operator actions on versions of a plugin.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tollhouse_plugins::PrivateKey;
 use super::Lab;
 use crate::sprout::repack;
 
-/// A gateway is upgraded, tried, taken back and out of service, and its newer version removed.
+/// Upgrades a gateway, starts and ends a canary, deactivates it, and removes the newer version.
 pub async fn change_versions(lab: &Lab) {
     lab.name("plugin", &json!("termii"));
     let versions = lab.ask("GET /internal/v1/plugins/{plugin}", "").await;
@@ -32,7 +32,7 @@ pub async fn change_versions(lab: &Lab) {
     lab.call("DELETE /internal/v1/publishers/{publisher}", json!({})).await;
 }
 
-/// Calls of everything that was done so far, which the host writes down beside them.
+/// Reads the recordings of all calls so far.
 async fn read_recordings(lab: &Lab) {
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     for plugin in ["termii", "provider_a"] {

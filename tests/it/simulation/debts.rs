@@ -1,4 +1,4 @@
-//! What companies and their customers do about cards and loans, and what must hold of these.
+//! Actions of companies and customers on cards and loans, and invariants of these.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::store::Tx;
 
-use super::{Caller, Events, World, check_told, major, minor, today};
+use super::{Caller, Events, World, check_events, major, minor, today};
 use crate::{
     app::TestApp,
     lending::{OTHER_CARD, SUCCESS_CARD, day, direct_debit, get_loan, put_loan, saved_card, user},
@@ -14,7 +14,7 @@ use crate::{
 
 const LENDER: Caller = Caller::Company(0);
 const USERS: [&str; 2] = ["ada", "bola"];
-/// What is charged for collecting, in minor units.
+/// Fees of automatic collections, in minor units.
 const CARD_FEE: i64 = 2_000;
 const DEBIT_FEE: i64 = 1_000;
 
@@ -23,14 +23,14 @@ const DEBIT_FEE: i64 = 1_000;
 struct Loan {
     id: String,
     user: &'static str,
-    /// Nobody but the host repays it, by charges.
+    /// Whether only charges by the host repay it.
     is_charged_only: bool,
 }
 
 #[derive(Default)]
 pub struct Debts {
     loans: Vec<Loan>,
-    /// Of cards and recollections, those that somebody has got.
+    /// Checkout URLs of cards and recollections that clients have received.
     pages: Vec<String>,
     references: usize,
     /// The last status of each recollection.
@@ -53,11 +53,11 @@ impl Debts {
 }
 
 impl World<'_> {
-    /// A card on a page, or a mandate.
+    /// Saves a card through checkout, or a mandate.
     pub async fn save_means(&mut self) {
         let user = USERS[self.pick(2)];
         if self.pick(4) == 0 {
-            // A mandate is made at the provider, which must be well for that.
+            // Creating a mandate at the provider needs a provider without faults.
             if self.app.simulators.faults().list().is_empty() {
                 direct_debit(self.app, &format!("dd-{user}"), user).await;
             }
@@ -69,7 +69,7 @@ impl World<'_> {
         self.open_page("/card/create", card).await;
     }
 
-    /// Keeps the page, if one came.
+    /// Sends a request and keeps the checkout URL of the response.
     async fn open_page(&mut self, path: &str, body: Value) {
         if let Some(reply) = self.ask(LENDER, Method::POST, path, Some(body)).await {
             let url = reply.body["data"]["checkout"]["url"].as_str();
@@ -109,11 +109,11 @@ impl World<'_> {
         self.ask(LENDER, method, &path, body).await;
     }
 
-    /// A new loan, or one that is sent again with other installments.
+    /// Puts a new loan, or resends one with other installments.
     pub async fn put_loan(&mut self) {
         let known = self.debts.loans.len();
         let again = (known > 0 && self.pick(3) == 0).then(|| self.pick(known));
-        // Nobody lends less than what was repaid, or is being.
+        // A loan cannot be less than its repaid and pending amounts.
         let least = match again {
             Some(n) => self.repaid_or_pending(&self.debts.loans[n].id).await,
             None => {
@@ -192,7 +192,7 @@ impl World<'_> {
 
     // ---- what must hold ------------------------------------------------------------------------
 
-    /// What repayments have brought to the lender's wallet, less what collecting has cost.
+    /// Returns the effect on the lender's wallet: repayments minus collection fees.
     pub async fn check_debts(&mut self, events: &Events) -> i64 {
         let all = self.recollections().await;
         for loan in &self.debts.loans {
@@ -203,8 +203,8 @@ impl World<'_> {
             let id = recollection["id"].as_str().expect("an id").to_owned();
             let status = recollection["status"].as_str().expect("a status").to_owned();
             let told = events.get(&id).map_or(&[][..], Vec::as_slice);
-            check_told("recollection", &status, told);
-            // A customer may fail on a page and then pay; what the host does by itself ends once.
+            check_events("recollection", &status, told);
+            // In a checkout a customer may fail and then pay; a charge ends once.
             let has_page = recollection["checkout"]["url"].is_string();
             assert!(has_page || told.len() <= 1, "{told:?}: {recollection}");
             let before = self.debts.seen.insert(id, status.clone());
@@ -220,7 +220,7 @@ impl World<'_> {
         all.iter().map(share).sum::<i64>() - self.fees().await
     }
 
-    /// What collecting by itself has cost and was not given back, as it is for whatever has failed.
+    /// Fees of automatic collections that were not refunded; those of failed ones are refunded.
     async fn fees(&self) -> i64 {
         let company = &self.companies[0].id;
         let collected = async |tx: &mut Tx| {
@@ -241,7 +241,7 @@ impl World<'_> {
         rows.iter().map(|(channel, n)| n * fee(channel)).sum()
     }
 
-    /// What was paid on a page after three days is known when somebody asks.
+    /// Verifies recollections that have not succeeded: after three days, only requests do so.
     pub async fn ask_about_recollections(&self) {
         for one in self.recollections().await.iter().filter(|one| one["status"] != "success") {
             let reference = one["reference"].as_str().expect("a reference");
@@ -264,7 +264,8 @@ impl World<'_> {
         self.app.app.store.read(charges).await.expect("the recollections")
     }
 
-    /// What the provider took is what is known to be repaid, and what verifying cards took went back.
+    /// Checks that recollections agree with the provider, and that verification charges were
+    /// refunded.
     pub async fn check_provider(&self) {
         for (reference, status, service_ref) in self.charges().await {
             let taken = self.at_provider(&service_ref).await;
@@ -276,7 +277,7 @@ impl World<'_> {
                 .await
         };
         let (open,) = self.app.app.store.read(open).await.expect("a count");
-        assert_eq!(open, 0, "verification charges that did not go back");
+        assert_eq!(open, 0, "verification charges that were not refunded");
     }
 }
 
@@ -294,17 +295,17 @@ impl Loan {
             these.map(|one| minor(&one["amount"])).sum::<i64>()
         };
         assert!(paid <= of("success"), "{loan}: {recollections:?}");
-        // Who was sent to a page may pay there whenever they like.
+        // A customer with a checkout session can pay at any time.
         let has_page = recollections.iter().any(|one| one["checkout"]["url"].is_string());
         if self.is_charged_only && !has_page {
-            // Never more than is owed.
+            // Never more than the outstanding amount.
             assert_eq!(paid, of("success"), "{loan}: {recollections:?}");
             assert!(of("pending") <= remaining, "{loan}: {recollections:?}");
         }
     }
 }
 
-/// One of those that can be charged is the default, if there is one.
+/// Checks that exactly one valid card is the default, if there is any.
 fn check_cards(cards: &[Value]) {
     let valid = cards.iter().filter(|card| card["valid"] == true).count();
     let defaults = cards.iter().filter(|card| card["default"] == true);
@@ -312,7 +313,8 @@ fn check_cards(cards: &[Value]) {
     assert_eq!(defaults.count(), valid.min(1), "{cards:?}");
 }
 
-/// What a recollection has brought to the wallet: of charges and pages less 1.5 %, rounded up, and 100 more from 2,500 on.
+/// The amount that a recollection credits to the wallet: with a provider, minus 1.5 % (rounded up),
+/// and minus another 100 from 2,500 on.
 fn share(recollection: &Value) -> i64 {
     if recollection["with_provider"] != true || recollection["status"] != "success" {
         return 0;

@@ -1,4 +1,4 @@
-//! A host that dies between two of its transactions, with all that it was doing.
+//! A host that crashes between two of its transactions.
 
 use tokio::{
     net::TcpListener,
@@ -11,17 +11,17 @@ use tollhouse_platform::{background::jobs, random::Random};
 
 use crate::app::{TestApp, config, smtp};
 
-/// Another host on the same database, by the same clock. It runs no jobs by itself.
+/// Another host on the same database, with the same clock. It runs no jobs by itself.
 pub struct Mortal {
     pub app: App,
     pub api: String,
     pub internal: String,
-    /// Its own, so that nothing of it goes on after its end.
+    /// Its own runtime, so that all its work stops when it is dropped.
     runtime: Option<Runtime>,
 }
 
 impl Mortal {
-    /// One that dies when it wants to begin another transaction after so many.
+    /// Starts a host that crashes when it begins a transaction after this many.
     pub async fn start(beside: &TestApp, transactions: usize) -> Mortal {
         let smtp = smtp(&beside.simulators);
         let flags = smtp.iter().map(String::as_str).chain(["--database-connections=2"]);
@@ -46,7 +46,7 @@ impl Mortal {
         Mortal { app, api, internal, runtime: Some(runtime) }
     }
 
-    /// What comes of `work`, unless the host dies before.
+    /// Returns the result of `work`, or `None` if the host crashes before.
     pub async fn outlive<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -55,10 +55,10 @@ impl Mortal {
         }
     }
 
-    /// Whatever is due is begun here.
+    /// Runs due jobs, until the host crashes.
     pub async fn run_due(&self) {
         let app = self.app.clone();
-        let runtime = self.runtime.as_ref().expect("it lives");
+        let runtime = self.runtime.as_ref().expect("a running host");
         let work = runtime.spawn(async move { jobs::run_due(&app).await });
         if let Some(done) = self.outlive(work).await {
             done.expect("no panic").expect("jobs that run");

@@ -1,4 +1,4 @@
-//! What companies and their customers do about payments, and what must hold of these.
+//! Actions of companies and customers on payments, and invariants of these.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::store::Tx;
 
-use super::{Caller, Events, World, check_told, minor};
+use super::{Caller, Events, World, check_events, minor};
 
-/// For whoever is at the provider to be taken for dead.
-const TAKEN_FOR_DEAD: i64 = 11;
+/// Seconds after which the lease of an abandoned request may have expired.
+const LEASE_WAIT_SECONDS: i64 = 11;
 
 /// A payment as the simulation knows it.
 pub struct Payment {
     company: usize,
     reference: String,
     order: Value,
-    /// Where a customer can pay, once somebody has heard of it.
+    /// The checkout URL, once a client has received it.
     url: Option<String>,
     /// The customer has paid.
     paid: bool,
@@ -48,7 +48,7 @@ impl World<'_> {
         let (caller, order) = (Caller::Company(known.company), known.order.clone());
         let reply = self.ask(caller, Method::POST, "/payment/initialize", Some(order)).await;
         let Some(reply) = reply else {
-            return self.app.advance(TAKEN_FOR_DEAD).await;
+            return self.app.advance(LEASE_WAIT_SECONDS).await;
         };
         match reply.status.as_u16() {
             200 => {
@@ -84,14 +84,14 @@ impl World<'_> {
         let path = format!("/payment/fetch/reference/{}", known.reference);
         let company = &self.companies[known.company];
         let payment = self.app.request(company, Method::GET, &path, None).await;
-        // The host may not have heard of it.
+        // The payment may not have been stored.
         let Some(id) = payment.body["data"]["id"].as_str() else { return };
         let path = format!("/companies/{}/payments/{id}/refund", company.id);
         let body = json!({ "force": self.pick(2) == 0 });
         self.ask(Caller::Operator, Method::POST, &path, Some(body)).await;
     }
 
-    /// What was paid after three days is known when somebody asks.
+    /// Verifies paid payments: after three days, only requests do so.
     pub async fn ask_about_payments(&self) {
         for known in self.payments.iter().filter(|known| known.paid) {
             let path = format!("/payment/verify/{}", known.reference);
@@ -102,7 +102,7 @@ impl World<'_> {
 
     // ---- what must hold ------------------------------------------------------------------------
 
-    /// What payments have brought to both wallets, and what of these is pending.
+    /// Returns balance and pending balance that result from the payments, for both companies.
     pub async fn check_payments(&mut self, events: &[Events; 2]) -> [(i64, i64); 2] {
         let refunds = self.payment_refunds().await;
         let mut listed = BTreeMap::new();
@@ -116,13 +116,13 @@ impl World<'_> {
         let mut shares = [(0, 0); 2];
         for known in &mut self.payments {
             let Some(payment) = listed.get(&known.reference) else {
-                assert_eq!(known.status, "pending", "a payment is gone");
+                assert_eq!(known.status, "pending", "a stored payment is missing");
                 continue;
             };
             let id = payment["id"].as_str().expect("an id");
             let told = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
             known.check(payment, told);
-            // The money of the other goes to its own account.
+            // Payments of the other company go to its own account.
             if known.company == 0 {
                 let held = refunds.get(id).is_some_and(|status| status == "requested");
                 let (balance, pending) = share(payment, held);
@@ -133,7 +133,7 @@ impl World<'_> {
         shares
     }
 
-    /// By payment, the state of its refund.
+    /// Status of refunds by payment.
     async fn payment_refunds(&self) -> BTreeMap<String, String> {
         let company = &self.companies[0].id;
         let read = async |tx: &mut Tx| {
@@ -162,14 +162,14 @@ impl Payment {
                 ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
             );
         assert!(legal, "{before} -> {status}: {payment}");
-        check_told("payment", status, told);
+        check_events("payment", status, told);
         let succeeded = ["success", "refunded"].contains(&status);
-        assert!(!succeeded || self.paid, "nobody has paid {payment}");
+        assert!(!succeeded || self.paid, "a success that was not paid: {payment}");
         self.status = status.to_owned();
     }
 }
 
-/// What a payment adds to the balance and to what is pending, in minor units; unless a refund holds it.
+/// Balance and pending balance of a payment in minor units. `held`: a refund holds the money.
 fn share(payment: &Value, held: bool) -> (i64, i64) {
     let amount = minor(&payment["amount"]);
     match payment["status"].as_str().expect("a status") {

@@ -1,4 +1,4 @@
-//! A mail server by others, aiosmtpd, in a process of its own.
+//! The third-party mail server aiosmtpd, in a process of its own.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +15,10 @@ use tokio::{
 
 use crate::python::python;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
-/// Ended with the test.
+/// A server process, killed when dropped.
 pub struct Server {
     pub port: u16,
     events: Lines<BufReader<ChildStdout>>,
@@ -26,7 +26,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// `None` where aiosmtpd cannot be installed. `kind` is plain, starttls or tls; `pair` certificate and key.
+    /// Returns `None` if aiosmtpd cannot be installed. `kind` is plain, starttls or tls; `pair` is
+    /// a certificate and its key.
     pub async fn start(
         kind: &str,
         pair: Option<&[PathBuf; 2]>,
@@ -53,10 +54,10 @@ impl Server {
         Some(server)
     }
 
-    /// The next event of this kind; those before it are passed over.
+    /// Returns the next event of this kind, and skips those before it.
     pub async fn next(&mut self, event: &str) -> Value {
         loop {
-            let line = timeout(PATIENCE, self.events.next_line()).await;
+            let line = timeout(EVENT_TIMEOUT, self.events.next_line()).await;
             let line = line.expect("an event in time").unwrap().expect("a server that runs");
             let found: Value = serde_json::from_str(&line).expect("JSON");
             if found["event"] == event {
@@ -65,7 +66,7 @@ impl Server {
         }
     }
 
-    /// Whatever it still has to say when it is ended.
+    /// Kills the server. Returns its remaining events.
     pub async fn rest(mut self) -> Vec<Value> {
         self._child.start_kill().unwrap();
         let mut rest = Vec::new();

@@ -1,7 +1,7 @@
-"""A mail server on loopback by aiosmtpd. It prints its port, and then, as lines of JSON, what happens.
+"""A mail server on loopback by aiosmtpd. It prints its port and then its events, as lines of JSON.
 
 Arguments: plain, starttls or tls; a certificate and its key, or two dashes; a user and a password, or two dashes.
-Some recipients decide what becomes of their mail: see RCPT and DATA.
+Some recipients determine the response: see RCPT and DATA.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ import warnings
 from aiosmtpd.smtp import SMTP, AuthResult
 
 kind, certificate, key, user, password = sys.argv[1:]
-# To log in without TLS is what some tests are about.
+# Some tests log in without TLS.
 warnings.simplefilter("ignore")
-# A client that turns away from a handshake is no news here.
+# Clients that abort a handshake are expected.
 logging.getLogger("mail.log").setLevel(logging.CRITICAL)
 
 RCPT = {
@@ -95,13 +95,13 @@ async def main():
             require_starttls=kind == "starttls",
             authenticator=authenticate,
             auth_required=user != "-",
-            # It counts only TLS that came by STARTTLS.
+            # aiosmtpd considers only TLS that was started by STARTTLS.
             auth_require_tls=kind == "starttls",
             enable_SMTPUTF8=True,
         )
 
     loop = asyncio.get_running_loop()
-    # Its complaints about connections that broke.
+    # Ignores errors of broken connections.
     loop.set_exception_handler(lambda loop, context: None)
     implicit = tls if kind == "tls" else None
     server = await loop.create_server(smtp, "127.0.0.1", 0, ssl=implicit)

@@ -1,4 +1,5 @@
-//! The dashboard, the alert rules and the operators' handbook name metrics that exist, and the handbook names them all.
+//! The dashboard, the alert rules and the operators' handbook name metrics that exist, and the
+//! handbook names them all.
 
 use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
 
@@ -14,7 +15,7 @@ use crate::{
     unruly::{ask, unleash},
 };
 
-/// Beside these, every metric of the program begins with `tollhouse_` or `process_`.
+/// Suffixes that series add to the name of their family.
 const SUFFIXES: [&str; 5] = ["_total", "_bucket", "_count", "_sum", "_info"];
 
 fn read(path: &str) -> String {
@@ -26,7 +27,7 @@ fn read(path: &str) -> String {
 const DATABASE_NAMES: [&str; 4] =
     ["tollhouse_db", "tollhouse_drill", "tollhouse_host", "tollhouse_owner"];
 
-/// Every metric that a text names, as it names it.
+/// All names of metrics in a text.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = words.filter(|word| word.starts_with("tollhouse_") || word.starts_with("process_"));
@@ -34,7 +35,7 @@ fn named(text: &str) -> BTreeSet<String> {
     whole.map(str::to_owned).collect()
 }
 
-/// Names of the families of a scrape, as they are declared.
+/// Names of the metric families in a scrape.
 fn families(page: &str) -> BTreeSet<String> {
     let declared = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     declared.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
@@ -46,8 +47,8 @@ fn series(page: &str) -> BTreeSet<String> {
     lines.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()
 }
 
-/// A host at which everything has happened that is counted.
-async fn eventful() -> String {
+/// Scrapes a host on which every counted event has happened.
+async fn scrape_after_all_events() -> String {
     let app = TestApp::start(Engine::Sqlite).await;
     app.paid("order-1").await;
     let payment = app.initialize("order-2").await;
@@ -69,31 +70,31 @@ async fn eventful() -> String {
 }
 
 #[tokio::test]
-async fn documents_name_the_metrics_that_there_are() {
-    let page = eventful().await;
+async fn documents_name_all_metrics_and_only_existing_ones() {
+    let page = scrape_after_all_events().await;
     let (families, series) = (families(&page), series(&page));
     assert!(families.len() > 40, "{families:?}");
     for file in ["deploy/monitoring/grafana.json", "deploy/monitoring/alerts.yml"] {
         let used = named(&read(file));
         assert!(used.len() > 10, "{file} names {used:?}");
         let unknown: Vec<_> = used.difference(&series).collect();
-        assert!(unknown.is_empty(), "{file} names what no host has: {unknown:?}");
+        assert!(unknown.is_empty(), "{file} names unknown metrics: {unknown:?}");
     }
-    // A family goes by its own name, or by those of its series.
+    // A family is named by itself, or by one of its series.
     let handbook = named(&read("docs/OPERATING.md"));
     let family = |name: &String| {
         let cut = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix));
         families.get(name).or_else(|| families.get(cut?)).cloned()
     };
     let unknown: Vec<_> = handbook.iter().filter(|name| family(name).is_none()).collect();
-    assert!(unknown.is_empty(), "docs/OPERATING.md names what no host has: {unknown:?}");
+    assert!(unknown.is_empty(), "docs/OPERATING.md names unknown metrics: {unknown:?}");
     let documented: BTreeSet<String> = handbook.iter().filter_map(family).collect();
     let undocumented: Vec<_> = families.difference(&documented).collect();
     assert!(undocumented.is_empty(), "docs/OPERATING.md does not name {undocumented:?}");
 }
 
 #[test]
-fn every_alert_says_what_to_do() {
+fn every_alert_has_a_section_in_the_handbook() {
     let rules = read("deploy/monitoring/alerts.yml");
     let handbook = read("docs/OPERATING.md");
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
@@ -112,7 +113,7 @@ fn every_alert_says_what_to_do() {
 }
 
 #[test]
-fn the_dashboard_is_whole() {
+fn the_dashboard_is_complete() {
     let dashboard: Value =
         serde_json::from_str(&read("deploy/monitoring/grafana.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
@@ -140,9 +141,9 @@ fn the_dashboard_is_whole() {
     }
 }
 
-/// Prometheus' own judgement, where it is installed.
+/// Skipped if promtool is not installed.
 #[test]
-fn prometheus_takes_the_alert_rules() {
+fn promtool_accepts_the_alert_rules() {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring/alerts.yml");
     match Command::new("promtool").args(["check", "rules"]).arg(rules).output() {
         Ok(checked) => {

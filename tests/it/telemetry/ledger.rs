@@ -1,4 +1,4 @@
-//! The check of the ledger in the background.
+//! The ledger scan in the background.
 
 use reqwest::Method;
 use serde_json::json;
@@ -12,24 +12,24 @@ use tollhouse_platform::{
 use super::{meddle, value};
 use crate::app::{NOW, TestApp, config};
 
-/// Beyond what a sweep takes for too young to be read for good.
+/// Seconds after which a scan no longer rereads entries.
 const LATER: i64 = 300;
 const ENTRIES: &str = "ledger_entries";
-/// Where entries are while [`HINDER`] is in force.
+/// The table of the entries while [`BLOCK_SUMS`] is in effect.
 const HIDDEN: &str = "ledger_rows";
 
-/// To add up all entries of a book takes for ever, to read them page by page does not.
-const HINDER: [&str; 2] = [
+/// Makes summing up all entries of a company endless, but not reading them in pages.
+const BLOCK_SUMS: [&str; 2] = [
     "ALTER TABLE ledger_entries RENAME TO ledger_rows",
     "CREATE VIEW ledger_entries AS
      SELECT company_id, transaction_id, line, account, currency, amount_minor FROM ledger_rows
      UNION ALL SELECT c.id, '', 1, 'wallet', 'NGN', endless.i FROM companies c CROSS JOIN
          (WITH RECURSIVE n (i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i FROM n) SELECT i FROM n) endless",
 ];
-const LET_GO: [&str; 2] =
+const UNBLOCK_SUMS: [&str; 2] =
     ["DROP VIEW ledger_entries", "ALTER TABLE ledger_rows RENAME TO ledger_entries"];
 
-/// What a host has seen of the ledger.
+/// Metrics of a host's ledger scan.
 #[derive(Debug, PartialEq)]
 struct Seen {
     imbalance: Option<f64>,
@@ -41,7 +41,7 @@ struct Seen {
 const GOOD: Seen =
     Seen { imbalance: Some(0.0), unbalanced: Some(0.0), wrong: Some(0.0), suspected: Some(0.0) };
 
-/// Another host on the database of a test, and where its looks have got to.
+/// Another host on the database of a test, with the state of its monitor.
 struct Host {
     app: App,
     watch: Monitor,
@@ -67,14 +67,14 @@ impl Host {
         }
     }
 
-    /// When a sweep last reached the end, in seconds since the epoch.
+    /// Time of the last complete scan, in Unix seconds.
     fn swept(&self) -> f64 {
         let page = self.app.server.telemetry.scrape();
         value(&page, "tollhouse_ledger_swept_timestamp_seconds").expect("a time")
     }
 }
 
-/// Moves 1 kobo from the operator to the wallet, again and again, under ids that begin with those of a second.
+/// Posts transactions of 1 kobo from the operator to the wallet, with ids of this second.
 async fn post(app: &TestApp, table: &str, second: Timestamp, movements: i64) {
     let (company, first) = (app.company.id.clone(), id_lower_bound(second));
     let insert: &str = String::leak(format!(
@@ -97,11 +97,11 @@ async fn post(app: &TestApp, table: &str, second: Timestamp, movements: i64) {
         }
         Ok(())
     });
-    posted.await.expect("movements that are posted");
+    posted.await.expect("posted transactions");
 }
 
-/// A book of more entries than one look reads.
-async fn large_book(app: &TestApp, second: Timestamp, movements: i64) {
+/// A ledger with more entries than one poll reads.
+async fn large_ledger(app: &TestApp, second: Timestamp, movements: i64) {
     credit(app, &app.company.id).await;
     post(app, ENTRIES, second, movements).await;
 }
@@ -112,7 +112,7 @@ async fn credit(app: &TestApp, company: &str) {
 }
 
 both! {
-    async fn a_ledger_out_of_balance_is_seen(app: TestApp) {
+    async fn an_unbalanced_ledger_is_reported(app: TestApp) {
         app.paid("order-1").await;
         credit(app, &app.new_company("Beta Loans").await.id).await;
         app.advance(LATER).await;
@@ -125,14 +125,14 @@ both! {
                      SELECT company_id, transaction_id, 3, account, currency, 5 FROM ledger_entries
                      WHERE account = 'operator'").await;
         assert_eq!(host.look().await, Seen { unbalanced: Some(1.0), wrong: Some(1.0), ..GOOD });
-        // Entries stay for ever; what puts them right is another one.
+        // Entries are never changed: another entry corrects them.
         meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
                      SELECT company_id, transaction_id, 4, account, currency, -5 FROM ledger_entries
                      WHERE account = 'operator' AND line = 3").await;
         assert_eq!(host.look().await, GOOD);
     }
 
-    async fn a_balance_is_compared_with_what_was_posted_a_moment_ago(app: TestApp) {
+    async fn a_balance_is_compared_with_recent_entries(app: TestApp) {
         credit(app, &app.company.id).await;
         let mut host = Host::start(app, &[]).await;
         assert_eq!(host.look().await, GOOD);
@@ -141,8 +141,8 @@ both! {
         meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
     }
 
-    async fn a_book_that_is_too_large_to_be_summed_up_is_suspected_and_holds_up_no_other(app: TestApp) {
-        large_book(app, Timestamp(1), 3_000).await;
+    async fn a_ledger_too_large_to_be_summed_up_is_suspect_and_delays_no_other(app: TestApp) {
+        large_ledger(app, Timestamp(1), 3_000).await;
         let other = app.new_company("Beta Loans").await;
         credit(app, &other.id).await;
         meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
@@ -150,33 +150,33 @@ both! {
         host.look().await;
         let summed = Seen { imbalance: Some(14.0), wrong: Some(2.0), ..GOOD };
         assert_eq!(host.look().await, summed);
-        for hinder in HINDER {
-            meddle(app, hinder).await;
+        for block in BLOCK_SUMS {
+            meddle(app, block).await;
         }
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
         assert_eq!(host.swept(), 0.0);
-        // The other book is small.
+        // The other company's ledger is small.
         let suspected = Seen { wrong: Some(1.0), suspected: Some(1.0), ..summed };
         assert_eq!(host.look().await, suspected);
         assert!(host.swept() > 0.0);
-        for let_go in LET_GO {
-            meddle(app, let_go).await;
+        for unblock in UNBLOCK_SUMS {
+            meddle(app, unblock).await;
         }
         meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
         host.look().await;
         assert_eq!(host.look().await, GOOD);
     }
 
-    async fn a_book_that_grows_while_it_is_read_is_not_suspected(app: TestApp) {
-        large_book(app, Timestamp(1), 2_400).await;
+    async fn a_ledger_that_grows_while_it_is_read_is_not_suspect(app: TestApp) {
+        large_ledger(app, Timestamp(1), 2_400).await;
         post(app, ENTRIES, NOW, 600).await;
-        for hinder in HINDER {
-            meddle(app, hinder).await;
+        for block in BLOCK_SUMS {
+            meddle(app, block).await;
         }
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
-        // Its ids sort before some that could have been read.
+        // These ids sort before some that may have been read.
         meddle(app, "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
                      SELECT company_id, '6b015d90', '6b015d90', kind, created_at FROM ledger_transactions
                      WHERE id = '6b015d90000001'").await;
@@ -191,8 +191,8 @@ both! {
         post(app, HIDDEN, app.app.clock.now(), 100).await;
         assert_eq!(host.look().await, GOOD);
         assert_eq!(host.swept(), (NOW.unix_seconds() + LATER) as f64);
-        for let_go in LET_GO {
-            meddle(app, let_go).await;
+        for unblock in UNBLOCK_SUMS {
+            meddle(app, unblock).await;
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Log lines for machines.
+//! Checks of log lines, in JSON and as text.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 /// Lines of the host that belong to no request and no job.
-const OF_THE_HOST: [&str; 3] =
+const HOST_TARGETS: [&str; 3] =
     ["tollhouse::server::serve", "tollhouse_plugins", "tollhouse_app::operations::monitor"];
 
 fn text<'l>(line: &'l Value, pointer: &str) -> &'l str {
     line.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Every line of a log is JSON, and every line of the host's own within a request has its id. Each of these requests, by id,
-/// has one line that says how it was answered.
+/// Checks that every line is JSON, that every line of the host within a request has the request's
+/// id, and that each of these requests has one line `answered`.
 pub fn check_lines(log: &str, requests: &[String]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for line in log.lines() {
@@ -37,23 +37,23 @@ pub fn check_lines(log: &str, requests: &[String]) {
             }
             (None, Some(job)) => assert!(!text(job, "/subject").is_empty(), "{line}"),
             (None, None) => {
-                let known = OF_THE_HOST.iter().any(|room| target.starts_with(room));
-                assert!(known, "of no request and no job: {line}");
+                let known = HOST_TARGETS.iter().any(|room| target.starts_with(room));
+                assert!(known, "belongs to no request and no job: {line}");
             }
         }
     }
     for request in requests {
-        assert_eq!(answered.get(request), Some(&1), "lines that say how {request} was answered");
+        assert_eq!(answered.get(request), Some(&1), "lines `answered` of {request}");
     }
 }
 
-/// The same of lines for people: each request has one line that says how it was answered, and that line has its id.
+/// Checks that each request has one text line `answered` with its id.
 pub fn check_lines_for_people(log: &str, requests: &[String]) {
     let answered: Vec<&str> =
         log.lines().filter(|line| line.contains(": request completed ")).collect();
     for request in requests {
         let id = format!("request{{id=\"{request}\" ");
         let lines = answered.iter().filter(|line| line.contains(&id)).count();
-        assert_eq!(lines, 1, "lines that say how {request} was answered");
+        assert_eq!(lines, 1, "lines `answered` of {request}");
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     unruly::{ask, unleash},
 };
 
-async fn look(app: &TestApp) -> String {
+async fn poll_and_scrape(app: &TestApp) -> String {
     Monitor::default().poll(&app.app).await;
     scrape(app).await
 }
@@ -44,7 +44,7 @@ both! {
         }
     }
 
-    async fn a_callers_made_up_method_is_no_label(app: TestApp) {
+    async fn an_unknown_method_is_counted_as_other(app: TestApp) {
         let method = reqwest::Method::from_bytes(b"MADEUP").unwrap();
         app.client.request(method, format!("{}/nowhere", app.api)).send().await.unwrap();
         let page = scrape(app).await;
@@ -53,7 +53,7 @@ both! {
         assert!(!page.contains("MADEUP"));
     }
 
-    async fn plugin_calls_are_counted_by_version_and_function_with_what_they_cost(app: TestApp) {
+    async fn plugin_calls_are_measured_by_version_and_function(app: TestApp) {
         unleash(app).await;
         ask(app, "order-1", "").await.data();
         ask(app, "order-2", "panic").await;
@@ -68,7 +68,7 @@ both! {
         let ended = |plugin: &str, outcome: &str| counted("calls_total", &format!("{},outcome=\"{outcome}\"", of(plugin)));
         assert_eq!((ended("unruly", "ok"), ended("unruly", "other")), (Some(1.0), Some(1.0)));
         assert_eq!(ended("provider_a", "unavailable"), Some(1.0));
-        // A provider that may have got the request: unknown.
+        // The provider may have received the request, so the outcome is unknown.
         assert_eq!(counted("calls_unknown_total", &of("provider_a")), Some(1.0));
         assert_eq!(counted("calls_unknown_total", &of("unruly")), Some(0.0));
         let started = of("provider_a");
@@ -76,7 +76,7 @@ both! {
         let cpu = counted("call_cpu_seconds_sum", &started).unwrap();
         assert!(cpu > 0.0 && cpu < counted("call_duration_seconds_sum", &started).unwrap(), "{cpu}");
         assert!(counted("call_memory_bytes_sum", &started).unwrap() >= 65_536.0);
-        assert_eq!(counted("runs_total", &started), Some(2.0)); // one with a request to make, one with what came of it
+        assert_eq!(counted("runs_total", &started), Some(2.0)); // one until the request, one with its response
         assert_eq!(counted("slots_in_use", ""), None);
         assert_eq!(value(&page, "tollhouse_plugin_slots_in_use"), Some(0.0));
         assert_eq!(value(&page, "tollhouse_plugin_slots"), Some(20.0));
@@ -84,7 +84,7 @@ both! {
         assert!(page.lines().any(|line| line.starts_with(serving)), "{page}");
     }
 
-    async fn what_leaves_and_what_follows_is_counted(app: TestApp) {
+    async fn outgoing_requests_and_jobs_are_counted(app: TestApp) {
         app.paid("order-1").await;
         let page = scrape(app).await;
         let sent = |sender: &str, outcome: &str| {
@@ -99,7 +99,7 @@ both! {
         assert_eq!(value(&page, r#"tollhouse_jobs_running{kind="payment.settle"}"#), Some(0.0));
     }
 
-    async fn lookups_in_plugins_caches_are_counted_by_what_they_found(app: TestApp) {
+    async fn cache_lookups_of_plugins_are_counted_by_result(app: TestApp) {
         unleash(app).await;
         for n in 0..3 {
             ask(app, &format!("order-{n}"), "cached").await.data();
@@ -109,7 +109,7 @@ both! {
         assert_eq!((found("miss"), found("hit")), (Some(1.0), Some(2.0)));
     }
 
-    async fn a_caller_who_hangs_up_is_counted_as_such(app: TestApp) {
+    async fn a_client_that_disconnects_is_counted_with_status_499(app: TestApp) {
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
         let begun = async { while app.get("/payment/list").await.data()["total"] != 1 {} };
         tokio::select! {
@@ -121,11 +121,11 @@ both! {
         tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without an answer");
     }
 
-    async fn how_late_a_job_begins_is_measured(app: TestApp) {
+    async fn the_delay_of_a_job_is_measured(app: TestApp) {
         app.initialize("order-1").await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(100)); // it was due after 60
         app.settle().await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         let of = |name: &str| value(&page, &format!("tollhouse_job_{name}{{kind=\"payment.settle\"}}"));
         assert_eq!((of("lag_seconds_count"), of("lag_seconds_sum")), (Some(1.0), Some(40.0)));
         assert_eq!(of("duration_seconds_count"), Some(1.0));
@@ -135,13 +135,13 @@ both! {
         assert_eq!(value(&page, "tollhouse_store_looked_timestamp_seconds"), Some(now));
     }
 
-    async fn what_waits_is_seen_with_its_age(app: TestApp) {
+    async fn backlogs_are_reported_with_their_age(app: TestApp) {
         app.initialize("order-1").await;
         app.advance(600).await;
         let payment = app.initialize("order-2").await;
         app.complete(&payment, "success").await;
-        app.simulators.run_until_idle().await; // the notification is here, and nobody works
-        let page = look(app).await;
+        app.simulators.run_until_idle().await; // the webhook has arrived, and no job runs yet
+        let page = poll_and_scrape(app).await;
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
         let due = |what: &str, label: &str| value(&page, &format!("tollhouse_{what}{{{label}}}"));
         assert_eq!(due("jobs_due", r#"kind="payment.settle""#), Some(1.0));
@@ -153,46 +153,46 @@ both! {
         app.settle().await;
     }
 
-    async fn charges_of_unknown_outcome_are_seen_with_their_age(app: TestApp) {
+    async fn charges_with_unknown_outcome_are_reported_with_their_age(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
         recollect(app, json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" })).await.data();
         app.advance(600).await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         let pending = |what: &str| value(&page, &format!("tollhouse_charges_pending{what}"));
         assert_eq!(pending(r#"{channel="card"}"#), Some(1.0));
         assert_eq!(pending(r#"_oldest_seconds{channel="card"}"#), Some(600.0));
         assert_eq!(pending(r#"{channel="direct_debit"}"#), Some(0.0));
     }
 
-    async fn a_delivery_that_fails_waits_as_one_that_was_attempted(app: TestApp) {
+    async fn a_failed_delivery_is_pending_as_attempted(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         app.simulators.faults().push(Fault::new("events", FaultKind::Error500).times(1));
         app.settle().await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         let waits = |what: &str, attempted: &str| {
             value(&page, &format!("tollhouse_event_deliveries_pending{what}{{attempted=\"{attempted}\"}}"))
         };
         assert_eq!((waits("", "no"), waits("", "yes")), (Some(0.0), Some(1.0)));
         app.advance(60).await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         assert_eq!(value(&page, r#"tollhouse_event_deliveries_pending{attempted="yes"}"#), Some(0.0));
         assert_eq!(value(&page, r#"tollhouse_egress_requests_total{sender="events",outcome="5xx"}"#), Some(1.0));
     }
 
-    async fn a_scrape_does_without_the_database(app: TestApp) {
+    async fn a_scrape_works_without_the_database(app: TestApp) {
         app.initialize("order-1").await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
         meddle(app, "ALTER TABLE event_deliveries RENAME TO elsewhere").await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         assert_eq!(value(&page, "tollhouse_store_up"), Some(0.0));
-        assert_eq!(value(&page, r#"tollhouse_payments_pending{age="5m"}"#), Some(1.0), "the last answers stay");
+        assert_eq!(value(&page, r#"tollhouse_payments_pending{age="5m"}"#), Some(1.0), "the last values stay");
         meddle(app, "ALTER TABLE elsewhere RENAME TO event_deliveries").await;
-        let page = look(app).await;
+        let page = poll_and_scrape(app).await;
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
     }
 
@@ -217,7 +217,7 @@ both! {
 }
 
 #[tokio::test]
-async fn hosts_of_one_process_count_for_themselves() {
+async fn hosts_in_one_process_have_separate_metrics() {
     let one = TestApp::start(crate::app::Engine::Sqlite).await;
     let other = TestApp::start(crate::app::Engine::Sqlite).await;
     one.initialize("order-1").await;

@@ -1,4 +1,4 @@
-//! Traces, as a collector gets them from a host in a process of its own.
+//! Traces that a collector receives from a host in a process of its own.
 
 use std::{
     process::Command,
@@ -25,7 +25,7 @@ use crate::{
     unruly::{SECRET, Upstream},
 };
 
-/// A collector that keeps what it gets.
+/// A collector that stores the traces it receives.
 #[derive(Clone, Default)]
 pub struct Collector {
     pub url: String,
@@ -45,7 +45,7 @@ impl Collector {
         collector
     }
 
-    /// All that it got, as it came.
+    /// All received data, undecoded.
     pub fn text(&self) -> String {
         let got = self.got.lock().unwrap();
         got.iter().map(|body| String::from_utf8_lossy(body).into_owned()).collect()
@@ -60,7 +60,7 @@ impl Collector {
             }
         };
         let here = tokio::time::timeout(Duration::from_secs(30), here).await;
-        here.unwrap_or_else(|_| panic!("no span {name} has come"));
+        here.unwrap_or_else(|_| panic!("no span {name} has arrived"));
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -90,7 +90,7 @@ fn attribute(span: &Span, key: &str) -> String {
     text(found.and_then(|attribute| attribute.value.as_ref()))
 }
 
-/// The one span of that name below `parent`.
+/// Returns the only child of `parent` with this name.
 #[track_caller]
 fn child<'s>(spans: &'s [Span], parent: &Span, name: &str) -> &'s Span {
     let found: Vec<&Span> = spans
@@ -124,7 +124,7 @@ impl Host {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let database = Database::create(Engine::Sqlite).await;
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-        command.env("TOLLHOUSE_OTLP_ENDPOINT", otlp).env("RUST_LOG", "off"); // which concerns lines, not spans
+        command.env("TOLLHOUSE_OTLP_ENDPOINT", otlp).env("RUST_LOG", "off"); // affects log lines, not spans
         let cache = format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
         let own = [&*cache, "--plugin-instances=20", "--plugin-unsigned", "--development"];
         let process = Process::serve(command, &database, &[&own, flags].concat()).await;
@@ -132,7 +132,7 @@ impl Host {
         Host { process, _database: database, simulators }
     }
 
-    /// Stops it as an operator does, and waits until it is gone.
+    /// Stops it with SIGTERM, and waits until it has exited.
     async fn stop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.process.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a process");
@@ -167,7 +167,7 @@ impl Host {
         self.operator(Method::PUT, &format!("/providers/{name}"), set).await
     }
 
-    /// Plugins, accounts and a company, whose creation is the answer.
+    /// Sets up plugins, accounts and a company. Returns the created company.
     async fn set_up(&self, upstream: &Upstream) -> Value {
         let unruly = json!({ "secret_key": SECRET, "base_url": upstream.url });
         self.install(artifacts::UNRULY, "unruly", unruly).await;
@@ -198,7 +198,7 @@ impl Host {
     }
 }
 
-/// What a payment leaves in a collector, and the secrets that it must not hold.
+/// Traces payments to a collector. Returns the secrets that the traces must not contain.
 async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
     let upstream = Upstream::start().await;
     let mut host = Host::start(&collector.url, &[]).await;
@@ -249,7 +249,7 @@ async fn a_payment_is_one_trace_from_its_request_to_the_provider() {
     let caller = hex::decode("0af7651916cd43dd8448eb211c80319c").unwrap();
     let request =
         spans.iter().find(|span| span.trace_id == caller && span.kind() == SpanKind::Server);
-    let request = request.expect("the request goes on with its caller's trace");
+    let request = request.expect("the request continues the trace of its client");
     assert_eq!(request.name, "POST /api/v1/payment/initialize");
     assert_eq!(hex::encode(&request.parent_span_id), "b7ad6b7169203331");
     assert_eq!(attribute(request, "request.id"), "the-callers-id");
@@ -313,8 +313,8 @@ async fn a_trace_that_is_not_sampled_is_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_never_answers_holds_nobody_up() {
-    // Connections are taken by the system, and nobody reads them.
+async fn a_collector_that_never_responds_delays_neither_requests_nor_shutdown() {
+    // The system accepts connections, and nothing reads them.
     let deaf = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", deaf.local_addr().expect("bound"));
     let upstream = Upstream::start().await;

@@ -1,11 +1,11 @@
-//! What the documents name exists.
+//! Links and tests that documents name exist.
 
 use std::path::Path;
 
 use super::{assert_none, texts};
 
 #[test]
-fn links_lead_somewhere() {
+fn every_link_has_a_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for file in texts(&["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs"], "md") {
@@ -27,10 +27,10 @@ fn links_lead_somewhere() {
         }
     }
     assert!(seen > 10, "only {seen} links were found");
-    assert_none(&wrong, "links that lead nowhere:");
+    assert_none(&wrong, "links without a target:");
 }
 
-/// The anchor of a heading; that of any other line is none.
+/// The anchor of a heading; `-` for other lines.
 fn slug(line: &str) -> String {
     let Some(heading) = line.strip_prefix('#') else { return "-".to_owned() };
     let heading = heading.trim_start_matches('#').trim().to_lowercase();

@@ -1,5 +1,5 @@
-//! Imports inside the application: areas form layers, and SQL knows neither requests nor plugins. Between crates the compiler
-//! enforces the direction.
+//! Imports inside the application: areas form layers, and stores do not import requests. Between
+//! crates the compiler enforces the direction.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ impl Paths {
         }
     }
 
-    /// Paths inside of macro calls, which are tokens only.
+    /// Adds paths in macro calls, which are tokens only.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
@@ -112,11 +112,11 @@ fn areas_use_only_the_areas_below_them() {
             }
         }
     }
-    assert_none(&wrong, "imports that go the wrong way:");
+    assert_none(&wrong, "imports of areas that are not below:");
 }
 
 #[test]
-fn stores_import_neither_requests_nor_plugins() {
+fn stores_do_not_import_the_http_layer() {
     let is_store = |file: &Text| file.path.ends_with("/store.rs") || file.path.contains("/store/");
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for file in texts(&[ROOT], "rs").iter().filter(|file| is_store(file)) {
@@ -128,7 +128,7 @@ fn stores_import_neither_requests_nor_plugins() {
         }
     }
     assert!(seen > 15, "only {seen} stores were found");
-    assert_none(&wrong, "stores that import what does not concern them:");
+    assert_none(&wrong, "stores that import the HTTP layer:");
 }
 
 #[test]

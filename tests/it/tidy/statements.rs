@@ -5,7 +5,7 @@ use tollhouse_app::wiring::SEALED;
 
 use super::{Text, assert_none, texts};
 
-/// Tables of all tenants together, or of none.
+/// Tables that belong to no single company.
 const SHARED: [(&str, &str); 7] = [
     ("companies", "its id is the company"),
     ("plugin_components", "plugins serve everyone"),
@@ -16,7 +16,7 @@ const SHARED: [(&str, &str); 7] = [
     ("plugin_versions_gone", "plugins serve everyone"),
 ];
 
-/// Unique over all companies, since it is what the company is found by, or a number of the engine's own.
+/// Keys that are unique across companies: they find the company, or the engine assigns them.
 const FINDS_THE_COMPANY: [(&str, &str); 5] = [
     ("api_keys", "digest"),
     ("provider_accounts", "id"),
@@ -25,40 +25,48 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
     ("user_words", "number"),
 ];
 
-/// Statements that find out whose something is, or work for all companies.
+/// Statements that find the owner of a record, or work for all companies.
 const UNSCOPED: [(&str, &str, &str); 16] = [
     (
         "host/app/src/operations/monitor/store.rs",
         "card_refunds",
-        "what needs a plugin of all companies",
+        "counts what needs a plugin, of all companies",
     ),
-    ("host/app/src/operations/monitor/store.rs", "cards", "what needs a plugin of all companies"),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "cards",
+        "counts what needs a plugin, of all companies",
+    ),
     (
         "host/app/src/operations/monitor/store.rs",
         "direct_debits",
-        "what needs a plugin of all companies",
+        "counts what needs a plugin, of all companies",
     ),
     (
         "host/app/src/operations/monitor/store.rs",
         "provider_accounts",
-        "what needs a plugin of all companies",
+        "counts what needs a plugin, of all companies",
     ),
     (
         "host/app/src/money/cards/store.rs",
         "card_refunds",
-        "operators look after those of all companies",
+        "operators list and retry those of all companies",
     ),
-    ("host/app/src/operations/monitor/store.rs", "messages", "what waits of all companies"),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "messages",
+        "counts queued messages of all companies",
+    ),
     (
         "host/app/src/operations/monitor/store.rs",
         "recollections",
-        "what is pending of all companies",
+        "counts pending ones of all companies",
     ),
     ("host/app/src/tenants/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/app/src/tenants/providers/store.rs",
         "provider_accounts",
-        "an account's id stands in a notification's URL",
+        "the URL of a webhook has the account's id",
     ),
     (
         "host/app/src/webhooks/incoming/store.rs",
@@ -176,7 +184,8 @@ fn statements_name_the_company() {
     assert_none(&wrong, "statements on companies' tables that name no company:");
 }
 
-/// What `sealed_column!` makes of names is in no file. How many rows are sealed under each key is counted over all companies.
+/// Statements that `sealed_column!` generates are in no file. The count of rows by key covers all
+/// companies, so it is not checked.
 #[test]
 fn statements_of_sealed_columns_name_the_company() {
     let columns: Vec<_> = SEALED.iter().flat_map(|columns| columns.iter()).collect();
