@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{Engine, OPERATOR_TOKEN, TestApp, reply},
-    plugins::{sprout_that_says, try_install},
+    plugins::{sprout_with_manifest_field, try_install},
     sprout::{repack, with_manifest},
 };
 
@@ -74,7 +74,7 @@ both! {
     }
 
     async fn an_unbound_secret_needs_a_grant_and_causes_a_warning(app: TestApp) {
-        let wasm = sprout_that_says("secrets", json!(["token"]));
+        let wasm = sprout_with_manifest_field("secrets", json!(["token"]));
         let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach";
         let examined = examine(app, &wasm).await;
         assert_eq!((&examined["admitted"], &examined["warnings"]), (&json!(true), &json!([warning])));

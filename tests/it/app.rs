@@ -111,7 +111,7 @@ impl Database {
     }
 
     /// An existing database, which its creator drops.
-    pub fn at(url: String) -> Database {
+    pub fn existing(url: String) -> Database {
         Database { url, schema: None, dir: tempfile::tempdir().expect("a temporary folder") }
     }
 
@@ -215,7 +215,7 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
 }
 
 /// Flags for sending e-mail to the SMTP simulator.
-pub fn smtp(simulators: &Simulators) -> [String; 4] {
+pub fn smtp_flags(simulators: &Simulators) -> [String; 4] {
     let address = simulators.smtp_addr();
     [
         format!("--smtp-host={}", address.ip()),
@@ -250,7 +250,7 @@ impl TestApp {
             let simulators = settle.clone();
             async move { simulators.run_until_idle().await }.boxed()
         });
-        let smtp = smtp(&simulators);
+        let smtp = smtp_flags(&simulators);
         let flags: Vec<&str> =
             smtp.iter().map(String::as_str).chain(flags.iter().copied()).collect();
         let mut config = config(&database, &flags);
@@ -378,10 +378,10 @@ impl TestApp {
     }
 
     /// Initializes a payment and completes it successfully.
-    pub async fn paid(&self, reference: &str) -> Value {
+    pub async fn paid_payment(&self, reference: &str) -> Value {
         let payment = self.initialize(reference).await;
         self.complete(&payment, "success").await;
-        self.settle().await;
+        self.run_until_idle().await;
         self.fetch(reference).await
     }
 
@@ -421,7 +421,7 @@ impl TestApp {
     // ---- time and work --------------------------------------------------------------------------
 
     /// Runs all due jobs, including those that they enqueue.
-    pub async fn settle(&self) {
+    pub async fn run_until_idle(&self) {
         self.advance(0).await;
     }
 
@@ -431,7 +431,7 @@ impl TestApp {
 
     /// Checks what must hold after every test, and drops the schema.
     pub async fn finish(self) {
-        self.check_books().await;
+        self.check_ledger().await;
         let now = self.app.clock.now();
         let due: Vec<(String, String)> = self
             .app
@@ -446,7 +446,7 @@ impl TestApp {
     }
 
     /// Checks that every transaction sums to zero and every balance is the sum of its entries.
-    pub async fn check_books(&self) {
+    pub async fn check_ledger(&self) {
         type Rows = Vec<(String, String, i64)>;
         let (unbalanced, wrong): (Rows, Rows) = self
             .app
@@ -486,7 +486,7 @@ pub fn client() -> Client {
 }
 
 /// Returns whether a route belongs to neither API: health, metrics or documentation.
-pub fn is_common(path: &str) -> bool {
+pub fn is_on_both_listeners(path: &str) -> bool {
     !path.starts_with("/api/") && !path.starts_with("/internal/")
 }
 

@@ -40,7 +40,7 @@ both! {
         assert_eq!(installed["warnings"].as_array().map(Vec::len), Some(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let paid = app.fetch("order-1").await;
         assert_eq!((&paid["status"], &paid["payment_service"]), (&json!("success"), &json!("provider_a")));
         app.operator(
@@ -50,7 +50,7 @@ both! {
         )
         .await
         .data();
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         // The current version binds it, which needs no further grant.
         let next = repack(artifacts::PROVIDER_A, |manifest| manifest["version"] = json!("1.0.1"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     app::{Reply, TestApp},
     codes::{balance, credit},
-    identity::kept,
+    identity::count_uids,
 };
 
 const UNAVAILABLE: &str = "citizen service is unavailable, please try again later";
@@ -42,7 +42,7 @@ both! {
             let refused = look_up(app, "lookup/image", document(written)).await;
             assert_eq!(refused.failure(), (502, UNAVAILABLE), "{written}");
         }
-        assert_eq!(kept(app).await, 0);
+        assert_eq!(count_uids(app).await, 0);
     }
 
     async fn a_rejected_lookup_gets_the_hosts_error_message(app: TestApp) {
@@ -74,6 +74,6 @@ both! {
 
         let read = look_up(app, "lookup/image", document("well")).await.data().clone();
         assert_eq!(read["details"], json!({ "first_name": "Critias" }));
-        assert_eq!(kept(app).await, 2);
+        assert_eq!(count_uids(app).await, 2);
     }
 }

@@ -81,7 +81,7 @@ fn assert_refused(done: Result<(), BackupError>, reason: &str) {
 #[tokio::test]
 async fn a_backup_during_writes_is_consistent_and_private_and_can_be_restored() {
     let app = TestApp::start(Engine::Sqlite).await;
-    app.paid("order-1").await;
+    app.paid_payment("order-1").await;
     let (copy, restored) =
         (app.database.dir.path().join("copy"), app.database.dir.path().join("new.db"));
     let done = AtomicBool::new(false);

@@ -320,7 +320,7 @@ both! {
         watch.poll(&app.app).await;
         watch.poll(&app.app).await;
         let page = app.app.server.telemetry.scrape();
-        let value = |name: &str| crate::telemetry::value(&page, &format!("tollhouse_{name}"));
+        let value = |name: &str| crate::telemetry::metric_value(&page, &format!("tollhouse_{name}"));
         assert_eq!(value("store_up"), Some(1.0));
         assert_eq!((value("ledger_unbalanced_transactions"), value("ledger_wrong_balances")), (Some(0.0), Some(0.0)));
         assert!(value("ledger_swept_timestamp_seconds") > Some(0.0), "no ledger scan has completed");
@@ -399,7 +399,7 @@ both! {
             let left = minor(&wallet["balance"]);
             assert_eq!(left, 30_000 + billed.values().sum::<i64>(), "seed {seed}");
             assert!(left >= 0, "seed {seed}: {wallet}");
-            app.check_books().await;
+            app.check_ledger().await;
         }
     }
 
@@ -449,7 +449,7 @@ both! {
         assert_eq!(low_balance_events(app).await, [low(900, 1_000), low(700, 1_000)]);
         let page = app.app.server.telemetry.scrape();
         let counted = r#"tollhouse_operator_events_total{kind="wallet.low_balance"}"#;
-        assert_eq!(crate::telemetry::value(&page, counted), Some(2.0));
+        assert_eq!(crate::telemetry::metric_value(&page, counted), Some(2.0));
     }
 
     async fn a_company_can_have_its_own_threshold(app: TestApp) {

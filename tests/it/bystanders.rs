@@ -9,9 +9,11 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
-    codes::{EMAIL, PHONE, to_email, use_gateways},
+    codes::{EMAIL, PHONE, email_request, use_gateways},
     identity,
-    lending::{OTHER_CARD, SUCCESS_CARD, failed_refund, mandate, pay, small_loan},
+    lending::{
+        OTHER_CARD, SUCCESS_CARD, complete_page, direct_debit_body, fail_card_refund, loan_body,
+    },
 };
 
 /// A company with records for every route.
@@ -39,20 +41,20 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     let ada = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
     app.request(&company, Method::POST, "/user/create", Some(ada)).await.data();
     let first = begin_card(app, &company).await;
-    pay(app, &first, "success", SUCCESS_CARD).await;
-    let refund = failed_refund(app, &company.id, &first["id"]).await;
+    complete_page(app, &first, "success", SUCCESS_CARD).await;
+    let refund = fail_card_refund(app, &company.id, &first["id"]).await;
     let loan = path("/loans/loan-1");
-    app.operator(Method::PUT, &loan, small_loan("ada")).await.data();
+    app.operator(Method::PUT, &loan, loan_body("ada")).await.data();
     use_gateways(app, &["termii"]).await;
     for what in ["email", "phone"] {
         let send = format!("/user/{what}-verification/send/ada");
         assert_eq!(app.request(&company, Method::GET, &send, None).await.status, 200);
     }
-    let uid = identity::free(app, &company, json!({ "send_otp": true })).await;
+    let uid = identity::free_uid(app, &company, json!({ "send_otp": true })).await;
     let order = Some(app.order("order-1"));
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     let second = begin_card(app, &company).await;
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     let page = format!("{}/complete", text(&second["checkout"], "url"));
@@ -101,7 +103,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/api/v1/user/email-verification/verify/{user_id}", |_| json!({ "token": "123456" })),
     ("post", "/api/v1/user/phone-verification/verify/{user_id}", |_| json!({ "token": "123456" })),
     ("put", "/api/v1/user/edit/{user_id}", |_| json!({ "first_name": "Bola" })),
-    ("post", "/api/v1/otp/send", |_| to_email(json!({}))),
+    ("post", "/api/v1/otp/send", |_| email_request(json!({}))),
     ("post", "/api/v1/otp/verify", |_| json!({ "identifier": "login", "token": "123456" })),
     ("post", "/api/v1/kyc/{country}/{*path}", |_| json!({ "bvn": identity::BVN })),
     ("post", "/api/v1/kyc/uid/verify/{uid_id}", |_| json!({ "token": "123456" })),
@@ -147,9 +149,9 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/internal/v1/companies/{company}/identities/{country}/{identity}",
         |_| json!({ "active": true }),
     ),
-    ("put", "/internal/v1/companies/{company}/loans/{loan}", |_| small_loan("ada")),
+    ("put", "/internal/v1/companies/{company}/loans/{loan}", |_| loan_body("ada")),
     ("put", "/internal/v1/companies/{company}/direct-debits/{direct_debit}", |_| {
-        mandate("ada", "AUTH_mandate")
+        direct_debit_body("ada", "AUTH_mandate")
     }),
     ("post", "/internal/v1/companies/{company}/card-refunds/{refund}/retry", |_| json!({})),
     ("patch", "/internal/v1/companies/{company}/prices", |_| json!({ "otp.email": 2.5 })),
@@ -250,7 +252,7 @@ both! {
         let left = routes.iter().filter(|route| route.takes_idempotency_key());
         let left: Vec<_> = left.map(|route| (route.method, route.path)).collect();
         assert_eq!(left, GLOBAL_CHANGES, "routes to add to CHANGES or GLOBAL_CHANGES");
-        app.settle().await;
+        app.run_until_idle().await;
     }
 }
 
@@ -278,6 +280,6 @@ async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
         let of_b = send(&b).await;
         assert_ne!(of_b.status, 429, "{what}: {}", of_b.body);
     }
-    app.settle().await;
+    app.run_until_idle().await;
     app.finish().await;
 }

@@ -9,7 +9,8 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{TestApp, reply},
     lending::{
-        OTHER_CARD, SUCCESS_CARD, begin_card, fetch_card, loan, pay, recollect, saved_card, user,
+        OTHER_CARD, SUCCESS_CARD, complete_page, create_card, create_loan, create_recollection,
+        create_user, fetch_card, saved_card,
     },
 };
 
@@ -54,7 +55,7 @@ async fn copy_signature(app: &TestApp, card: &Value, other: &Value) {
 
 both! {
     async fn a_card_is_verified_by_a_charge_that_is_refunded(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let created = app.post("/card/create", json!({
             "user_id": "ada", "currency": "NGN",
             "checkout": { "success_url": "https://lender.example/saved", "cancel_url": "https://lender.example/no" },
@@ -64,7 +65,7 @@ both! {
         assert_eq!((&card["valid"], &card["default"], &card["message"]), (&json!(false), &json!(false), &Value::Null));
         assert_eq!(card["card"]["card_holder_name"], "");
         assert_eq!(card["checkout"]["cancel_url"], "https://lender.example/no");
-        pay(app, &card, "success", SUCCESS_CARD).await;
+        complete_page(app, &card, "success", SUCCESS_CARD).await;
         let fetched = app.get(&format!("/card/fetch/{}", card["id"].as_str().unwrap())).await;
         assert_eq!(fetched.body["message"], "Card fetched successfully");
         let card = fetched.data().clone();
@@ -89,10 +90,10 @@ both! {
     }
 
     async fn invalid_requests_get_the_specified_errors(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let order = |change: Value| {
             let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
-            crate::codes::with(order, change)
+            crate::codes::merged(order, change)
         };
         for (change, status, message) in [
             (json!({ "user_id": null }), 400, "the user_id field is required"),
@@ -115,7 +116,7 @@ both! {
             assert_eq!(answer.failure(), (404, "card not found"));
         }
         assert_eq!(app.get("/card/list/nobody").await.failure(), (404, "user not found"));
-        let pending = begin_card(app, "ada").await;
+        let pending = create_card(app, "ada").await;
         assert_eq!(set_default(app, &pending["id"]).await.failure(), (400, "only validated card can be set as default"));
         assert_eq!(verify(app, &pending["id"]).await.failure(), (400, "payment still pending"));
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
@@ -127,22 +128,22 @@ both! {
     }
 
     async fn a_failed_verification_emits_an_event_and_its_card_is_deleted(app: TestApp) {
-        user(app, "ada").await;
-        let card = begin_card(app, "ada").await;
-        pay(app, &card, "failed", DECLINED_CARD).await;
+        create_user(app, "ada").await;
+        let card = create_card(app, "ada").await;
+        complete_page(app, &card, "failed", DECLINED_CARD).await;
         // Paystack sends no webhook for a failure.
         app.advance(60).await;
         let failed = fetch_card(app, &card["id"]).await;
         assert_eq!((&failed["valid"], &failed["message"]), (&json!(false), &json!("Declined")));
         assert_eq!(app.events(), ["card.validation.failed"]);
         assert_eq!(verify(app, &card["id"]).await.failure(), (400, "Declined"));
-        let abandoned = begin_card(app, "ada").await;
+        let abandoned = create_card(app, "ada").await;
         app.advance(DAY - 61).await;
         assert_eq!(list(app, "?valid=false").await.len(), 2);
         app.advance(61).await;
         assert_eq!(list(app, "").await.len(), 0);
         // The checkout page of the deleted card still works; a payment on it is refunded.
-        pay(app, &abandoned, "success", SUCCESS_CARD).await;
+        complete_page(app, &abandoned, "success", SUCCESS_CARD).await;
         app.advance(3_600).await;
         app.advance(3_600).await;
         assert_eq!((list(app, "").await.len(), refunds(app, "?status=done").await.len()), (0, 1));
@@ -155,10 +156,10 @@ both! {
     }
 
     async fn a_saved_card_is_not_saved_again(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let first = saved_card(app, "ada", SUCCESS_CARD).await;
-        let again = begin_card(app, "ada").await;
-        pay(app, &again, "success", SUCCESS_CARD).await;
+        let again = create_card(app, "ada").await;
+        complete_page(app, &again, "success", SUCCESS_CARD).await;
         let again = fetch_card(app, &again["id"]).await;
         assert_eq!((&again["valid"], &again["message"]), (&json!(false), &json!("card already exists")));
         // No event: the verification charge did not fail.
@@ -168,18 +169,18 @@ both! {
         assert_eq!(list(app, "?valid=true").await.len(), 1);
         assert_eq!(fetch_card(app, &first["id"]).await["default"], true);
         // Another user can save the same card.
-        user(app, "bola").await;
+        create_user(app, "bola").await;
         assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
     }
 
     async fn verifying_a_failed_or_duplicate_card_sends_no_request_to_the_provider(app: TestApp) {
-        user(app, "ada").await;
-        let failed = begin_card(app, "ada").await;
-        pay(app, &failed, "failed", DECLINED_CARD).await;
+        create_user(app, "ada").await;
+        let failed = create_card(app, "ada").await;
+        complete_page(app, &failed, "failed", DECLINED_CARD).await;
         app.advance(60).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        let duplicate = begin_card(app, "ada").await;
-        pay(app, &duplicate, "success", SUCCESS_CARD).await;
+        let duplicate = create_card(app, "ada").await;
+        complete_page(app, &duplicate, "success", SUCCESS_CARD).await;
         let asked = app.simulators.paystack().requests().len();
         for (card, message) in [(&failed, "Declined"), (&duplicate, "card already exists")] {
             assert_eq!(verify(app, &card["id"]).await.failure(), (400, message));
@@ -188,29 +189,29 @@ both! {
     }
 
     async fn a_duplicate_found_by_verify_is_rejected_immediately(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        let again = begin_card(app, "ada").await;
+        let again = create_card(app, "ada").await;
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
         let url = format!("{}/complete", again["checkout"]["url"].as_str().unwrap());
         let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
         app.client.post(url).json(&paid).send().await.unwrap();
         assert_eq!(verify(app, &again["id"]).await.failure(), (400, "card already exists"));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.events(), ["card.validation.success"]);
     }
 
     async fn a_card_shows_the_users_email_and_is_charged_under_the_providers(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let edit = json!({ "email": "ada.obi@example.com" });
         app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
         assert_eq!(fetch_card(app, &card["id"]).await["card"]["email"], "ada.obi@example.com");
         // The simulator charges a card only under the e-mail address of its first charge.
-        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
-        assert_eq!(recollect(app, charge).await.data()["status"], "success");
-        app.settle().await;
+        assert_eq!(create_recollection(app, charge).await.data()["status"], "success");
+        app.run_until_idle().await;
         // An e-mail address that only the provider has for the customer.
         let change = async move |tx: &mut store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
         app.app.store.write(change).await.expect("a card");
@@ -218,13 +219,13 @@ both! {
     }
 
     async fn a_verification_that_fails_twice_emits_one_event(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        let again = begin_card(app, "ada").await;
-        pay(app, &again, "failed", SUCCESS_CARD).await;
+        let again = create_card(app, "ada").await;
+        complete_page(app, &again, "failed", SUCCESS_CARD).await;
         app.advance(60).await;
         assert_eq!(fetch_card(app, &again["id"]).await["valid"], false);
-        pay(app, &again, "success", SUCCESS_CARD).await;
+        complete_page(app, &again, "success", SUCCESS_CARD).await;
         app.advance(3_600).await;
         assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
         assert_eq!(app.events(), ["card.validation.success", "card.validation.failed"]);
@@ -232,28 +233,28 @@ both! {
     }
 
     async fn a_card_saved_again_at_another_account_is_charged_there(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.use_paystack(&path, "sk_test_the_companys_own").await;
         // Simulates a provider whose signature of a card is the same at every account.
-        user(app, "bola").await;
+        create_user(app, "bola").await;
         let same = saved_card(app, "bola", SUCCESS_CARD).await;
         copy_signature(app, &card, &same).await;
-        let again = begin_card(app, "ada").await;
-        pay(app, &again, "success", SUCCESS_CARD).await;
+        let again = create_card(app, "ada").await;
+        complete_page(app, &again, "success", SUCCESS_CARD).await;
         assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
-        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "card": card["id"] });
-        assert_eq!(recollect(app, charge).await.data()["status"], "success");
-        app.settle().await;
+        assert_eq!(create_recollection(app, charge).await.data()["status"], "success");
+        app.run_until_idle().await;
         // The company's own account received the money.
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
     async fn a_pending_refund_survives_an_outage_of_the_provider(app: TestApp) {
-        user(app, "ada").await;
-        let card = begin_card(app, "ada").await;
+        create_user(app, "ada").await;
+        let card = create_card(app, "ada").await;
         let url = format!("{}/complete", card["checkout"]["url"].as_str().unwrap());
         let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
         app.client.post(url).json(&paid).send().await.unwrap();
@@ -269,7 +270,7 @@ both! {
     }
 
     async fn one_valid_card_is_the_default(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let defaults = async || -> Vec<Value> {
             list(app, "").await.into_iter().filter(|card| card["default"] == true).map(|card| card["id"].clone()).collect()
         };
@@ -283,7 +284,7 @@ both! {
         let deleted = delete(app, &second["id"], "?delete_default=true").await;
         assert_eq!(deleted.body, json!({ "error": false, "message": "Card deleted successfully" }));
         assert_eq!(defaults().await, [first["id"].clone()]);
-        app.settle().await;
+        app.run_until_idle().await;
         let told = app.simulators.paystack().requests();
         assert!(told.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
         let tokens = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
@@ -291,13 +292,13 @@ both! {
         assert_eq!(left, 1);
         delete(app, &first["id"], "?delete_default=true").await;
         assert_eq!(list(app, "").await.len(), 0);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_plugin_cannot_be_removed_before_its_deleted_cards_are_deauthorized(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        app.settle().await;
+        app.run_until_idle().await;
         delete(app, &card["id"], "?delete_default=true").await;
         let change = async |what: &str| {
             let path = format!("/plugins/provider_a/{what}");
@@ -318,7 +319,7 @@ both! {
     }
 
     async fn a_failed_refund_is_reported_to_operators_and_can_be_retried(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", "4084080000671803").await;
         for _ in 0..30 {
             app.advance(3_600).await;
@@ -338,7 +339,7 @@ both! {
     }
 
     async fn a_refund_that_the_provider_never_accepts_fails_and_can_be_retried(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Error500).times(10_000));
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.advance(3_600).await;
@@ -356,7 +357,7 @@ both! {
     }
 
     async fn a_lost_checkout_session_is_opened_again_under_the_same_key(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
         let ask = async || {
             let request = app.client.post(format!("{}/api/v1/card/create", app.api)).bearer_auth(&app.company.key);
@@ -366,7 +367,7 @@ both! {
         assert_eq!(ask().await.failure().0, 502);
         let card = ask().await.data().clone();
         assert_eq!((list(app, "").await.len(), ask().await.data()), (1, &card));
-        pay(app, &card, "success", SUCCESS_CARD).await;
+        complete_page(app, &card, "success", SUCCESS_CARD).await;
         assert_eq!(fetch_card(app, &card["id"]).await["valid"], true);
     }
 }

@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN},
-    command_line::{ended, program, run_at},
+    command_line::{program, program_output, run_against},
 };
 
 /// A certificate and its key, in PEM.
@@ -93,7 +93,7 @@ fn a_host_rejects_a_certificate_that_clients_would_reject() {
         command
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY);
-        ended(command.output().expect("the program starts"))
+        program_output(command.output().expect("the program starts"))
     };
     for (made, why) in [
         (ca.own.clone(), "this is a CA certificate (CA:TRUE)"),
@@ -166,13 +166,14 @@ async fn commands_explain_why_a_hosts_certificate_is_rejected() {
         let url = format!("https://{}", present(made).await);
         let mut command = vec!["plugin", "list"];
         command.extend(ca_file.iter().flat_map(|file| ["--internal-ca-file", file]));
-        let refused = run_at(&url, OPERATOR_TOKEN, &command).await;
+        let refused = run_against(&url, OPERATOR_TOKEN, &command).await;
         assert!(refused.failure().0 == 3 && refused.err.contains(why), "{why}: {}", refused.err);
     }
     // A valid certificate is accepted: the server closes the connection after the handshake.
     let url = format!("https://{}", present(&good).await);
     let reached =
-        run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &trusted]).await;
+        run_against(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &trusted])
+            .await;
     assert!(reached.code == 3 && !reached.err.contains("certificate"), "{}", reached.err);
 }
 
@@ -187,7 +188,7 @@ async fn a_host_without_tls_is_reported_as_such() {
             let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
         }
     });
-    let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    let refused = run_against(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
     assert!(
         refused.failure().0 == 3 && refused.err.contains("it does not respond in TLS"),
         "{}",

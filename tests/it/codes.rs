@@ -63,17 +63,17 @@ pub async fn edit_company(app: &TestApp, company: &Company, change: Value) -> Re
 }
 
 /// A request body that sends a code for `login` to [`EMAIL`]. `more` adds and overrides fields.
-pub fn to_email(more: Value) -> Value {
-    with(json!({ "identifier": "login", "channels": ["email"], "email": EMAIL }), more)
+pub fn email_request(more: Value) -> Value {
+    merged(json!({ "identifier": "login", "channels": ["email"], "email": EMAIL }), more)
 }
 
 /// A request body that sends a code for `login` to [`PHONE`].
-pub fn to_phone(more: Value) -> Value {
-    with(json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE }), more)
+pub fn sms_request(more: Value) -> Value {
+    merged(json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE }), more)
 }
 
 /// Merges the fields of `more` into an object; `null` removes a field.
-pub fn with(mut object: Value, more: Value) -> Value {
+pub fn merged(mut object: Value, more: Value) -> Value {
     let fields = object.as_object_mut().expect("an object");
     for (name, value) in more.as_object().expect("an object") {
         match value {
@@ -86,11 +86,11 @@ pub fn with(mut object: Value, more: Value) -> Value {
 
 pub async fn send(app: &TestApp, body: Value) -> Reply {
     let sent = app.post("/otp/send", body).await;
-    app.settle().await;
+    app.run_until_idle().await;
     sent
 }
 
-pub async fn sent(app: &TestApp, body: Value) {
+pub async fn send_ok(app: &TestApp, body: Value) {
     let sent = send(app, body).await;
     assert_eq!(sent.body, json!({ "error": false, "message": "OTP sent successfully" }));
 }
@@ -100,11 +100,11 @@ pub async fn verify(app: &TestApp, token: &str) -> Reply {
 }
 
 pub const VERIFIED: (u16, &str) = (200, "OTP verified successfully");
-pub const WRONG: (u16, &str) = (400, "invalid or expired otp provided");
+pub const WRONG_CODE: (u16, &str) = (400, "invalid or expired otp provided");
 pub const CANCELLED: (u16, &str) = (400, "too many invalid attempts, please request a new otp");
 
 /// Returns the status and message of a successful or failed response.
-pub fn said(reply: &Reply) -> (u16, &str) {
+pub fn status_and_message(reply: &Reply) -> (u16, &str) {
     (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"))
 }
 
@@ -113,7 +113,7 @@ pub fn messages(app: &TestApp, to: &str) -> Vec<Message> {
 }
 
 /// Returns the code in the latest message to an address: its only number of `digits` digits.
-pub fn code(app: &TestApp, to: &str, digits: usize) -> String {
+pub fn latest_code(app: &TestApp, to: &str, digits: usize) -> String {
     let text = messages(app, to).first().expect("a message").text.clone();
     let runs = text.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() == digits);
     let runs: Vec<&str> = runs.collect();
@@ -122,13 +122,13 @@ pub fn code(app: &TestApp, to: &str, digits: usize) -> String {
 }
 
 /// Another code of the same length.
-pub fn other(code: &str) -> String {
+pub fn different_code(code: &str) -> String {
     let last = code.as_bytes()[code.len() - 1];
     format!("{}{}", &code[..code.len() - 1], if last == b'0' { '1' } else { '0' })
 }
 
 /// Returns the company's messages as operators see them, newest first.
-pub async fn queue(app: &TestApp) -> Vec<Value> {
+pub async fn listed_messages(app: &TestApp) -> Vec<Value> {
     let path = format!("/companies/{}/messages", app.company.id);
     let listed = app.operator(Method::GET, &path, Value::Null).await;
     listed.data()["docs"].as_array().expect("a list").clone()

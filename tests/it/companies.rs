@@ -360,7 +360,7 @@ both! {
             app.simulators.set_event_secret(&app.company.id, secret);
             let payment = app.initialize(&format!("order-{order}")).await;
             app.complete(&payment, "success").await;
-            app.settle().await;
+            app.run_until_idle().await;
             let event = app.simulators.events().remove(0);
             let header = event.headers.iter().find(|(name, _)| name == "webhook-signature");
             (event.signature, header.map_or(0, |(_, value)| value.split(' ').count()))

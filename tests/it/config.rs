@@ -8,7 +8,7 @@ use tollhouse_app::state::config::describe;
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN},
-    command_line::{Ended, ended, program},
+    command_line::{ProgramOutput, program, program_output},
 };
 
 /// Environment variable that makes the test update the list of settings in `docs/OPERATING.md`.
@@ -52,14 +52,14 @@ impl Check {
         check
     }
 
-    fn run(&self, flags: &[&str], variables: &[(&str, &str)]) -> Ended {
+    fn run(&self, flags: &[&str], variables: &[(&str, &str)]) -> ProgramOutput {
         let mut command = program(&["config", "check", "--json"]);
         command.args(flags).current_dir(self.dir.path()).env("TOLLHOUSE_CONFIG", "settings.toml");
         command
             .env("TOLLHOUSE_OPERATOR_TOKEN_FILE", "token")
             .env("TOLLHOUSE_MASTER_KEY_FILE", "key");
         command.envs(variables.iter().copied());
-        ended(command.output().expect("the program starts"))
+        program_output(command.output().expect("the program starts"))
     }
 
     /// Returns the effective value and the source of a setting.
@@ -144,11 +144,11 @@ fn all_invalid_settings_are_reported_at_once() {
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     let serve =
         program(&["serve", "--config", "settings.toml"]).current_dir(check.dir.path()).output();
-    let serve = ended(serve.unwrap());
+    let serve = program_output(serve.unwrap());
     assert_eq!(serve.failure().0, 2);
     assert!(serve.err.lines().count() > 4, "{}", serve.err);
     let mut no_file = program(&["config", "example"]);
-    ended(no_file.env("TOLLHOUSE_CONFIG", "").output().unwrap()).said();
+    program_output(no_file.env("TOLLHOUSE_CONFIG", "").output().unwrap()).success_output();
     assert!(Check::of("listen = ").problems(&[], &[])[0].contains("settings.toml: line 1"));
 }
 
@@ -243,8 +243,8 @@ fn a_removed_setting_is_rejected_with_its_replacements() {
     }
     let flag = Check::of("").run(&["--allow-private=a.example"], &[]);
     assert!(flag.code == 2 && flag.err.contains(replaced), "{}", flag.err);
-    let example = ended(program(&["config", "example"]).output().unwrap());
-    assert!(!example.said().contains("#allow_private ="), "{}", example.out);
+    let example = program_output(program(&["config", "example"]).output().unwrap());
+    assert!(!example.success_output().contains("#allow_private ="), "{}", example.out);
     let pin = Check::of("plugin_publishers = ['acme=hello']\n").problems(&[], &[]);
     assert!(pin[0].contains("the key must be an Ed25519 key"), "{pin:?}");
 }
@@ -262,7 +262,8 @@ fn a_remote_database_without_certificate_verification_is_rejected_before_connect
         for command in ["serve", "migrate"] {
             let mut command = program(&[command, "--database", url]);
             command.env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
-            let refused = ended(command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY).output().unwrap());
+            let refused =
+                program_output(command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY).output().unwrap());
             assert!(refused.failure().0 == 2 && refused.err.contains(&sentence), "{}", refused.err);
         }
     }
@@ -291,12 +292,12 @@ fn a_secret_from_two_sources_is_rejected_with_both_sources() {
     let run = |arguments: &[&str]| {
         let mut command = program(arguments);
         command.envs(by_variables).current_dir(check.dir.path());
-        ended(command.args(["--config", "settings.toml"]).output().unwrap())
+        program_output(command.args(["--config", "settings.toml"]).output().unwrap())
     };
     let serve = run(&["serve"]);
     assert!(serve.failure().0 == 2 && serve.err.lines().count() == 2, "{}", serve.err);
     assert_eq!(run(&["plugin", "list"]).failure().0, 2);
-    run(&["migrate"]).said();
+    run(&["migrate"]).success_output();
 }
 
 #[test]
@@ -305,14 +306,14 @@ fn commands_that_create_settings_need_no_settings_file() {
     let run = |arguments: &[&str]| {
         let mut command = program(arguments);
         command.current_dir(dir.path()).env("TOLLHOUSE_CONFIG", "new/tollhouse.toml");
-        ended(command.output().unwrap())
+        program_output(command.output().unwrap())
     };
-    run(&["config", "example"]).said();
-    run(&["master-key", "new"]).said();
+    run(&["config", "example"]).success_output();
+    run(&["master-key", "new"]).success_output();
     let missing = run(&["config", "check"]);
     assert!(missing.err.contains("new/tollhouse.toml: No such file"), "{}", missing.err);
-    run(&["config", "init", "new"]).said();
-    run(&["config", "check"]).said();
+    run(&["config", "init", "new"]).success_output();
+    run(&["config", "check"]).success_output();
 }
 
 #[test]
@@ -350,11 +351,11 @@ fn secrets_are_read_from_files_and_never_printed() {
 
 #[test]
 fn the_example_settings_equal_the_defaults() {
-    let example = ended(program(&["config", "example"]).output().unwrap());
+    let example = program_output(program(&["config", "example"]).output().unwrap());
     let has_default =
         |line: &&str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
     let settings: Vec<&str> =
-        example.said().lines().filter(has_default).map(|line| &line[1..]).collect();
+        example.success_output().lines().filter(has_default).map(|line| &line[1..]).collect();
     assert!(settings.len() > 10, "{}", example.out);
     let check = Check::of(&settings.join("\n"));
     let report = check.run(&[], &[]).json();
@@ -372,25 +373,27 @@ fn an_initialized_folder_is_ready_to_serve() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("new");
     let folder = folder.to_str().unwrap();
-    let made = ended(program(&["config", "init", folder]).output().unwrap());
-    assert!(made.said().contains("tollhouse serve --config"), "{}", made.out);
+    let made = program_output(program(&["config", "init", folder]).output().unwrap());
+    assert!(made.success_output().contains("tollhouse serve --config"), "{}", made.out);
     let settings = format!("{folder}/tollhouse.toml");
-    let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(checked.said().ends_with("No problems found.\n"), "{}", checked.out);
+    let checked =
+        program_output(program(&["config", "check", "--config", &settings]).output().unwrap());
+    assert!(checked.success_output().ends_with("No problems found.\n"), "{}", checked.out);
     assert!(checked.out.contains("\nWarning: the database lacks "), "{}", checked.out);
     let migrate =
-        || ended(program(&["migrate", "--config", &settings, "--json"]).output().unwrap());
+        || program_output(program(&["migrate", "--config", &settings, "--json"]).output().unwrap());
     assert!(migrate().json()["applied"].as_i64().unwrap() > 0);
     assert_eq!(migrate().json()["applied"], 0);
-    let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(!checked.said().contains("Warning:"), "{}", checked.out);
+    let checked =
+        program_output(program(&["config", "check", "--config", &settings]).output().unwrap());
+    assert!(!checked.success_output().contains("Warning:"), "{}", checked.out);
     for secret in ["master-key", "operator-token"] {
         let mode = fs::metadata(format!("{folder}/{secret}")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
     let before = fs::read(format!("{folder}/master-key")).unwrap();
     fs::remove_file(&settings).unwrap();
-    let again = ended(program(&["config", "init", folder]).output().unwrap());
+    let again = program_output(program(&["config", "init", folder]).output().unwrap());
     assert!(again.failure().0 == 1 && again.err.contains("nothing was created"), "{}", again.err);
     assert_eq!(fs::read(format!("{folder}/master-key")).unwrap(), before);
     assert!(!Path::new(&settings).exists());

@@ -148,7 +148,7 @@ async fn verify(app: &TestApp, reference: &str) -> Reply {
 async fn paid<S: Subject>(app: &TestApp, reference: &str) -> Value {
     let payment = begin::<S>(app, reference).await;
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     app.fetch(reference).await
 }
 
@@ -213,7 +213,7 @@ async fn stays_pending<S: Subject>(app: &TestApp) {
     app.advance(80 * 3600).await;
     assert_eq!(app.fetch("order-1").await["status"], "pending");
     app.complete(&payment, "success").await; // the payer returns to the page
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(app.fetch("order-1").await["status"], "success");
 }
 
@@ -242,7 +242,7 @@ async fn keeps_amounts_exact<S: Subject>(app: &TestApp) {
         order["amount"] = amount.clone();
         let payment = app.post("/payment/initialize", order).await.data().clone();
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let payment = app.fetch(&reference).await;
         assert_eq!((&payment["status"], &payment["amount"]), (&json!("success"), &amount));
         assert!(
@@ -265,7 +265,7 @@ async fn handles_usd<S: Subject>(app: &TestApp) {
         return;
     }
     app.complete(begun.data(), "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     let payment = app.fetch("order-1").await;
     assert_eq!((&payment["status"], &payment["currency"]), (&json!("success"), &json!("USD")));
     let left = (2500.5 - payment["fees"].as_f64().expect("a number")) * 100.0;
@@ -284,7 +284,7 @@ async fn rejects_mismatches<S: Subject>(app: &TestApp) {
         let payment = begin::<S>(app, reference).await;
         app.complete(&payment, "success").await;
         S::tamper(app, reference, minor, currency);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(verify(app, reference).await.failure(), (400, message));
         assert_eq!(app.fetch(reference).await["status"], "pending");
     }
@@ -298,7 +298,7 @@ async fn rejects_undercharges<S: Subject>(app: &TestApp) {
         let payment = begin::<S>(app, reference).await;
         app.complete(&payment, "success").await;
         S::tamper_taken(app, reference, taken);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(verify(app, reference).await.failure(), (400, "amount mismatch"), "{taken}");
         assert_eq!(app.fetch(reference).await["status"], "pending", "{taken}");
     }
@@ -308,7 +308,7 @@ async fn rejects_undercharges<S: Subject>(app: &TestApp) {
     let payment = begin::<S>(app, "order-4").await;
     app.complete(&payment, "success").await;
     S::tamper_taken(app, "order-4", 260_050);
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(app.fetch("order-4").await["status"], "success");
 }
 
@@ -365,12 +365,12 @@ async fn checks_signatures<S: Subject>(app: &TestApp) {
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut)); // lose the webhook
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     let send = async |signature: Option<(&'static str, String)>, body: &str| {
         let request = app.client.post(&url).body(body.to_owned());
         let request = signature.into_iter().fold(request, |r, (name, value)| r.header(name, value));
         let answer = reply(request).await;
-        app.settle().await;
+        app.run_until_idle().await;
         answer
     };
     let (body, other) = (S::notification("order-1"), S::notification("order-2"));
@@ -404,7 +404,7 @@ async fn replaces_reference<S: Subject>(app: &TestApp) {
     let service_ref = payment["service_ref"].as_str().expect("a text");
     assert!(service_ref.starts_with("pay-"), "{service_ref}");
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(app.fetch("order-1").await["status"], "success");
     assert_eq!(app.events(), ["payment.success"]);
 }
@@ -444,7 +444,7 @@ async fn retries_verification<S: Subject>(app: &TestApp) {
         let payment = begin::<S>(app, &reference).await;
         app.simulators.faults().push(Fault::new("verify", kind).times(2)); // for the webhook and for us
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(
             verify(app, &reference).await.failure(),
             (502, &*unavailable::<S>()),
@@ -468,7 +468,7 @@ async fn times_out<S: Subject>(engine: Engine) {
     let payment = begin::<S>(&app, "order-2").await;
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     app.simulators.faults().push(slow("verify"));
     assert_eq!(verify(&app, "order-2").await.failure(), (504, &*late));
     assert_eq!(app.fetch("order-2").await["status"], "pending");
@@ -482,7 +482,7 @@ async fn hides_tokens<S: Subject>(app: &TestApp) {
     let begun = begin::<S>(app, "order-1").await;
     app.complete(&begun, "success").await;
     let verified = verify(app, "order-1").await.body;
-    app.settle().await;
+    app.run_until_idle().await;
     let tokens = S::reusable_tokens(app, "order-1").await;
     assert!(!tokens.is_empty() && tokens.iter().all(|token| token.len() > 6), "{tokens:?}");
     let listed = app.get("/payment/list").await.body;

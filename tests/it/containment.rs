@@ -15,7 +15,9 @@ use crate::{
     ports,
     sprout::repack,
     telemetry::scrape,
-    unruly::{Upstream, ask, reason, set_account, unleash},
+    unruly::{
+        RecordingUpstream, failure_reason, initialize_with_narration, install_unruly, set_account,
+    },
 };
 
 const BUSY: (u16, &str) = (503, "unruly is unavailable, please try again later");
@@ -63,7 +65,7 @@ fn advance_clock(app: &TestApp, ms: i64) {
 
 /// A URL that refuses connections.
 fn unreachable_url() -> String {
-    format!("http://{}", ports::reserved())
+    format!("http://{}", ports::reserve_address())
 }
 
 async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
@@ -88,10 +90,13 @@ async fn calls_in_flight(app: &TestApp) -> f64 {
 #[tokio::test]
 async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffected() {
     on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
-        let upstream = unleash(app).await;
-        let slow = join_all((0..10).map(async |n| ask(app, &format!("slow-{n}"), "wait").await));
+        let upstream = install_unruly(app).await;
+        let slow = join_all(
+            (0..10)
+                .map(async |n| initialize_with_narration(app, &format!("slow-{n}"), "wait").await),
+        );
         let other = async {
-            while upstream.got().len() < 3 {
+            while upstream.received().len() < 3 {
                 tokio::task::yield_now().await;
             }
             assert_eq!(calls_in_flight(app).await, 3.0);
@@ -101,11 +106,11 @@ async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffe
         assert!(other["checkout"]["url"].is_string());
         assert_eq!(calls_in_flight(app).await, 0.0);
         let (busy, late): (Vec<_>, Vec<_>) = slow.iter().partition(|reply| reply.status == 503);
-        assert_eq!((busy.len(), late.len(), upstream.got().len()), (7, 3, 3));
+        assert_eq!((busy.len(), late.len(), upstream.received().len()), (7, 3, 3));
         for reply in busy {
             assert_eq!((reply.failure(), retry_after(reply)), (BUSY, Some("1")));
         }
-        assert_eq!(ask(app, "afterwards", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "afterwards", "").await.status, 200);
     })
     .await;
 }
@@ -113,13 +118,14 @@ async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffe
 #[tokio::test]
 async fn versions_of_one_plugin_share_its_call_limit() {
     on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=5"], async |app| {
-        unleash(app).await;
+        install_unruly(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
         let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
         let half = json!({ "digest": next, "companies": [app.company.id] });
         app.operator(Method::POST, "/plugins/unruly/canary", half).await.data();
         let other = app.new_company("Beta Lending").await;
-        let slow = (0..5).map(async |n| ask(app, &format!("canary-{n}"), "wait").await);
+        let slow = (0..5)
+            .map(async |n| initialize_with_narration(app, &format!("canary-{n}"), "wait").await);
         let more = (0..5).map(async |n| {
             initialize_repeatedly_as(app, &other, &format!("active-{n}"), 1, "wait").await
         });
@@ -134,8 +140,11 @@ async fn versions_of_one_plugin_share_its_call_limit() {
 async fn call_queued_too_long_for_an_instance_gets_503_with_retry_after() {
     let flags = ["--plugin-instances=2", "--plugin-cpu-ms=1500", "--plugin-wall-clock-s=2"];
     on_both(&flags, async |app| {
-        unleash(app).await;
-        let loops = join_all((0..12).map(async |n| ask(app, &format!("loop-{n}"), "loop").await));
+        install_unruly(app).await;
+        let loops = join_all(
+            (0..12)
+                .map(async |n| initialize_with_narration(app, &format!("loop-{n}"), "loop").await),
+        );
         let loops = loops.await;
         // One call at a time uses up its CPU budget; the others wait for half of the call timeout.
         let busy = |reply: &&Reply| reply.failure() == BUSY && retry_after(reply) == Some("1");
@@ -147,15 +156,22 @@ async fn call_queued_too_long_for_an_instance_gets_503_with_retry_after() {
 #[tokio::test]
 async fn instances_of_one_plugin_share_its_memory_budget() {
     on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=16"], async |app| {
-        unleash(app).await;
-        let greedy = join_all((0..8).map(async |n| ask(app, &format!("greedy-{n}"), "grow").await));
+        install_unruly(app).await;
+        let greedy =
+            join_all((0..8).map(async |n| {
+                initialize_with_narration(app, &format!("greedy-{n}"), "grow").await
+            }));
         let (greedy, other) = tokio::join!(greedy, app.initialize("beside"));
         // A call that needs more than the whole budget fails; the others find too little left.
         let starved = |reply: &&Reply| reply.failure() == BUSY && retry_after(reply) == Some("1");
         let broken = greedy.iter().filter(|reply| reply.failure() == BROKEN).count();
         assert_eq!(greedy.iter().filter(starved).count() + broken, 8, "{greedy:?}");
         assert!(other["checkout"]["url"].is_string());
-        assert_eq!(ask(app, "afterwards", "").await.status, 200, "all memory was released");
+        assert_eq!(
+            initialize_with_narration(app, "afterwards", "").await.status,
+            200,
+            "all memory was released"
+        );
     })
     .await;
 }
@@ -163,16 +179,22 @@ async fn instances_of_one_plugin_share_its_memory_budget() {
 #[tokio::test]
 async fn a_call_that_finds_the_memory_budget_exhausted_causes_no_quarantine() {
     on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=40"], async |app| {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         for round in 0..5 {
-            let many = (0..8).map(async |n| ask(app, &format!("r{round}-{n}"), "hold 12").await);
+            let many = (0..8).map(async |n| {
+                initialize_with_narration(app, &format!("r{round}-{n}"), "hold 12").await
+            });
             let many = join_all(many).await;
             let ended = |reply: &Reply| reply.status == 200 || reply.failure() == BUSY;
             assert!(many.iter().all(ended), "{many:?}");
             assert!(many.iter().any(|reply| reply.status == 200), "{many:?}");
         }
-        assert_eq!(ask(app, "afterwards", "").await.status, 200, "the plugin is not in quarantine");
-        assert!(!upstream.got().is_empty());
+        assert_eq!(
+            initialize_with_narration(app, "afterwards", "").await.status,
+            200,
+            "the plugin is not in quarantine"
+        );
+        assert!(!upstream.received().is_empty());
     })
     .await;
 }
@@ -181,34 +203,34 @@ async fn a_call_that_finds_the_memory_budget_exhausted_causes_no_quarantine() {
 
 both! {
     async fn a_circuit_of_an_unresponsive_upstream_opens_for_one_account_only(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let own = format!("/companies/{}/providers/unruly", app.company.id);
         set_account(app, &own, &unreachable_url()).await;
         assert_eq!(initialize_repeatedly(app, "down", 16, "many 1").await.failure(), BROKEN);
-        let refused = ask(app, "left-alone", "many 1").await;
+        let refused = initialize_with_narration(app, "left-alone", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
         let other = app.new_company("Beta Lending").await;
         initialize_repeatedly_as(app, &other, "other", 1, "many 1").await.data();
-        assert_eq!(upstream.got().len(), 1, "the service account is unaffected");
+        assert_eq!(upstream.received().len(), 1, "the service account is unaffected");
 
         advance_clock(app, 5_000);
-        assert_eq!(ask(app, "probe", "many 1").await.failure(), BROKEN);
-        let refused = ask(app, "left-alone-again", "many 1").await;
+        assert_eq!(initialize_with_narration(app, "probe", "many 1").await.failure(), BROKEN);
+        let refused = initialize_with_narration(app, "left-alone-again", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("10")));
         set_account(app, &own, &upstream.url).await;
-        assert_eq!(ask(app, "another-upstream", "many 1").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "another-upstream", "many 1").await.status, 200);
     }
 
     async fn a_circuit_closes_when_the_upstream_responds_again(app: TestApp) {
-        let address = ports::reserved();
-        unleash(app).await;
+        let address = ports::reserve_address();
+        install_unruly(app).await;
         set_account(app, "/providers/unruly", &format!("http://{address}")).await;
         initialize_repeatedly(app, "down", 16, "many 1").await;
-        assert_eq!(ask(app, "left-alone", "many 1").await.failure(), BUSY);
+        assert_eq!(initialize_with_narration(app, "left-alone", "many 1").await.failure(), BUSY);
         let up = axum::Router::new().fallback(async || "{}");
         let listener = TcpListener::bind(address).await.expect("a reserved port");
         tokio::spawn(axum::serve(listener, up).into_future());
-        assert_eq!(ask(app, "still-left-alone", "many 1").await.failure(), BUSY);
+        assert_eq!(initialize_with_narration(app, "still-left-alone", "many 1").await.failure(), BUSY);
         advance_clock(app, 5_000);
         assert_eq!(initialize_repeatedly(app, "up", 3, "many 1").await.status, 200);
     }
@@ -216,15 +238,15 @@ both! {
 // ---- quarantine ---------------------------------------------------------------------------------
 
     async fn a_plugin_that_fails_repeatedly_for_two_companies_is_quarantined(app: TestApp) {
-        unleash(app).await;
+        install_unruly(app).await;
         let (host, _, stop) = another_host(app).await;
         assert_eq!(initialize_repeatedly(app, "panic", 15, "panic").await.failure(), BROKEN);
-        assert_eq!(ask(app, "well", "").await.status, 200);
-        assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
+        assert_eq!(initialize_with_narration(app, "well", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "panic", "panic").await.failure(), BROKEN);
         let other = app.new_company("Beta Lending").await;
         assert_eq!(initialize_repeatedly_as(app, &other, "well", 1, "").await.status, 200, "one company causes no quarantine");
         assert_eq!(initialize_repeatedly_as(app, &other, "panic", 16, "panic").await.failure(), BROKEN);
-        let refused = ask(app, "quarantined", "").await;
+        let refused = initialize_with_narration(app, "quarantined", "").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("60")));
         assert!(app.initialize("beside").await["checkout"]["url"].is_string());
 
@@ -239,14 +261,14 @@ both! {
 
         app.operator(Method::POST, "/plugins/unruly/activate", json!({ "digest": version["digest"] })).await.data();
         assert_eq!(versions(app).await[0]["quarantined_at"], Value::Null);
-        assert_eq!(ask(app, "again", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "again", "").await.status, 200);
     }
 
     async fn failures_of_one_company_do_not_block_a_plugin_for_others(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let other = app.new_company("Beta Lending").await;
         initialize_repeatedly(app, "panic", 16, "panic").await;
-        let refused = ask(app, "well", "").await;
+        let refused = initialize_with_narration(app, "well", "").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
         assert_eq!(initialize_repeatedly_as(app, &other, "well", 1, "").await.status, 200);
         advance_clock(app, 5_000);
@@ -255,7 +277,7 @@ both! {
     }
 
     async fn failures_of_unauthenticated_webhooks_do_not_block_a_plugin(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = RecordingUpstream::start().await;
         app.install(artifacts::UNRULY).await;
         // The company's own account, so that failures would count for the company.
         let own = format!("/companies/{}/providers/unruly", app.company.id);
@@ -263,39 +285,39 @@ both! {
         for _ in 0..40 {
             app.client.post(&url).body("panic").send().await.unwrap();
         }
-        assert_eq!(ask(app, "well", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "well", "").await.status, 200);
     }
 
     async fn calls_of_a_quarantined_canary_go_to_the_active_version(app: TestApp) {
-        unleash(app).await;
+        install_unruly(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
         let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
         let all = json!({ "digest": next, "percent": 100 });
         app.operator(Method::POST, "/plugins/unruly/canary", all).await.data();
         initialize_repeatedly(app, "panic", 16, "panic").await;
-        assert_eq!(ask(app, "well", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "well", "").await.status, 200);
         let other = app.new_company("Beta Lending").await;
         initialize_repeatedly_as(app, &other, "panic", 16, "panic").await;
         app.app.plugins.follow(&app.app.store).await.unwrap();
         let quarantined = versions(app).await.into_iter().filter(|v| v["quarantined_at"].is_string());
         let quarantined: Vec<_> = quarantined.map(|v| v["digest"].clone()).collect();
         assert_eq!(quarantined, [next]);
-        assert_eq!(ask(app, "well-again", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "well-again", "").await.status, 200);
     }
 
     async fn upstream_failures_do_not_quarantine_a_plugin(app: TestApp) {
-        unleash(app).await;
+        install_unruly(app).await;
         set_account(app, "/providers/unruly", &unreachable_url()).await;
         assert_eq!(initialize_repeatedly(app, "down", 16, "many 1").await.failure(), BROKEN);
         assert_eq!(initialize_repeatedly(app, "still-down", 24, "many 1").await.failure(), BUSY);
-        assert_eq!(ask(app, "needs-no-upstream", "").await.status, 200);
+        assert_eq!(initialize_with_narration(app, "needs-no-upstream", "").await.status, 200);
     }
 
     async fn the_backtrace_of_a_trap_is_shown_to_operators_and_not_to_callers(app: TestApp) {
-        unleash(app).await;
-        let said = reason(app, "panic").await;
+        install_unruly(app).await;
+        let said = failure_reason(app, "panic").await;
         assert!(said.starts_with("the plugin trapped: wasm trap: "), "{said}");
         assert!(said.contains(" in ") && said.contains("unruly::"), "names of functions: {said}");
-        assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
+        assert_eq!(initialize_with_narration(app, "panic", "panic").await.failure(), BROKEN);
     }
 }

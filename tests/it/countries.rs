@@ -7,8 +7,8 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp},
-    codes::{balance, credit, said},
-    identity::{install, kept},
+    codes::{balance, credit, status_and_message},
+    identity::{count_uids, install},
 };
 
 struct Subject {
@@ -67,7 +67,7 @@ both! {
                 for way in lookup_methods(app, &kind, &number) {
                     let before = balance(app).await;
                     let found = subject.ask(app, &kind, way).await;
-                    assert_eq!(said(&found), (200, &*format!("{name} lookup successful")));
+                    assert_eq!(status_and_message(&found), (200, &*format!("{name} lookup successful")));
                     let uid = found.data();
                     assert_eq!(uid["identity_name"], format!("{}.{}", subject.name, kind.name));
                     assert!(uid["details"].as_object().expect("an object").len() > 3, "{uid}");
@@ -94,7 +94,7 @@ both! {
                 }
             }
         }
-        assert_eq!(kept(app).await, 0);
+        assert_eq!(count_uids(app).await, 0);
     }
 
     async fn lookups_get_502_while_all_registers_fail(app: TestApp) {

@@ -93,8 +93,8 @@ impl Lab {
             database: Database::create(engine).await,
             simulators,
             client: client.expect("a client"),
-            api: ports::reserved().to_string(),
-            internal: ports::reserved().to_string(),
+            api: ports::reserve_address().to_string(),
+            internal: ports::reserve_address().to_string(),
             answers: watch::Sender::new(0),
         }
     }

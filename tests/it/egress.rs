@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::{
     app::{Engine, TestApp, postgres},
     identity::{self, BVN},
-    unruly::{SECRET, ask},
+    unruly::{SECRET, initialize_with_narration},
 };
 
 /// An address of this machine that is neither public nor loopback.
@@ -53,7 +53,7 @@ async fn reached(engine: Engine, flag: &str) -> [bool; 3] {
     let account = json!({ "credentials": credentials });
     // An account is rejected if no call could reach its upstream.
     if app.operator(Method::PUT, "/providers/unruly", account).await.status == 200 {
-        assert_eq!(ask(&app, "order-1", "many 1").await.status, 502);
+        assert_eq!(initialize_with_narration(&app, "order-1", "many 1").await.status, 502);
     }
 
     identity::set_up(&app).await;
@@ -64,7 +64,7 @@ async fn reached(engine: Engine, flag: &str) -> [bool; 3] {
     app.operator(Method::PATCH, &company, json!({ "event_url": receiver.url })).await.data();
     let payment = app.initialize("order-2").await;
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     assert!(app.events().is_empty());
     app.finish().await;
     [upstream, receiver, pictures].map(|bystander| bystander.reached.load(Relaxed))

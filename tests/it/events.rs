@@ -98,7 +98,7 @@ async fn set_event_url(app: &TestApp, url: Value) {
 async fn succeed(app: &TestApp, reference: &str) {
     let payment = app.initialize(reference).await;
     app.complete(&payment, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 /// Returns the company's newest event, as operators see it.
@@ -125,7 +125,7 @@ async fn queue_redelivery(app: &TestApp, event: &Value) {
 
 async fn redeliver(app: &TestApp, event: &Value) {
     queue_redelivery(app, event).await;
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 both! {
@@ -268,7 +268,7 @@ both! {
         let release = receiver.hold_next();
         receiver.will_answer(1, 200);
         receiver.will_answer(1, 410);
-        tokio::join!(app.settle(), async {
+        tokio::join!(app.run_until_idle(), async {
             receiver.wait_for(4).await;
             while events().await.iter().any(|event| state(event) != "disabled") {}
             release.send(()).unwrap();
@@ -287,7 +287,7 @@ both! {
             order["callback_url"] = json!(url);
             let payment = app.post("/payment/initialize", order).await.data().clone();
             app.complete(&payment, "success").await;
-            app.settle().await;
+            app.run_until_idle().await;
         }
         assert_eq!((registered.count(), callback.count()), (2, 1));
         assert_eq!(registered.header(0, "webhook-id"), callback.header(0, "webhook-id"));
@@ -340,7 +340,7 @@ both! {
 
 /// Starts another host on this database outside development mode. Returns the URLs of its public
 /// and internal listeners.
-pub async fn in_production(app: &TestApp) -> (String, String) {
+pub async fn production_host(app: &TestApp) -> (String, String) {
     let mut config = crate::app::config(&app.database, &[]);
     config.service.development = false;
     config.database.database_as_owner = true;
@@ -357,7 +357,7 @@ pub async fn in_production(app: &TestApp) -> (String, String) {
 
 both! {
     async fn event_urls_must_be_https_outside_development_mode(app: TestApp) {
-        let (api, internal) = in_production(app).await;
+        let (api, internal) = production_host(app).await;
         let operator = async |method: Method, path: &str, body: Value| {
             let request = app.client.request(method, format!("{internal}/internal/v1{path}"));
             crate::app::reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await

@@ -19,16 +19,16 @@ use tollhouse_plugins::{Absence, Signed, Wish};
 
 use crate::{
     app::{Company, TestApp, config, reply},
-    plugins::{next_sprout, sprout_that_says, try_install, versions},
-    sprout::{TOKEN, Upstream, notify, order_of, start_payment},
+    plugins::{sprout_1_1, sprout_with_manifest_field, try_install, versions},
+    sprout::{SproutUpstream, TOKEN, notify, sprout_order, start_payment},
 };
 
 /// Starts another host on the same database. Returns it, its API's URL, and a sender that stops it.
 pub async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
-    host_of(app, config(&app.database, &[])).await
+    host_with_config(app, config(&app.database, &[])).await
 }
 
-pub async fn host_of(app: &TestApp, config: Config) -> (App, String, watch::Sender<bool>) {
+pub async fn host_with_config(app: &TestApp, config: Config) -> (App, String, watch::Sender<bool>) {
     let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
     let host = host.expect("a host that starts");
     let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -45,7 +45,7 @@ pub fn served_version(host: &App) -> Option<String> {
 }
 
 /// Waits until the condition holds, for at most 60 s.
-pub async fn follows(is: impl Fn() -> bool) {
+pub async fn eventually(is: impl Fn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let followed = async {
         while !is() {
@@ -79,7 +79,7 @@ async fn activate_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
 both! {
     async fn an_active_version_that_would_fail_admission_today_keeps_serving(app: TestApp) {
         app.install(artifacts::SPROUT).await;
-        let former = sprout_that_says("currencies", json!(["usdt"]));
+        let former = sprout_with_manifest_field("currencies", json!(["usdt"]));
         let refused = try_install(app, former.clone(), "grant=true").await;
         let reason = "the manifest's currency \"usdt\" is not an ISO 4217 code, like NGN";
         assert_eq!(refused.failure(), (400, reason));
@@ -109,14 +109,14 @@ both! {
     }
 
     async fn other_hosts_load_a_newly_installed_version(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let (host, api, stop) = another_host(app).await;
         assert_eq!(served_version(&host), None);
-        for (n, wasm) in [artifacts::SPROUT, &next_sprout(), artifacts::SPROUT].into_iter().enumerate() {
+        for (n, wasm) in [artifacts::SPROUT, &sprout_1_1(), artifacts::SPROUT].into_iter().enumerate() {
             let installed = app.install(wasm).await;
-            upstream.set_up(app).await;
-            follows(|| served_version(&host).map(Value::from).as_ref() == Some(&installed["version"])).await;
-            let order = order_of(app, &format!("order-{n}"));
+            upstream.configure_account(app).await;
+            eventually(|| served_version(&host).map(Value::from).as_ref() == Some(&installed["version"])).await;
+            let order = sprout_order(app, &format!("order-{n}"));
             let Company { key, .. } = &app.company;
             let begun = reply(app.client.post(format!("{api}/api/v1/payment/initialize")).bearer_auth(key).json(&order)).await;
             assert_eq!(begun.data()["channels"], installed["manifest"]["channels"]);
@@ -130,7 +130,7 @@ both! {
     async fn concurrent_installations_on_two_hosts_leave_one_active_version(app: TestApp) {
         let (host, _, stop) = another_host(app).await;
         for n in 0..5 {
-            let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
+            let version = |host: &str| sprout_with_manifest_field("version", json!(format!("1.{n}.0-{host}")));
             let install = async |app: &App, wasm: Vec<u8>| {
                 let wish = Wish { grant: true, activate: true };
                 app.plugins.install(&app.store, Signed::read(wasm), wish, async |_, _| Ok(())).await.map(drop)
@@ -146,9 +146,9 @@ both! {
     }
 
     async fn a_plugin_not_loaded_on_this_host_gets_503_until_it_is(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        let url = upstream.set_up(app).await.replace(&app.api, "");
+        let url = upstream.configure_account(app).await.replace(&app.api, "");
         app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");
             sql.bind(&b"of a later engine"[..]).run().await
@@ -156,14 +156,14 @@ both! {
         let (late, api, stop) = another_host(app).await;
         assert_eq!(late.plugins.absence("sprout"), Some(Absence::NotReady));
         let begin = async |reference: &str| {
-            let order = order_of(app, reference);
+            let order = sprout_order(app, reference);
             let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
             reply(request.bearer_auth(&app.company.key).json(&order)).await
         };
         let refused = begin("order-1").await;
         assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
         assert_eq!(refused.headers[RETRY_AFTER], "5");
-        let mut order = order_of(app, "order-2");
+        let mut order = sprout_order(app, "order-2");
         order["currency"] = json!("KES");
         let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
         let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
@@ -193,7 +193,7 @@ both! {
         let mut config = config(&app.database, &[]);
         config.plugins.plugin_compiler = Some(compiler);
         config.plugins.plugin_cache = Some(folder.path().join("cache"));
-        let (host, _, stop) = host_of(app, config).await;
+        let (host, _, stop) = host_with_config(app, config).await;
         assert_eq!(served_version(&host), Some("1.0.0".to_owned()));
 
         std::fs::write(&hold, "").expect("a file");
@@ -201,7 +201,7 @@ both! {
         app.operator(Method::POST, "/plugins/sprout/deactivate", json!({})).await.data();
         let absence = |name: &'static str, absence| {
             let plugins = host.plugins.clone();
-            follows(move || plugins.absence(name) == absence)
+            eventually(move || plugins.absence(name) == absence)
         };
         absence("sprout", Some(Absence::Deactivated)).await;
         absence("unruly", Some(Absence::NotReady)).await;
@@ -214,10 +214,10 @@ both! {
     }
 
     async fn a_version_that_cannot_be_loaded_leaves_the_previous_one_serving(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
-        let sprout = next_sprout();
+        upstream.configure_account(app).await;
+        let sprout = sprout_1_1();
         let digest = Signed::read(sprout.clone()).digest();
         activate_elsewhere(app, &digest, b"of a later engine".to_vec()).await;
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");

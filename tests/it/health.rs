@@ -8,7 +8,7 @@ use tollhouse_platform::store;
 
 use crate::{
     app::{Reply, TestApp, reply},
-    telemetry::{scrape, value},
+    telemetry::{metric_value, scrape},
 };
 
 /// Longer than a response may take.
@@ -27,7 +27,8 @@ fn expire_result(app: &TestApp) {
 /// Returns the number of database reads so far.
 async fn reads(app: &TestApp) -> f64 {
     let page = scrape(app).await;
-    value(&page, "tollhouse_store_duration_seconds_count{operation=\"read\"}").expect("a count")
+    metric_value(&page, "tollhouse_store_duration_seconds_count{operation=\"read\"}")
+        .expect("a count")
 }
 
 /// Holds a transaction open until `released` has a permit.

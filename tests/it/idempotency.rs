@@ -108,13 +108,13 @@ both! {
         assert_eq!(payments(app).await, 1);
         // The stored response does not change with the payment.
         app.complete(first.data(), "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_replayed(&first, &with_key(begin(app, &order), "a").await);
         // Without a key, or with another, it is another request.
         reply(begin(app, &order)).await.data();
         with_key(begin(app, &order), "b").await.data();
         assert_eq!(payments(app).await, 3);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn every_changing_method_accepts_a_key(app: TestApp) {
@@ -164,7 +164,7 @@ both! {
         let second = app.operator(Method::POST, &own(app, "/keys"), json!({})).await;
         let second = second.data()["api_key"].as_str().expect("a key");
         assert!(is_replay(&with_key(initialize(app, second, "", json, &order), "k").await));
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn only_responses_of_requests_with_an_effect_are_stored(app: TestApp) {
@@ -194,7 +194,7 @@ both! {
         let credit = json!({ "amount": 5, "key": "c" });
         app.operator(Method::POST, &own(app, "/wallet/credit"), credit).await.data();
         with_key(debit, "k").await.data();
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_run_that_failed_with_a_server_error_is_resumed_by_the_next_one(app: TestApp) {
@@ -218,7 +218,7 @@ both! {
         app.advance(24 * 3600).await;
         let anew = with_key(begin(app, &order), "k").await;
         assert_ne!(anew.data()["id"], done.data()["id"]);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_request_in_progress_is_not_run_concurrently(app: TestApp) {
@@ -234,7 +234,7 @@ both! {
         let (first, ()) = tokio::join!(first, meanwhile);
         assert_replayed(&first, &with_key(begin(app, &order), "k").await);
         assert_eq!(payments(app).await, 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn two_hosts_run_a_request_once(app: TestApp) {
@@ -277,7 +277,7 @@ both! {
         let again = with_key(begin(app, &order), "k").await;
         assert!(is_replay(&again) && again.data()["checkout"]["url"].is_string(), "{}", again.body);
         assert_eq!(payments(app).await, 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn the_key_of_a_crashed_host_is_free_after_its_lease(app: TestApp) {
@@ -294,7 +294,7 @@ both! {
         assert_eq!(again.data()["id"], first.data()["id"]);
         assert!(is_replay(&with_key(begin(app, &order), "k").await));
         assert_eq!(payments(app).await, 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_key_expires_after_a_day(app: TestApp) {
@@ -328,7 +328,7 @@ both! {
                 assert!(!format!("{content}{kept}").contains(text), "{text} in {content} {kept}");
             }
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_malformed_key_is_rejected_and_reads_ignore_keys(app: TestApp) {
@@ -355,6 +355,6 @@ both! {
         let longest = with_key(begin(app, &order), &"x".repeat(255)).await;
         longest.data();
         assert_eq!(rows(app).await.len(), 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 }

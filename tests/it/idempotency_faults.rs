@@ -98,7 +98,7 @@ both! {
             assert_eq!(again.body, retaken.body);
         }
         assert_eq!(payments(app).await, 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_rejected_rerun_keeps_the_effects_of_an_earlier_run(app: TestApp) {
@@ -112,7 +112,7 @@ both! {
         app.operator(Method::PUT, &plan, json!({ "features": ["payments"] })).await.data();
         reply(begin(app, &app.api, &order)).await.data();
         assert_eq!(payments(app).await, 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_repeated_request_that_failed_after_its_effect_has_it_once(app: TestApp) {
@@ -133,7 +133,7 @@ both! {
         assert_eq!(replayed.body, again.body);
 
         app.complete(again.data(), "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.wallet().await["balance"], 2362.99);
         assert_eq!(app.events(), ["payment.success"]);
     }

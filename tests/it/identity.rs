@@ -8,7 +8,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Engine, NOW, Reply, TestApp, reply},
-    codes::{balance, credit, said, with},
+    codes::{balance, credit, merged, status_and_message},
 };
 
 const DAY: i64 = 24 * 3600;
@@ -41,11 +41,11 @@ pub async fn set_up(app: &TestApp) {
 }
 
 /// Makes a free lookup; returns the id of its UID record.
-pub async fn free(app: &TestApp, company: &Company, more: Value) -> String {
+pub async fn free_uid(app: &TestApp, company: &Company, more: Value) -> String {
     install(app, "nigeria", artifacts::NIGERIA).await;
     let prices = json!({ "identity.nigeria.bvn": 0 });
     app.operator(Method::PATCH, "/prices", prices).await.data();
-    let body = with(json!({ "bvn": BVN }), more);
+    let body = merged(json!({ "bvn": BVN }), more);
     let uid = app.request(company, Method::POST, LOOKUP, Some(body)).await;
     uid.data()["id"].as_str().expect("an id").to_owned()
 }
@@ -62,12 +62,12 @@ fn image(app: &TestApp, name: &str) -> String {
     format!("{}/images/{name}.jpg", app.simulators.url())
 }
 
-pub async fn bvn(app: &TestApp, number: &str) -> Reply {
+pub async fn look_up_bvn(app: &TestApp, number: &str) -> Reply {
     app.post(LOOKUP, json!({ "bvn": number })).await
 }
 
 /// Returns the number of UID records of all companies.
-pub async fn kept(app: &TestApp) -> i64 {
+pub async fn count_uids(app: &TestApp) -> i64 {
     let count = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM uids").one().await;
     let (count,): (i64,) = app.app.store.read(count).await.expect("a count");
     count
@@ -125,7 +125,10 @@ fn lookup_methods(
 async fn a_lookup_waits_for_a_slow_register() {
     let app = TestApp::start(Engine::Sqlite).await;
     set_up(&app).await;
-    assert_eq!(said(&bvn(&app, "12345688888").await), (200, "BVN lookup successful"));
+    assert_eq!(
+        status_and_message(&look_up_bvn(&app, "12345688888").await),
+        (200, "BVN lookup successful")
+    );
     app.finish().await;
 }
 
@@ -138,7 +141,7 @@ both! {
             let (path, _, _, name, id, fields) = row;
             for (end, body, price) in lookup_methods(app, row) {
                 let found = app.post(&format!("/kyc/nigeria/{path}/{end}"), body).await;
-                assert_eq!(said(&found), (200, &*format!("{name} lookup successful")), "{path} {end}");
+                assert_eq!(status_and_message(&found), (200, &*format!("{name} lookup successful")), "{path} {end}");
                 let uid = found.data();
                 left -= price;
                 assert_eq!(balance(app).await, json!(left), "{path} {end}");
@@ -170,7 +173,7 @@ both! {
                 }
             }
         }
-        assert_eq!(kept(app).await, 8);
+        assert_eq!(count_uids(app).await, 8);
     }
 
     async fn a_request_rejected_before_the_register_is_queried_costs_nothing(app: TestApp) {
@@ -203,7 +206,7 @@ both! {
         }
         let elsewhere = app.post("/kyc/atlantis/bvn/lookup", json!({ "bvn": BVN })).await;
         assert_eq!(elsewhere.failure(), (404, "path not found"));
-        assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
+        assert_eq!((balance(app).await, count_uids(app).await), (json!(10_000), 0));
     }
 
     async fn a_lookup_is_charged_even_if_the_register_finds_nothing_or_fails(app: TestApp) {
@@ -214,8 +217,8 @@ both! {
             ("12345609999", 200, "BVN lookup successful"),
             ("12345667777", 200, "BVN lookup successful"),
         ].into_iter().enumerate() {
-            let answer = bvn(app, number).await;
-            assert_eq!(said(&answer), (status, message), "{number}");
+            let answer = look_up_bvn(app, number).await;
+            assert_eq!(status_and_message(&answer), (status, message), "{number}");
             assert_eq!(balance(app).await, json!(10_000 - 50 * (n + 1)), "{number}");
             if number.ends_with("7777") {
                 assert_eq!(answer.data()["details"]["watch_listed"], "YES");
@@ -233,17 +236,17 @@ both! {
             let missing = app.post(&format!("/kyc/nigeria/{path}/lookup"), body).await;
             assert_eq!(missing.failure(), (404, message), "{path}");
         }
-        assert_eq!(kept(app).await, 2);
+        assert_eq!(count_uids(app).await, 2);
     }
 
     async fn the_second_register_is_queried_when_the_first_fails(app: TestApp) {
         set_up(app).await;
         for kind in [FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed] {
             app.simulators.faults().push(Fault::new("prembly", kind));
-            bvn(app, BVN).await.data();
+            look_up_bvn(app, BVN).await.data();
             app.simulators.faults().push(Fault::new("prembly", kind));
             app.simulators.faults().push(Fault::new("dojah", kind));
-            let failed = bvn(app, BVN).await;
+            let failed = look_up_bvn(app, BVN).await;
             assert_eq!(failed.failure(), (502, "bvn service is unavailable, please try again later"), "{kind:?}");
         }
         // Without credentials for the second register, only the first is queried.
@@ -253,22 +256,22 @@ both! {
         }
         app.operator(Method::PUT, "/providers/nigeria", only).await.data();
         app.simulators.faults().push(Fault::new("prembly", FaultKind::Error500));
-        assert_eq!(bvn(app, BVN).await.failure().0, 502);
-        bvn(app, BVN).await.data();
+        assert_eq!(look_up_bvn(app, BVN).await.failure().0, 502);
+        look_up_bvn(app, BVN).await.data();
     }
 
     async fn an_uncovered_lookup_or_one_outside_the_plan_is_rejected(app: TestApp) {
         install(app, "nigeria", artifacts::NIGERIA).await;
         credit(app, 49, "first").await;
-        let refused = bvn(app, BVN).await;
+        let refused = look_up_bvn(app, BVN).await;
         assert_eq!(refused.failure(), (400, "insufficient balance, please top up your wallet."));
         let path = format!("/companies/{}", app.company.id);
         app.operator(Method::PATCH, &format!("{path}/prices"), json!({ "identity.nigeria.bvn": 49 })).await.data();
-        bvn(app, BVN).await.data();
+        look_up_bvn(app, BVN).await.data();
         assert_eq!(balance(app).await, json!(0));
         app.operator(Method::PUT, &format!("{path}/subscription"), json!({ "features": ["otp"] })).await.data();
-        assert_eq!(bvn(app, BVN).await.failure(), (403, "your plan does not include identity"));
-        assert_eq!(kept(app).await, 1);
+        assert_eq!(look_up_bvn(app, BVN).await.failure(), (403, "your plan does not include identity"));
+        assert_eq!(count_uids(app).await, 1);
     }
 
     async fn a_repeated_lookup_updates_the_record_of_its_user(app: TestApp) {
@@ -285,20 +288,20 @@ both! {
         assert_eq!((&again["created_at"], &again["details"]), (&first["created_at"], &first["details"]));
         assert_eq!(again["expires_at"], json!(NOW.plus_seconds(30 * DAY)));
         assert_eq!(again["updated_at"], json!(NOW.plus_seconds(DAY)));
-        let other = [look_up("bola").await, bvn(app, BVN).await.data().clone()];
+        let other = [look_up("bola").await, look_up_bvn(app, BVN).await.data().clone()];
         assert!(other[0]["id"] != first["id"] && other[1]["id"] != first["id"] && other[0]["id"] != other[1]["id"]);
         let listed = app.get("/kyc/uid/list/ada").await;
-        assert_eq!(said(&listed), (200, "Uids fetched successfully"));
-        let of_list = with(again, json!({ "otp_sent": null, "otp_error": null }));
+        assert_eq!(status_and_message(&listed), (200, "Uids fetched successfully"));
+        let of_list = merged(again, json!({ "otp_sent": null, "otp_error": null }));
         assert!(listed.data() == &json!([of_list]), "the list shows the record of the lookup");
         assert_eq!(app.get("/kyc/uid/list/nobody").await.failure(), (404, "user not found"));
     }
 
     async fn concurrent_equal_lookups_create_one_record_and_are_charged_each(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..6).map(|_| bvn(app, BVN))).await;
+        let answers = join_all((0..6).map(|_| look_up_bvn(app, BVN))).await;
         let ids: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer.data()["id"].to_string()).collect();
-        assert_eq!((ids.len(), kept(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
+        assert_eq!((ids.len(), count_uids(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
     }
 
     async fn a_request_repeated_with_its_idempotency_key_is_charged_once(app: TestApp) {
@@ -328,7 +331,7 @@ both! {
 
     async fn a_stored_response_expires_with_its_record(app: TestApp) {
         set_up(app).await;
-        let first = bvn(app, BVN).await.data()["id"].clone();
+        let first = look_up_bvn(app, BVN).await.data()["id"].clone();
         app.advance(30 * DAY - 3_600).await;
         let ask = async || {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
@@ -365,7 +368,7 @@ both! {
         app.advance(1).await;
         let again = compare("mismatch").await.data().clone();
         assert_eq!((&again["verified"], &again["verified_at"], &again["face_data"]), (&json!(true), &same["verified_at"], &other["face_data"]));
-        assert_eq!((kept(app).await, balance(app).await), (1, json!(10_000 - 4 * 100 - 50)));
+        assert_eq!((count_uids(app).await, balance(app).await), (1, json!(10_000 - 4 * 100 - 50)));
     }
 
     async fn a_document_and_its_number_have_the_same_record(app: TestApp) {
@@ -381,7 +384,7 @@ both! {
             let (status, message) = refused.failure();
             assert!(status == 400 && message.starts_with("the image field must show"), "{message}");
         }
-        assert_eq!(kept(app).await, 2);
+        assert_eq!(count_uids(app).await, 2);
     }
 
     async fn an_identity_type_can_be_disabled_for_everyone_or_for_one_company(app: TestApp) {
@@ -401,7 +404,7 @@ both! {
         };
         let listed = async || {
             let ours = app.get("/kyc/identity/list").await;
-            assert_eq!(said(&ours), (200, "Identities fetched successfully"));
+            assert_eq!(status_and_message(&ours), (200, "Identities fetched successfully"));
             let seen = app.operator(Method::GET, &of_company, Value::Null).await;
             assert_eq!(ours.data(), seen.data());
             let everyones = app.operator(Method::GET, "/identities", Value::Null).await;
@@ -412,7 +415,7 @@ both! {
         let disabled = (400, "bvn identity has been disabled, please try again later");
         let look_up = async || {
             let theirs = app.request(&beta, Method::POST, LOOKUP, Some(json!({ "bvn": BVN }))).await;
-            (said(&bvn(app, BVN).await) == disabled, said(&theirs) == disabled)
+            (status_and_message(&look_up_bvn(app, BVN).await) == disabled, status_and_message(&theirs) == disabled)
         };
         assert_eq!((listed().await, look_up().await), ((none.clone(), none.clone()), (false, false)));
         assert_eq!(switch(&of_company, false).await, false);
@@ -438,7 +441,7 @@ both! {
         app.advance(29 * DAY).await;
         assert_eq!(look_up().await, first);
         app.advance(DAY - 1).await;
-        assert_eq!((app.get("/kyc/uid/list/ada").await.data().as_array().unwrap().len(), kept(app).await), (1, 1));
+        assert_eq!((app.get("/kyc/uid/list/ada").await.data().as_array().unwrap().len(), count_uids(app).await), (1, 1));
         app.advance(1).await;
         assert_eq!(app.get("/kyc/uid/list/ada").await.data(), &json!([]));
         let uid = first.as_str().unwrap();
@@ -451,9 +454,9 @@ both! {
             app.operator(Method::POST, "/clock/advance", json!({ "seconds": seconds })).await.data();
         };
         advance(0).await;
-        assert_eq!(kept(app).await, 1);
+        assert_eq!(count_uids(app).await, 1);
         advance(31 * DAY).await;
-        assert_eq!(kept(app).await, 0);
+        assert_eq!(count_uids(app).await, 0);
     }
 
     async fn a_country_can_be_added_to_a_running_host(app: TestApp) {
@@ -466,7 +469,7 @@ both! {
         assert!(document().await.get(format!("/api/v1{path}")).is_none());
         install(app, "ghana", artifacts::GHANA).await;
         let found = ask().await;
-        assert_eq!((said(&found), &found.data()["identity_name"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
+        assert_eq!((status_and_message(&found), &found.data()["identity_name"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
         assert_eq!(found.data()["identity"], "7b6985c35fb3abc0c0ad0b31");
         let described = document().await[format!("/api/v1{path}")]["post"].clone();
         assert_eq!(described["requestBody"]["content"]["application/json"]["schema"]["required"], json!(["number"]));

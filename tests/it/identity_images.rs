@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use crate::{
     app::{Reply, TestApp},
     codes::balance,
-    identity::{BVN, kept, set_up},
+    identity::{BVN, count_uids, set_up},
 };
 
 /// Starts a server of valid and invalid images; returns its base URL.
@@ -88,7 +88,7 @@ both! {
         ] {
             assert_eq!(compare(app, &image).await.failure(), (400, message), "{image}");
         }
-        assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
+        assert_eq!((balance(app).await, count_uids(app).await), (json!(10_000), 0));
         for path in ["selfie", "elsewhere", "two", "three"] {
             let fetched = compare(app, &format!("{url}/{path}")).await.data().clone();
             assert_eq!(fetched["face_data"]["status"], true, "{path}");

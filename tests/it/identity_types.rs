@@ -12,14 +12,14 @@ use tollhouse_platform::{
 
 use crate::{
     app::NOW,
-    identity::{BVN, bvn, kept, set_up},
+    identity::{BVN, count_uids, look_up_bvn, set_up},
 };
 
 both! {
     async fn an_identity_type_has_the_same_id_everywhere(app: TestApp) {
         set_up(app).await;
         let id = json!("ee32e75ba74d26eef156c5f7");
-        assert_eq!(bvn(app, BVN).await.data()["identity"], id);
+        assert_eq!(look_up_bvn(app, BVN).await.data()["identity"], id);
         let of_company = format!("/companies/{}/identities", app.company.id);
         for list in [
             app.get("/kyc/identity/list").await,
@@ -49,7 +49,7 @@ both! {
                 assert_eq!(found.data()["id"], known["id"], "{spelling}");
             }
         }
-        assert_eq!(kept(app).await, 4);
+        assert_eq!(count_uids(app).await, 4);
     }
 
     async fn the_record_of_a_firm_has_its_email_and_cannot_be_verified_by_otp(app: TestApp) {
@@ -62,14 +62,14 @@ both! {
 
     async fn a_migration_expires_extended_records_30_days_after_their_creation(app: TestApp) {
         set_up(app).await;
-        bvn(app, BVN).await.data();
+        look_up_bvn(app, BVN).await.data();
         let extended = async |tx: &mut Tx| -> store::Result<u64> {
             tx.sql("UPDATE uids SET expires_at = expires_at + 86400000").run().await?;
             tx.sql("DELETE FROM _sqlx_migrations WHERE version = 17").run().await
         };
         app.app.store.write(extended).await.expect("statements");
         Store::open(&app.database.url, store::StoreLimits::default(), Random::system()).await.expect("a migration");
-        let found = bvn(app, BVN).await;
+        let found = look_up_bvn(app, BVN).await;
         assert_eq!(found.data()["expires_at"], json!(NOW.plus_seconds(30 * 24 * 3600)));
     }
 }

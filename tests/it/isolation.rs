@@ -9,10 +9,12 @@ use tollhouse_app::routes::{Route, internal_routes, public_routes};
 use tollhouse_http::Access;
 
 use crate::{
-    app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_common, reply},
-    codes::to_email,
+    app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
+    codes::email_request,
     identity,
-    lending::{SUCCESS_CARD, failed_refund, pay, put_loan, recollect, small_loan},
+    lending::{
+        SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, loan_body, put_loan,
+    },
 };
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
@@ -200,7 +202,7 @@ both! {
         assert_eq!(of(Access::Unauthenticated), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
         // All routes that bypass the request limits. A further one needs a reason here.
         assert_eq!(of(Access::Unthrottled), [&health[..], &health, &["/metrics"]].concat());
-        for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
+        for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_on_both_listeners(route.path)) {
             let public = base == app.api;
             assert_ne!(route.access, if public { Access::Operator } else { Access::Company });
             let other = if public { &app.internal } else { &app.api };
@@ -242,9 +244,9 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     };
     let (settled, pending) = (order("settled-of-a").await, order("pending-of-a").await);
     app.complete(&settled, "success").await;
-    app.settle().await;
-    app.post("/otp/send", to_email(json!({ "email": "mail-of-a@example.com" }))).await;
-    app.settle().await;
+    app.run_until_idle().await;
+    app.post("/otp/send", email_request(json!({ "email": "mail-of-a@example.com" }))).await;
+    app.run_until_idle().await;
     let credit = json!({ "amount": 5, "key": "movement-of-a" });
     app.operator(Method::POST, &format!("{company}/wallet/credit"), credit).await.data();
     let account = app.use_paystack(&format!("{company}/providers/provider_a"), "sk_test_own").await;
@@ -252,16 +254,16 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let events = app.operator(Method::GET, &format!("{company}/events"), Value::Null).await;
     let event = text(&events.data()["docs"][0], "id").to_owned();
     let key = another_key(app, json!({ "label": "key-of-a" })).await;
-    let uid = identity::free(app, &app.company, json!({ "user_id": "user-of-a" })).await;
+    let uid = identity::free_uid(app, &app.company, json!({ "user_id": "user-of-a" })).await;
     let saved = json!({ "user_id": "user-of-a", "currency": "NGN", "payment_service": "provider_a", "checkout": { "success_url": "https://lender.example/" } });
     let card = app.post("/card/create", saved).await.data().clone();
-    pay(app, &card, "success", SUCCESS_CARD).await;
-    let refund = failed_refund(app, &app.company.id, &card["id"]).await;
-    put_loan(app, "loan-of-a", small_loan("user-of-a")).await;
+    complete_page(app, &card, "success", SUCCESS_CARD).await;
+    let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
+    put_loan(app, "loan-of-a", loan_body("user-of-a")).await;
     let repaid =
         json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repayment-of-a" });
-    let recollection = recollect(app, repaid).await.data().clone();
-    app.settle().await;
+    let recollection = create_recollection(app, repaid).await.data().clone();
+    app.run_until_idle().await;
     let movement = "movement-of-a";
     CompanyRecords {
         user,
@@ -407,7 +409,7 @@ both! {
                 assert_eq!((answer.status, &answer.body), (missing.status, &missing.body), "{} {name}", route.path);
             }
         }
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(visible_state(app).await, before);
         let key = Company { key: text(&a.key, "api_key").to_owned(), ..app.company.clone() };
         app.request(&key, Method::GET, "/payment/list", None).await.data();
@@ -421,7 +423,7 @@ both! {
             }
             assert!(found, "{} {}", route.method, route.path);
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn no_list_shows_a_record_of_another_company(app: TestApp) {
@@ -500,10 +502,10 @@ both! {
             states
         };
         app.complete(&made[1].1, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(states().await, [json!(["Ada", 1_000, "pending", 1_000, 0]), json!(["Bola", 3_000, "success", 0, 2_855])]);
         app.complete(&made[0].1, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(states().await, [json!(["Ada", 1_000, "success", 0, 985]), json!(["Bola", 3_000, "success", 0, 2_855])]);
         assert_eq!(app.events(), ["payment.success", "payment.success"]);
         let told: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();

@@ -73,9 +73,9 @@ both! {
             }
             enqueue_settlement(app, &payment).await;
         };
-        tokio::join!(app.settle(), enqueue_meanwhile);
+        tokio::join!(app.run_until_idle(), enqueue_meanwhile);
         assert_eq!(verifications(app), 2);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(verifications(app), 2);
         assert_eq!(app.fetch("order-1").await["checkout"]["success_url"], json!("https://lender.example/paid"));
     }
@@ -140,7 +140,7 @@ both! {
         held.expect("a write");
         let waits = waits.expect("workers that wait").expect("a database that answers");
         assert_eq!(waits, Duration::from_secs(1));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(verifications(app), 1);
     }
 }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{OPERATOR_TOKEN, TestApp},
-    command_line::run_at,
+    command_line::run_against,
     identity,
-    lending::{SUCCESS_CARD, begin_card, loan, pay, user},
+    lending::{SUCCESS_CARD, complete_page, create_card, create_loan, create_user},
 };
 
 const SUCCESS: &[&str] = &["error", "message", "data"];
@@ -133,17 +133,17 @@ both! {
     }
 
     async fn keys_of_cards_and_recollections_are_in_documented_order(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let card = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" } });
         let made = post_ordered(app, "/card/create", card).await;
         made.check("/data", CARD, &[]);
         made.check("/data/card", CARD_DETAILS, &[]);
         made.check("/data/checkout", CHECKOUT, &[]);
         get_ordered(app, "/card/list/ada").await.check("/data/0", CARD, &["checkout"]);
-        let begun = begin_card(app, "ada").await;
-        pay(app, &begun, "success", SUCCESS_CARD).await;
-        app.settle().await;
-        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        let begun = create_card(app, "ada").await;
+        complete_page(app, &begun, "success", SUCCESS_CARD).await;
+        app.run_until_idle().await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let manual = json!({ "loan": "loan-1", "amount": 1, "with_provider": false, "reference": "rec-1" });
         let manual = post_ordered(app, "/recollection/create", manual).await;
         manual.check("/data", RECOLLECTION, &["card", "direct_debit", "checkout"]);
@@ -158,7 +158,7 @@ both! {
         let list = get_ordered(app, "/recollection/list").await;
         list.check("/data", LIST, &[]);
         list.check("/data/docs/0/user", USER, &[]);
-        app.settle().await;
+        app.run_until_idle().await;
         let mut events_checked = 0;
         for event in app.simulators.events() {
             let body = Ordered::of(&event.body);
@@ -174,14 +174,14 @@ both! {
     }
 
     async fn keys_of_payments_events_and_errors_are_in_documented_order(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let mut order = app.order("order-1");
         order["user_id"] = json!("ada");
         let begun = post_ordered(app, "/payment/initialize", order.clone()).await;
         begun.check("/data", PAYMENT, &[]);
         begun.check("/data/checkout", CHECKOUT, &[]);
         app.complete(&begun.0["data"], "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         get_ordered(app, "/payment/fetch/reference/order-1").await.check("/data", PAYMENT, &[]);
         let list = get_ordered(app, "/payment/list").await;
         list.check("/data", LIST, &[]);
@@ -191,10 +191,10 @@ both! {
         event.check("", EVENT, &[]);
         event.check("/data", PAYMENT_IN_EVENT, &[]);
         // Operator commands keep the order, too.
-        let seen = run_at(&app.internal, OPERATOR_TOKEN, &["event", "list", &app.company.id, "--json"]).await;
-        Ordered::of(seen.said()).check("/docs/0/body/data", PAYMENT_IN_EVENT, &[]);
-        let shown = run_at(&app.internal, OPERATOR_TOKEN, &["payment", "list", &app.company.id, "--json"]).await;
-        let shown = Ordered::of(shown.said());
+        let seen = run_against(&app.internal, OPERATOR_TOKEN, &["event", "list", &app.company.id, "--json"]).await;
+        Ordered::of(seen.success_output()).check("/docs/0/body/data", PAYMENT_IN_EVENT, &[]);
+        let shown = run_against(&app.internal, OPERATOR_TOKEN, &["payment", "list", &app.company.id, "--json"]).await;
+        let shown = Ordered::of(shown.success_output());
         shown.check("", LIST, &[]);
         shown.check("/docs/0", PAYMENT, &["payment_response"]);
 

@@ -10,9 +10,9 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp},
-    codes::with,
-    lending::{loan, recollect, user},
-    sprout::{Upstream, order_of},
+    codes::merged,
+    lending::{create_loan, create_recollection, create_user},
+    sprout::{SproutUpstream, sprout_order},
 };
 
 /// Longer than any test, for a provider that never responds.
@@ -72,17 +72,17 @@ fn checkout_recollection(reference: &str) -> Value {
 
 /// Starts the upstream of the company's default provider. It holds back responses while its `gate`
 /// is locked for writing.
-async fn sprout(app: &TestApp) -> Upstream {
-    let upstream = Upstream::start().await;
+async fn sprout(app: &TestApp) -> SproutUpstream {
+    let upstream = SproutUpstream::start().await;
     app.install(artifacts::SPROUT).await;
-    upstream.set_up(app).await;
+    upstream.configure_account(app).await;
     let path = format!("/companies/{}", app.company.id);
     let default = json!({ "payment_service": "sprout" });
     app.operator(Method::PATCH, &path, default).await.data();
     upstream
 }
 
-async fn wait_for_sessions(upstream: &Upstream, count: usize) {
+async fn wait_for_sessions(upstream: &SproutUpstream, count: usize) {
     let mut began = upstream.began.subscribe();
     let begun = began.wait_for(|began| *began == count);
     tokio::time::timeout(Duration::from_secs(60), begun)
@@ -93,7 +93,7 @@ async fn wait_for_sessions(upstream: &Upstream, count: usize) {
 
 /// Sends another request for a payment in progress and advances the clock until it gets a response.
 async fn initialize_concurrently(app: &TestApp, reference: &str) -> Reply {
-    let mut asked = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
+    let mut asked = Box::pin(app.post("/payment/initialize", sprout_order(app, reference)));
     loop {
         if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut asked).await {
             return reply;
@@ -112,7 +112,7 @@ both! {
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         let payment = begin().await.data().clone();
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.events(), ["payment.success"]);
     }
@@ -120,7 +120,7 @@ both! {
     async fn a_request_that_waits_for_another_gets_409_after_five_seconds(app: TestApp) {
         let upstream = sprout(app).await;
         let gate = upstream.gate.write().await;
-        let first = app.post("/payment/initialize", order_of(app, "order-1"));
+        let first = app.post("/payment/initialize", sprout_order(app, "order-1"));
         let others = async {
             wait_for_sessions(&upstream, 1).await;
             // In total longer than a lease without extensions.
@@ -136,9 +136,9 @@ both! {
         let (first, ()) = futures::future::join(first, others).await;
         assert_eq!(first.data()["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
         assert_eq!(*upstream.began.borrow(), 1);
-        let again = app.post("/payment/initialize", order_of(app, "order-1")).await;
+        let again = app.post("/payment/initialize", sprout_order(app, "order-1")).await;
         assert_eq!(again.data(), first.data());
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_checkout_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
@@ -150,7 +150,7 @@ both! {
         ] {
             let began = *upstream.began.borrow();
             let gate = upstream.gate.write().await;
-            let mut first = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
+            let mut first = Box::pin(app.post("/payment/initialize", sprout_order(app, reference)));
             let taken = async {
                 wait_for_sessions(&upstream, began + 1).await;
                 write(app, take, app.app.clock.now().plus_seconds(70)).await;
@@ -169,35 +169,35 @@ both! {
             assert_eq!(refused.failure(), IN_PROGRESS, "{reference}");
             assert_eq!(app.fetch(reference).await["checkout"]["url"], Value::Null, "{reference}");
             app.advance(70).await;
-            let begun = app.post("/payment/initialize", order_of(app, reference)).await;
+            let begun = app.post("/payment/initialize", sprout_order(app, reference)).await;
             assert!(begun.data()["checkout"]["url"].is_string(), "{}", begun.body);
         }
     }
 
     async fn a_recollection_of_a_dead_host_is_created_again_when_its_lease_expires(app: TestApp) {
-        user(app, "ada").await;
-        loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
-        drop_during_provider_call(app, "initialize", recollect(app, checkout_recollection("r-1"))).await;
-        let refused = recollect(app, checkout_recollection("r-1")).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+        drop_during_provider_call(app, "initialize", create_recollection(app, checkout_recollection("r-1"))).await;
+        let refused = create_recollection(app, checkout_recollection("r-1")).await;
         assert_eq!(refused.failure(), IN_PROGRESS);
         assert_eq!(refused.headers[RETRY_AFTER], "20");
         // Not the same repayment: another channel, another loan.
-        loan(app, "loan-2", "ada", &[(10, 1_000.0)]).await;
+        create_loan(app, "loan-2", "ada", &[(10, 1_000.0)]).await;
         for change in [json!({ "with_provider": false, "payment_channel": "cash" }), json!({ "loan": "loan-2" })] {
-            let other = recollect(app, with(checkout_recollection("r-1"), change.clone())).await;
+            let other = create_recollection(app, merged(checkout_recollection("r-1"), change.clone())).await;
             assert_eq!(other.failure(), (400, "reference already exists"), "{change}");
         }
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
-        assert!(recollect(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
-        app.settle().await;
+        assert!(create_recollection(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
+        app.run_until_idle().await;
     }
 
     async fn a_recollection_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
         let upstream = sprout(app).await;
-        user(app, "ada").await;
-        loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
         let gate = upstream.gate.write().await;
-        let first = recollect(app, checkout_recollection("r-1"));
+        let first = create_recollection(app, checkout_recollection("r-1"));
         let taken = async {
             wait_for_sessions(&upstream, 1).await;
             let take = "UPDATE recollections SET lease = 'another', starting_until = $1, lease_until = $1";
@@ -209,12 +209,12 @@ both! {
         let found = app.get("/recollection/fetch/reference/r-1").await.data().clone();
         assert_eq!(found["checkout"]["url"], Value::Null);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
-        assert!(recollect(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
-        app.settle().await;
+        assert!(create_recollection(app, checkout_recollection("r-1")).await.data()["checkout"]["url"].is_string());
+        app.run_until_idle().await;
     }
 
     async fn a_refund_of_a_dead_host_is_requested_again_when_its_lease_expires(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refund = || app.operator(Method::POST, &path, Value::Null);
         drop_during_provider_call(app, "refund_list", refund()).await;
@@ -229,7 +229,7 @@ both! {
     }
 
     async fn a_rejection_that_arrives_after_its_lease_was_lost_releases_no_money(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let balance = app.wallet().await["balance"].clone();
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         // The provider rejects the refund, because a part was already refunded there.

@@ -176,7 +176,7 @@ fn lower_balance(id: &str, minor: i64) -> String {
 
 both! {
     async fn the_ledger_and_the_audit_log_are_append_only(app: TestApp) {
-        app.paid("order-1").await;
+        app.paid_payment("order-1").await;
         let before = rows(app).await;
         assert!(before.len() > 10, "{before:?}");
         let own: &[&str] = if is_sqlite(app) { &REPLACES } else { &TRUNCATES };
@@ -274,7 +274,7 @@ both! {
     }
 
     async fn only_a_forced_refund_is_stored_as_an_allowed_overdraft(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let spent = json!({ "amount": 2000, "key": "spent" });
         let company = format!("/companies/{}", app.company.id);
         app.operator(Method::POST, &format!("{company}/wallet/debit"), spent).await.data();
@@ -286,7 +286,7 @@ both! {
         let allowed: store::Result<Vec<(String,)>> = app.app.store.select(allowed).await;
         assert_eq!(allowed.expect("kinds"), [("payment.refund".to_owned(),)]);
         assert!(app.wallet().await["balance"].as_f64().is_some_and(|balance| balance < 0.0));
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn sqlite_connections_of_the_host_enable_recursive_triggers(app: TestApp) {

@@ -11,7 +11,7 @@ pub const SUCCESS_CARD: &str = "4084084084084081";
 pub const OTHER_CARD: &str = "5192602720584796";
 
 /// Creates a user with an e-mail address.
-pub async fn user(app: &TestApp, user_id: &str) -> Value {
+pub async fn create_user(app: &TestApp, user_id: &str) -> Value {
     let user = json!({
         "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{user_id}@example.com"),
     });
@@ -19,17 +19,17 @@ pub async fn user(app: &TestApp, user_id: &str) -> Value {
 }
 
 /// The date this number of days after the start of the tests.
-pub fn day(days: i64) -> String {
+pub fn date_in_days(days: i64) -> String {
     let at = crate::app::NOW.plus_seconds(days * 86_400).to_datetime();
     at.format("%Y-%m-%d").to_string()
 }
 
 /// Puts a disbursed loan in NGN. `schedule`: the days until each installment, and its amount.
-pub async fn loan(app: &TestApp, id: &str, user_id: &str, schedule: &[(i64, f64)]) -> Value {
+pub async fn create_loan(app: &TestApp, id: &str, user_id: &str, schedule: &[(i64, f64)]) -> Value {
     let amount: f64 = schedule.iter().map(|(_, amount)| amount).sum();
     let schedule: Vec<Value> = schedule
         .iter()
-        .map(|(days, amount)| json!({ "due_date": day(*days), "amount": amount }))
+        .map(|(days, amount)| json!({ "due_date": date_in_days(*days), "amount": amount }))
         .collect();
     let loan = json!({
         "user_id": user_id, "amount": amount, "currency": "NGN", "disbursed": true, "schedule": schedule,
@@ -48,7 +48,7 @@ pub async fn get_loan(app: &TestApp, id: &str) -> Value {
 }
 
 /// Begins to save a card; its checkout is not completed.
-pub async fn begin_card(app: &TestApp, user_id: &str) -> Value {
+pub async fn create_card(app: &TestApp, user_id: &str) -> Value {
     let card = json!({
         "user_id": user_id, "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
     });
@@ -56,12 +56,12 @@ pub async fn begin_card(app: &TestApp, user_id: &str) -> Value {
 }
 
 /// Completes the checkout of a card or a recollection as the customer, with this card number.
-pub async fn pay(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
+pub async fn complete_page(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
     let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": outcome, "card": number });
     let answer = app.client.post(format!("{url}/complete")).json(&body).send().await;
     assert!(answer.expect("an answer").status().is_success());
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 pub async fn fetch_card(app: &TestApp, id: &Value) -> Value {
@@ -71,8 +71,8 @@ pub async fn fetch_card(app: &TestApp, id: &Value) -> Value {
 
 /// Saves a card that can be charged.
 pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
-    let card = begin_card(app, user_id).await;
-    pay(app, &card, "success", number).await;
+    let card = create_card(app, user_id).await;
+    complete_page(app, &card, "success", number).await;
     let card = fetch_card(app, &card["id"]).await;
     assert_eq!(card["valid"], true, "{card}");
     card
@@ -113,7 +113,7 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
 }
 
 /// Marks the refund of a card's verification charge as failed. Returns the refund's id.
-pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
+pub async fn fail_card_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
     let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());
     let fail = async move |tx: &mut store::Tx| {
         tx.sql(
@@ -127,26 +127,26 @@ pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> Str
 }
 
 /// A loan as internal consumers put it: due in ten days.
-pub fn small_loan(user_id: &str) -> Value {
+pub fn loan_body(user_id: &str) -> Value {
     json!({
         "user_id": user_id, "amount": 100, "currency": "NGN", "disbursed": true,
-        "schedule": [{ "due_date": day(10), "amount": 100 }],
+        "schedule": [{ "due_date": date_in_days(10), "amount": 100 }],
     })
 }
 
 /// A direct debit as internal consumers put it.
-pub fn mandate(user_id: &str, token: &str) -> Value {
+pub fn direct_debit_body(user_id: &str, token: &str) -> Value {
     json!({
         "user_id": user_id, "payment_service": "provider_a", "token": token, "email": "ada@example.com",
     })
 }
 
-pub async fn recollect(app: &TestApp, body: Value) -> crate::app::Reply {
+pub async fn create_recollection(app: &TestApp, body: Value) -> crate::app::Reply {
     app.post("/recollection/create", body).await
 }
 
 /// All entries of an operator feed.
-pub async fn stream(app: &TestApp, name: &str) -> Vec<Value> {
+pub async fn feed_entries(app: &TestApp, name: &str) -> Vec<Value> {
     // The feed holds back what open transactions may still commit.
     app.advance(120).await;
     let url = format!("{}/internal/v1/{name}?limit=1000", app.internal);

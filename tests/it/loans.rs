@@ -4,8 +4,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    codes::with,
-    lending::{day, get_loan, loan, mandate, put_loan, recollect, user},
+    codes::merged,
+    lending::{
+        create_loan, create_recollection, create_user, date_in_days, direct_debit_body, get_loan,
+        put_loan,
+    },
 };
 
 fn order(change: Value) -> Value {
@@ -13,12 +16,12 @@ fn order(change: Value) -> Value {
         "user_id": "ada", "amount": 300, "currency": "NGN", "disbursed": true,
         "schedule": [{ "due_date": "2026-12-01", "amount": 100 }, { "due_date": "2027-01-01T10:30:00+01:00", "amount": 200 }],
     });
-    with(order, change)
+    merged(order, change)
 }
 
 both! {
     async fn a_loan_is_returned_as_it_was_put(app: TestApp) {
-        let ada = user(app, "ada").await;
+        let ada = create_user(app, "ada").await;
         let put = put_loan(app, "loan-1", order(json!({}))).await;
         assert_eq!(put, get_loan(app, "loan-1").await);
         for (field, value) in [
@@ -39,7 +42,7 @@ both! {
         let other = app.new_company("Beta Lending").await;
         let theirs = format!("/companies/{}/loans/loan-1", other.id);
         assert_eq!(app.operator(Method::GET, &theirs, Value::Null).await.failure(), (404, "loan not found"));
-        let debit = mandate("ada", "AUTH_1");
+        let debit = direct_debit_body("ada", "AUTH_1");
         let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
         let saved = app.operator(Method::PUT, &path, debit).await.data().clone();
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data(), &saved);
@@ -51,7 +54,7 @@ both! {
     }
 
     async fn an_invalid_loan_is_rejected_with_the_wrong_field(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let path = format!("/companies/{}/loans/loan-1", app.company.id);
         for (change, status, message) in [
             (json!({ "user_id": "nobody" }), 404, "user not found"),
@@ -72,18 +75,18 @@ both! {
     }
 
     async fn resending_a_loan_keeps_its_repayments(app: TestApp) {
-        user(app, "ada").await;
-        user(app, "bola").await;
-        loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 150 })).await.data();
-        app.settle().await;
-        let again = loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
+        create_user(app, "ada").await;
+        create_user(app, "bola").await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 150 })).await.data();
+        app.run_until_idle().await;
+        let again = create_loan(app, "loan-1", "ada", &[(10, 100.0), (20, 100.0)]).await;
         assert_eq!((&again["amount_paid"], &again["schedule"][1]["amount_remaining"]), (&json!(150), &json!(50)));
         // The repaid amount is allocated to a new schedule by the same rule.
-        let moved = loan(app, "loan-1", "ada", &[(40, 60.0), (15, 120.0), (50, 60.0)]).await;
+        let moved = create_loan(app, "loan-1", "ada", &[(40, 60.0), (15, 120.0), (50, 60.0)]).await;
         let remaining: Vec<&Value> = moved["schedule"].as_array().unwrap().iter().map(|entry| &entry["amount_remaining"]).collect();
         assert_eq!(remaining, [&json!(30), &json!(0), &json!(60)]);
-        assert_eq!((&moved["amount_remaining_to_pay"], &moved["next_pay_date"]), (&json!(90), &json!(format!("{}T00:00:00.000Z", day(40)))));
+        assert_eq!((&moved["amount_remaining_to_pay"], &moved["next_pay_date"]), (&json!(90), &json!(format!("{}T00:00:00.000Z", date_in_days(40)))));
         assert_eq!(moved["created_at"], again["created_at"]);
         let path = format!("/companies/{}/loans/loan-1", app.company.id);
         for (change, message) in [

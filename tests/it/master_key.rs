@@ -18,8 +18,8 @@ use tollhouse_platform::{
 
 use crate::{
     app::{Company, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, config, reply},
-    codes::{to_email, with},
-    command_line::{Ended, run_at},
+    codes::{email_request, merged},
+    command_line::{ProgramOutput, run_against},
     identity, lending,
 };
 
@@ -72,8 +72,8 @@ impl Host {
         reply(request.bearer_auth(&company.key).json(&order)).await.status.as_u16()
     }
 
-    async fn command(&self, arguments: &[&str]) -> Ended {
-        run_at(&self.internal, OPERATOR_TOKEN, &[&["master-key"], arguments].concat()).await
+    async fn command(&self, arguments: &[&str]) -> ProgramOutput {
+        run_against(&self.internal, OPERATOR_TOKEN, &[&["master-key"], arguments].concat()).await
     }
 
     /// Reseals one page of rows.
@@ -140,10 +140,10 @@ async fn add_recording(app: &TestApp) {
 
 /// Fills the sealed columns of cards and direct debits.
 async fn lend(app: &TestApp) {
-    lending::user(app, "lender").await;
+    lending::create_user(app, "lender").await;
     lending::saved_card(app, "lender", lending::SUCCESS_CARD).await;
     let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
-    app.operator(Method::PUT, &path, lending::mandate("lender", "AUTH_1")).await.data();
+    app.operator(Method::PUT, &path, lending::direct_debit_body("lender", "AUTH_1")).await.data();
 }
 
 /// Inserts accounts of other companies. The credentials of row `n` are sealed for row `text_of(n)`.
@@ -261,7 +261,7 @@ both! {
         let seals = Host::start(app, &format!("{new}\n{MASTER_KEY}\n")).await;
         assert_eq!(seals.keys_in_use().await, set_of(MASTER_KEY));
         let status = seals.command(&["status"]).await;
-        assert!(status.said().contains("companies.event_secret"), "{}", status.out);
+        assert!(status.success_output().contains("companies.event_secret"), "{}", status.out);
         assert!(status.out.contains(&format!("Current key: {}; former keys: {}.", key_id(&new), key_id(MASTER_KEY))));
 
         // A host that still seals under the old key keeps serving.
@@ -354,7 +354,7 @@ both! {
         // Rotating the master key reseals each secret in its own context.
         let new = new_master_key(&Random::system());
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
-        host.command(&["rotate"]).await.said();
+        host.command(&["rotate"]).await.success_output();
         let secrets = async || {
             let company = companies::find(&host.app, &app.company.id).await.unwrap();
             company.event_secrets(&host.app)
@@ -384,12 +384,12 @@ both! {
         };
         let again = reply(ask(&both, Method::POST, "nigeria/bvn/lookup").json(&body)).await.data().clone();
         assert_eq!(again, before);
-        both.command(&["rotate"]).await.said();
+        both.command(&["rotate"]).await.success_output();
         let alone = Host::start(app, &new).await;
         let listed = reply(ask(&alone, Method::GET, "uid/list/ada")).await.data().clone();
-        let of_list = with(before, json!({ "otp_sent": null, "otp_error": null }));
+        let of_list = merged(before, json!({ "otp_sent": null, "otp_error": null }));
         assert_eq!(listed, json!([of_list]));
-        assert_eq!(identity::kept(app).await, 1);
+        assert_eq!(identity::count_uids(app).await, 1);
     }
 
     async fn rotation_reseals_many_rows_and_reports_unreadable_ones(app: TestApp) {
@@ -454,7 +454,7 @@ both! {
         lend(app).await;
         identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
-        app.post("/otp/send", to_email(json!({}))).await;
+        app.post("/otp/send", email_request(json!({}))).await;
         for column in SEALED.iter().flat_map(|columns| columns.iter()) {
             let replaced = app.app.store.write(async move |tx| -> store::Result<(u64, u64)> {
                 let rows: Vec<(String, String, Option<String>)> =
@@ -470,7 +470,7 @@ both! {
             });
             assert_eq!(replaced.await.unwrap(), (1, 0), "{}", column.name);
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn every_column_with_sealed_values_is_declared(app: TestApp) {
@@ -478,8 +478,8 @@ both! {
         lend(app).await;
         identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
-        app.paid("order-1").await;
-        app.post("/otp/send", to_email(json!({}))).await;
+        app.paid_payment("order-1").await;
+        app.post("/otp/send", email_request(json!({}))).await;
         let sqlite = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'";
         let postgres = "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) FROM information_schema.columns
                         WHERE table_schema = current_schema()";
@@ -499,7 +499,7 @@ both! {
         });
         let known: BTreeSet<String> = SEALED.iter().flat_map(|columns| columns.iter()).map(|column| column.name.to_owned()).collect();
         assert_eq!(found.await.unwrap(), known);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 }
 
@@ -508,11 +508,11 @@ async fn a_generated_master_key_is_valid() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("key");
     let file = file.to_str().unwrap();
-    let shown = run_at("", "", &["master-key", "new"]).await;
-    key_id(shown.said());
-    run_at("", "", &["master-key", "new", "--out", file]).await.said();
+    let shown = run_against("", "", &["master-key", "new"]).await;
+    key_id(shown.success_output());
+    run_against("", "", &["master-key", "new", "--out", file]).await.success_output();
     let kept = std::fs::read_to_string(file).unwrap();
     assert_ne!(key_id(&kept), key_id(&shown.out));
-    assert_eq!(run_at("", "", &["master-key", "new", "--out", file]).await.failure().0, 1);
+    assert_eq!(run_against("", "", &["master-key", "new", "--out", file]).await.failure().0, 1);
     assert_eq!(std::fs::read_to_string(file).unwrap(), kept);
 }

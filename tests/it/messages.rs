@@ -12,10 +12,11 @@ use tollhouse_platform::{background::jobs, crypto::seal::new_master_key, random:
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{MASTER_KEY, TestApp, config, reply, smtp},
+    app::{MASTER_KEY, TestApp, config, reply, smtp_flags},
     codes::{
-        EMAIL, PHONE, VERIFIED, balance, code, credit, edit_company, gateway, messages, queue,
-        said, set_prices, to_email, to_phone, use_gateways, verify,
+        EMAIL, PHONE, VERIFIED, balance, credit, edit_company, email_request, gateway, latest_code,
+        listed_messages, messages, set_prices, sms_request, status_and_message, use_gateways,
+        verify,
     },
     master_key::Host,
 };
@@ -23,7 +24,7 @@ use crate::{
 /// Sends a code one second later, so that lists order messages by the time they were sent.
 async fn sent(app: &TestApp, body: Value) {
     app.advance(1).await;
-    crate::codes::sent(app, body).await;
+    crate::codes::send_ok(app, body).await;
 }
 
 fn fail(app: &TestApp, operation: &str, kind: FaultKind, times: u32) {
@@ -32,7 +33,7 @@ fn fail(app: &TestApp, operation: &str, kind: FaultKind, times: u32) {
 
 /// State, attempts and reason of the latest message, and whether it still has content.
 async fn latest(app: &TestApp) -> (String, i64, String, bool) {
-    let message = queue(app).await.remove(0);
+    let message = listed_messages(app).await.remove(0);
     let text = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
     let id = text("id");
     let company = app.company.id.clone();
@@ -65,11 +66,11 @@ fn outcome(state: &str, attempts: i64, reason: &str) -> (String, i64, String) {
 both! {
     async fn a_delivered_message_is_erased_and_operators_see_its_delivery(app: TestApp) {
         use_gateways(app, &["termii"]).await;
-        app.post("/otp/send", to_phone(json!({}))).await;
+        app.post("/otp/send", sms_request(json!({}))).await;
         assert_eq!(latest(app).await, ("pending".into(), 0, String::new(), true));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(latest_outcome(app).await, outcome("delivered", 1, ""));
-        let message = queue(app).await.remove(0);
+        let message = listed_messages(app).await.remove(0);
         for (field, value) in [
             ("channel", json!("sms")),
             ("purpose", json!("otp")),
@@ -85,10 +86,10 @@ both! {
 
     async fn operators_list_messages_by_state_and_channel(app: TestApp) {
         use_gateways(app, &["termii"]).await;
-        sent(app, to_email(json!({}))).await;
-        sent(app, to_phone(json!({ "identifier": "other" }))).await;
+        sent(app, email_request(json!({}))).await;
+        sent(app, sms_request(json!({ "identifier": "other" }))).await;
         fail(app, "smtp", FaultKind::Decline, 1);
-        sent(app, to_email(json!({ "identifier": "third" }))).await;
+        sent(app, email_request(json!({ "identifier": "third" }))).await;
         let list = async |query: &str| {
             let path = format!("/companies/{}/messages{query}", app.company.id);
             app.operator(Method::GET, &path, Value::Null).await
@@ -111,7 +112,7 @@ both! {
         set_prices(app).await;
         credit(app, 100, "first").await;
         for (operation, to, body) in
-            [("smtp", EMAIL, to_email(json!({}))), ("termii", PHONE, to_phone(json!({})))]
+            [("smtp", EMAIL, email_request(json!({}))), ("termii", PHONE, sms_request(json!({})))]
         {
             for (before, kind) in [FaultKind::Error500, FaultKind::Cut].into_iter().enumerate() {
                 fail(app, operation, kind, 2);
@@ -122,7 +123,7 @@ both! {
                 app.advance(2 + 5).await;
                 let (state, attempts, _) = latest_outcome(app).await;
                 assert_eq!((&*state, attempts), ("delivered", 3), "{operation} {kind:?}");
-                assert_eq!(said(&verify(app, &code(app, to, 6)).await), VERIFIED);
+                assert_eq!(status_and_message(&verify(app, &latest_code(app, to, 6)).await), VERIFIED);
             }
         }
         assert_eq!(balance(app).await, 100.0 - 2.0 * 2.5 - 2.0 * 4.0);
@@ -133,7 +134,7 @@ both! {
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Decline, 1);
-        sent(app, to_email(json!({}))).await;
+        sent(app, email_request(json!({}))).await;
         let (state, attempts, reason) = latest_outcome(app).await;
         assert_eq!((&*state, attempts), ("failed", 1));
         assert!(reason.starts_with("smtp: "), "{reason}");
@@ -142,7 +143,7 @@ both! {
         for name in ["termii", "africastalking", "twilio"] {
             edit_company(app, &app.company, json!({ "sms_gateway": name })).await.data();
             fail(app, name, FaultKind::Decline, 1);
-            sent(app, to_phone(json!({}))).await;
+            sent(app, sms_request(json!({}))).await;
             let (state, attempts, reason) = latest_outcome(app).await;
             assert_eq!((&*state, attempts), ("failed", 1), "{name}: {reason}");
             assert!(reason.starts_with(name), "{reason}");
@@ -155,17 +156,17 @@ both! {
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Error500, 50);
-        sent(app, to_email(json!({ "exp": 1 }))).await;
+        sent(app, email_request(json!({ "exp": 1 }))).await;
         app.advance(59).await;
         assert_eq!(latest_outcome(app).await.0, "failed");
         assert_eq!(balance(app).await, 100);
         app.advance(600).await;
-        assert_eq!(queue(app).await[0]["attempts"], 6);
+        assert_eq!(listed_messages(app).await[0]["attempts"], 6);
         app.simulators.faults().clear();
         // A host that resumes after the expiry does not send the message.
-        app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
+        app.post("/otp/send", email_request(json!({ "exp": 1 }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(60));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(latest_outcome(app).await, outcome("failed", 0, "expired"));
         assert_eq!(balance(app).await, 100);
         assert!(messages(app, EMAIL).is_empty());
@@ -175,29 +176,29 @@ both! {
         set_prices(app).await;
         credit(app, 100, "first").await;
         fail(app, "smtp", FaultKind::Error500, 1);
-        sent(app, to_email(json!({}))).await;
+        sent(app, email_request(json!({}))).await;
         assert_eq!(balance(app).await, 97.5);
-        sent(app, to_email(json!({}))).await;
+        sent(app, email_request(json!({}))).await;
         app.advance(60).await;
         assert_eq!(messages(app, EMAIL).len(), 1);
-        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), VERIFIED);
         assert_eq!(balance(app).await, 97.5);
-        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        let states: Vec<Value> = listed_messages(app).await.iter().map(|m| m["state"].clone()).collect();
         assert_eq!(states, ["delivered", "failed"]);
-        assert_eq!(queue(app).await[1]["reason"], "superseded");
+        assert_eq!(listed_messages(app).await[1]["reason"], "superseded");
     }
 
     async fn a_new_code_supersedes_a_message_queued_under_a_former_master_key(app: TestApp) {
         fail(app, "smtp", FaultKind::Error500, 1);
-        sent(app, to_email(json!({}))).await;
+        sent(app, email_request(json!({}))).await;
         let keys = format!("{}\n{MASTER_KEY}\n", new_master_key(&Random::system()));
-        let flags = smtp(&app.simulators);
+        let flags = smtp_flags(&app.simulators);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let host = Host::start_with(app, &keys, app.app.clock.clone(), &flags).await;
         let request = app.client.post(format!("{}/api/v1/otp/send", host.api));
-        reply(request.bearer_auth(&app.company.key).json(&to_email(json!({})))).await.data();
+        reply(request.bearer_auth(&app.company.key).json(&email_request(json!({})))).await.data();
         host.run_due().await;
-        let reasons: Vec<Value> = queue(app).await.iter().map(|m| m["reason"].clone()).collect();
+        let reasons: Vec<Value> = listed_messages(app).await.iter().map(|m| m["reason"].clone()).collect();
         assert!(reasons.contains(&json!("superseded")), "{reasons:?}");
         app.advance(60).await;
         assert_eq!(messages(app, EMAIL).len(), 1);
@@ -212,11 +213,11 @@ both! {
         let host = host.expect("a host that starts");
         // More than a host delivers at a time.
         for n in 0..70 {
-            let body = to_email(json!({ "identifier": format!("{n}"), "email": format!("{n}@example.com") }));
+            let body = email_request(json!({ "identifier": format!("{n}"), "email": format!("{n}@example.com") }));
             app.post("/otp/send", body).await.data();
         }
         jobs::start_due(&host).await.expect("jobs that start");
-        app.post("/otp/send", to_phone(json!({}))).await.data();
+        app.post("/otp/send", sms_request(json!({}))).await.data();
         let delivered = async {
             while messages(app, PHONE).is_empty() {
                 jobs::start_due(&host).await.expect("jobs that start");
@@ -231,43 +232,43 @@ both! {
     async fn ended_messages_are_deleted_after_ninety_days(app: TestApp) {
         const DAY: i64 = 24 * 3600;
         fail(app, "smtp", FaultKind::Error500, 100);
-        sent(app, to_email(json!({ "exp": 60 }))).await;
+        sent(app, email_request(json!({ "exp": 60 }))).await;
         app.simulators.faults().clear();
-        sent(app, to_email(json!({ "identifier": "other" }))).await;
+        sent(app, email_request(json!({ "identifier": "other" }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(90 * DAY));
         let sweep = async || messages::sweep(app.app.clone()).await.expect("a sweep");
         assert_eq!(sweep().await, 0);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
         assert_eq!(sweep().await, 1);
-        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        let states: Vec<Value> = listed_messages(app).await.iter().map(|m| m["state"].clone()).collect();
         assert_eq!(states, ["pending"], "queued messages are kept");
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_message_in_flight_when_a_new_code_is_sent_is_charged(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
-        app.post("/otp/send", to_email(json!({}))).await;
+        app.post("/otp/send", email_request(json!({}))).await;
         let slow = Fault::new("smtp", FaultKind::SlowAfter).delay_ms(500);
         app.simulators.faults().push(slow);
         let again = async {
             while messages(app, EMAIL).is_empty() {
                 tokio::task::yield_now().await;
             }
-            app.post("/otp/send", to_email(json!({}))).await
+            app.post("/otp/send", email_request(json!({}))).await
         };
         let (run, again) = tokio::join!(jobs::run_due(&app.app), again);
         assert_eq!((run.is_ok(), again.status.as_u16()), (true, 200));
-        app.settle().await;
-        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        app.run_until_idle().await;
+        let states: Vec<Value> = listed_messages(app).await.iter().map(|m| m["state"].clone()).collect();
         assert_eq!(states, ["delivered", "delivered"]);
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
     }
 
     async fn a_failing_gateway_is_skipped(app: TestApp) {
         use_gateways(app, &["termii", "africastalking", "twilio"]).await;
-        let via = async || queue(app).await[0]["via"].clone();
-        let next = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
+        let via = async || listed_messages(app).await[0]["via"].clone();
+        let next = |n: usize| sms_request(json!({ "identifier": format!("login-{n}") }));
         sent(app, next(0)).await;
         assert_eq!(via().await, "termii");
         edit_company(app, &app.company, json!({ "sms_gateway": "twilio" })).await.data();
@@ -278,7 +279,7 @@ both! {
             app.advance(60).await;
             fail(app, "twilio", kind, 1);
             sent(app, next(2 + n)).await;
-            assert_eq!((via().await, &queue(app).await[0]["attempts"]), (json!("termii"), &json!(1)), "{kind:?}");
+            assert_eq!((via().await, &listed_messages(app).await[0]["attempts"]), (json!("termii"), &json!(1)), "{kind:?}");
         }
         // During its cooldown the failed gateway is tried last.
         sent(app, next(5)).await;
@@ -299,10 +300,10 @@ both! {
         credentials["sender"] = "OwnName".into();
         let path = format!("/companies/{}/providers/termii", app.company.id);
         app.operator(Method::PUT, &path, json!({ "credentials": credentials })).await.data();
-        sent(app, to_phone(json!({}))).await;
+        sent(app, sms_request(json!({}))).await;
         assert_eq!(messages(app, PHONE)[0].from, "OwnName");
         edit_company(app, &app.company, json!({ "sms_sender": "Acme2" })).await.data();
-        sent(app, to_phone(json!({}))).await;
+        sent(app, sms_request(json!({}))).await;
         assert_eq!(messages(app, PHONE)[0].from, "Acme2");
     }
 
@@ -319,13 +320,13 @@ both! {
     }
 
     async fn two_hosts_share_the_queue_and_send_nothing_twice(app: TestApp) {
-        let smtp = smtp(&app.simulators);
+        let smtp = smtp_flags(&app.simulators);
         let config = config(&app.database, &smtp.each_ref().map(String::as_str));
         let second = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
         let second = second.expect("another host");
         for n in 0..40 {
             let email = format!("to{n}@example.com");
-            let body = to_email(json!({ "identifier": n.to_string(), "email": email }));
+            let body = email_request(json!({ "identifier": n.to_string(), "email": email }));
             assert_eq!(app.post("/otp/send", body).await.status, 200);
         }
         let runs = join_all([jobs::run_due(&app.app), jobs::run_due(&second)]).await;
@@ -334,11 +335,11 @@ both! {
         for n in 0..40 {
             assert_eq!(messages(app, &format!("to{n}@example.com")).len(), 1, "{n}");
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_host_that_dies_loses_no_message(app: TestApp) {
-        assert_eq!(app.post("/otp/send", to_email(json!({}))).await.status, 200);
+        assert_eq!(app.post("/otp/send", email_request(json!({}))).await.status, 200);
         // The dead host had claimed the message and recorded no outcome.
         let lease = "UPDATE jobs SET lease = 'of a host that died', run_at = run_at + 120000
                      WHERE kind = 'message.email'";
@@ -348,6 +349,6 @@ both! {
         app.advance(119).await;
         assert!(messages(app, EMAIL).is_empty());
         app.advance(1).await;
-        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), VERIFIED);
     }
 }

@@ -16,10 +16,13 @@ use tollhouse_platform::store::Tx;
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres, reply},
-    codes::{EMAIL, PHONE, credit, gateway, with},
-    events::in_production,
+    codes::{EMAIL, PHONE, credit, gateway, merged},
+    events::production_host,
     identity::{BVN, account},
-    lending::{OTHER_CARD, SUCCESS_CARD, begin_card, loan, mandate, recollect, saved_card},
+    lending::{
+        OTHER_CARD, SUCCESS_CARD, create_card, create_loan, create_recollection, direct_debit_body,
+        saved_card,
+    },
     telemetry::scrape,
 };
 
@@ -187,22 +190,25 @@ async fn records(app: &TestApp) -> Records {
     credit(app, 10_000, "all").await;
     let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
     app.post("/user/create", user).await.data();
-    loan(app, "loan-1", "ada", &[(2, 100.0), (20, 100.0)]).await;
+    create_loan(app, "loan-1", "ada", &[(2, 100.0), (20, 100.0)]).await;
     saved_card(app, "ada", SUCCESS_CARD).await;
     let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
-    let debit = with(mandate("ada", "AUTH_mandate"), json!({ "active": true, "default": true }));
+    let debit = merged(
+        direct_debit_body("ada", "AUTH_mandate"),
+        json!({ "active": true, "default": true }),
+    );
     app.operator(Method::PUT, &path, debit).await.data();
     let second_card = saved_card(app, "ada", OTHER_CARD).await;
-    let paid = app.paid("paid").await;
+    let paid = app.paid_payment("paid").await;
     let before = Records {
         payment: app.initialize("before").await,
         paid,
-        card: begin_card(app, "ada").await,
+        card: create_card(app, "ada").await,
         second_card,
-        recollection: recollect(app, repay("checkout")).await.data().clone(),
+        recollection: create_recollection(app, repay("checkout")).await.data().clone(),
         uid: app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await.data().clone(),
     };
-    app.settle().await;
+    app.run_until_idle().await;
     before
 }
 
@@ -225,9 +231,9 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
         ("card", app.post("/card/create", card).await),
         ("verify card", app.post(&format!("/card/verify/{}", id(&before.card)), json!({})).await),
         ("delete card", app.request(&app.company, Method::DELETE, &delete, None).await),
-        ("by page", recollect(app, repay("checkout")).await),
-        ("by card", recollect(app, repay("card")).await),
-        ("by debit", recollect(app, repay("direct_debit")).await),
+        ("by page", create_recollection(app, repay("checkout")).await),
+        ("by card", create_recollection(app, repay("card")).await),
+        ("by debit", create_recollection(app, repay("direct_debit")).await),
         (
             "verify recollection",
             app.post(&format!("/recollection/verify/{recollection}"), json!({})).await,
@@ -279,7 +285,7 @@ async fn check_with_other_accounts(engine: Engine, server: &str, other: &str) {
     }
     // Like a card saved before accounts had modes.
     move_cards_to(&app, elsewhere).await;
-    assert_eq!(recollect(&app, repay("card")).await.failure(), NO_KEY);
+    assert_eq!(create_recollection(&app, repay("card")).await.failure(), NO_KEY);
     // The first installment is due.
     app.advance(2 * DAY).await;
     app.advance(120).await;
@@ -293,10 +299,10 @@ async fn check_with_other_accounts(engine: Engine, server: &str, other: &str) {
 
     set_up(&app, server).await;
     app.initialize("after").await;
-    assert_eq!(recollect(&app, repay("card")).await.failure(), NO_KEY);
+    assert_eq!(create_recollection(&app, repay("card")).await.failure(), NO_KEY);
     assert_eq!(app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await.status, 200);
     assert_eq!(upstream.requests.load(Ordering::SeqCst), 0);
-    app.settle().await;
+    app.run_until_idle().await;
     app.finish().await;
 }
 
@@ -421,7 +427,7 @@ both! {
         let order = Some(app.order("order-1"));
         let payment = app.request(&beta, Method::POST, "/payment/initialize", order).await;
         app.complete(payment.data(), "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let fetched = app.request(&beta, Method::GET, "/payment/fetch/reference/order-1", None).await;
         assert_eq!(fetched.data()["status"], "success");
         let wallet = app.operator(Method::GET, &format!("/companies/{}/wallet", beta.id), Value::Null).await;
@@ -429,7 +435,7 @@ both! {
     }
 
     async fn service_accounts_are_live_by_default_outside_development(app: TestApp) {
-        let (_, internal) = in_production(app).await;
+        let (_, internal) = production_host(app).await;
         let url = format!("{internal}/internal/v1/providers/provider_a");
         let put = app.client.put(url).bearer_auth(crate::app::OPERATOR_TOKEN);
         let account = reply(put.json(&json!({ "active": true }))).await;

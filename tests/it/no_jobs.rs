@@ -10,11 +10,11 @@ use tollhouse_http as http;
 use tollhouse_platform::{background::jobs, random::Random, store};
 
 use crate::{
-    app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp},
+    app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp_flags},
     codes::{EMAIL, PHONE, use_gateways},
     identity::{self, BVN},
-    lending::{SUCCESS_CARD, loan, saved_card, user},
-    telemetry::value,
+    lending::{SUCCESS_CARD, create_loan, create_user, saved_card},
+    telemetry::metric_value,
 };
 
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ struct Copy {
 
 impl Copy {
     async fn of(app: &TestApp) -> Copy {
-        let smtp = smtp(&app.simulators);
+        let smtp = smtp_flags(&app.simulators);
         let flags: Vec<&str> = smtp.iter().map(String::as_str).chain(["--no-jobs"]).collect();
         let config = config(&app.database, &flags);
         let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
@@ -62,7 +62,7 @@ impl Copy {
         let polled = async {
             loop {
                 let page = self.metrics(app).await;
-                if value(&page, "tollhouse_store_looked_timestamp_seconds") > Some(0.0) {
+                if metric_value(&page, "tollhouse_store_looked_timestamp_seconds") > Some(0.0) {
                     return page;
                 }
                 looks.tick().await;
@@ -101,9 +101,9 @@ fn charges(app: &TestApp) -> usize {
 /// Creates due work: an event, an e-mail, an SMS, a charge and the check of a payment.
 async fn create_due_work(app: &TestApp) {
     use_gateways(app, &["termii"]).await;
-    user(app, "ada").await;
+    create_user(app, "ada").await;
     saved_card(app, "ada", SUCCESS_CARD).await;
-    loan(app, "loan-1", "ada", &[(1, 100.0), (40, 50.0)]).await;
+    create_loan(app, "loan-1", "ada", &[(1, 100.0), (40, 50.0)]).await;
     let paid = app.initialize("order-1").await;
     app.initialize("order-2").await;
     app.complete(&paid, "success").await;
@@ -127,9 +127,9 @@ both! {
 
         let copy = Copy::of(app).await;
         let page = copy.wait_for_poll(app).await;
-        assert_eq!(value(&page, "tollhouse_jobs_enabled"), Some(0.0));
-        assert_eq!(value(&page, r#"tollhouse_jobs_due{kind="loan.collect"}"#), Some(1.0));
-        let task = |name: &str| value(&page, &format!("tollhouse_task_panics_total{{task=\"{name}\"}}"));
+        assert_eq!(metric_value(&page, "tollhouse_jobs_enabled"), Some(0.0));
+        assert_eq!(metric_value(&page, r#"tollhouse_jobs_due{kind="loan.collect"}"#), Some(1.0));
+        let task = |name: &str| metric_value(&page, &format!("tollhouse_task_panics_total{{task=\"{name}\"}}"));
         assert_eq!([task("jobs"), task("cleaning")], [None, None], "a task that sends or deletes was started");
         assert_eq!(task("monitor"), Some(0.0));
         jobs::start_due(&copy.host).await.expect("no error");
@@ -141,7 +141,7 @@ both! {
         assert_eq!((all_jobs(app).await, sent_counts(app)), (due, before));
 
         // A host with jobs runs all of it.
-        app.settle().await;
+        app.run_until_idle().await;
         let [requests, events, messages] = sent_counts(app);
         assert!(requests > before[0] && events > before[1], "{before:?}");
         assert_eq!((messages, charges(app)), (before[2] + 2, 1));
@@ -176,7 +176,7 @@ both! {
         copy.end().await;
         assert_eq!(sent_counts(app), before);
 
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(sent_counts(app)[2], before[2] + 3);
         assert!(charges(app) > 0);
     }

@@ -8,9 +8,12 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{PAYSTACK_KEY, Reply, TestApp, reply},
-    lending::{SUCCESS_CARD, begin_card, loan, put_loan, recollect, saved_card, user},
-    plugins::{next_sprout, try_install},
-    sprout::{Upstream, repack},
+    lending::{
+        SUCCESS_CARD, create_card, create_loan, create_recollection, create_user, put_loan,
+        saved_card,
+    },
+    plugins::{sprout_1_1, try_install},
+    sprout::{SproutUpstream, repack},
     telemetry::scrape,
 };
 
@@ -139,7 +142,7 @@ both! {
             let (_, calls) = counted(app, app.advance(60)).await;
             used.record("a job", calls, 2);
             app.complete(&begun, "success").await;
-            app.settle().await;
+            app.run_until_idle().await;
             let path = format!("/companies/{}/payments/{}/refund", app.company.id, begun["id"].as_str().expect("an id"));
             let (refunded, calls) = counted(app, app.operator(Method::POST, &path, Value::Null)).await;
             assert_eq!(refunded.data()["status"], "refunded");
@@ -151,7 +154,7 @@ both! {
     }
 
     async fn a_card_follows_the_currencies_of_the_version_that_is_called(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         start_canary(app).await;
         let mut used = VersionsUsed::default();
         let order = json!({ "user_id": "ada", "currency": "USD", "checkout": { "success_url": "https://a.example/" } });
@@ -164,7 +167,7 @@ both! {
             assert_eq!(calls, if is_new { [0, 0] } else { [1, 0] }, "{}", begun.body);
             used.0[usize::from(is_new)] += 1;
         }
-        let card = begin_card(app, "ada").await;
+        let card = create_card(app, "ada").await;
         let path = format!("/card/verify/{}", card["id"].as_str().expect("an id"));
         let (_, calls) = counted(app, app.post(&path, json!({}))).await;
         used.record("the verification of a card", calls, 1);
@@ -172,10 +175,10 @@ both! {
     }
 
     async fn each_operation_on_a_repayment_uses_one_version(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         put_dollar_loan(app).await;
-        loan(app, "loan-1", "ada", &[(30, 10_000.0)]).await;
+        create_loan(app, "loan-1", "ada", &[(30, 10_000.0)]).await;
         app.advance(3 * 3_600).await;
         start_canary(app).await;
         let mut used = VersionsUsed::default();
@@ -186,12 +189,12 @@ both! {
             let card = json!({
                 "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 5, "reference": reference,
             });
-            let (_, calls) = counted(app, recollect(app, card)).await;
+            let (_, calls) = counted(app, create_recollection(app, card)).await;
             used.record("a charge", calls, 0);
             let path = format!("/recollection/verify/{reference}");
             let (_, calls) = counted(app, app.post(&path, json!({}))).await;
             used.record("a repeated charge", calls, 1);
-            app.settle().await;
+            app.run_until_idle().await;
         }
         used.check_both();
         let mut used = VersionsUsed::default();
@@ -200,7 +203,7 @@ both! {
             "checkout": { "success_url": "https://a.example/" },
         });
         for _ in 0..2 * ROUNDS {
-            let (begun, calls) = counted(app, recollect(app, page.clone())).await;
+            let (begun, calls) = counted(app, create_recollection(app, page.clone())).await;
             let is_new = begun.status != 200;
             if is_new {
                 assert_eq!(begun.failure(), (400, "provider_a does not support USD"));
@@ -212,16 +215,16 @@ both! {
     }
 
     async fn an_operation_ends_on_the_version_that_it_began_with(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let version = |app: &state::App, company: &str| {
             app.plugins.provider("sprout", company).map(|plugin| plugin.manifest().version.minor).ok()
         };
         let id = &*app.company.id;
         let (began, idle) = (app.app.for_operation(), app.app.for_operation());
         assert_eq!(version(&began, id), Some(0));
-        app.install(&next_sprout()).await;
+        app.install(&sprout_1_1()).await;
         assert_eq!((version(&began, id), version(&began.clone(), id)), (Some(0), Some(0)));
         // An operation that has not used the plugin yet gets the new version.
         assert_eq!((version(&idle, id), version(&app.app.for_operation(), id)), (Some(1), Some(1)));

@@ -7,7 +7,9 @@ use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
-    lending::{SUCCESS_CARD, failed_refund, mandate, saved_card, small_loan, user},
+    lending::{
+        SUCCESS_CARD, create_user, direct_debit_body, fail_card_refund, loan_body, saved_card,
+    },
     plugins::try_install,
     sprout::repack,
 };
@@ -235,11 +237,11 @@ fn actions(app: &TestApp) -> Vec<Action> {
 /// The same for loans, direct debits and refunds of card verification charges.
 fn lending_actions() -> Vec<Action> {
     vec![
-        ("put", "/companies/{company}/loans/{loan}", small_loan("ada"), "loan.put", Log::Company),
+        ("put", "/companies/{company}/loans/{loan}", loan_body("ada"), "loan.put", Log::Company),
         (
             "put",
             "/companies/{company}/direct-debits/{direct_debit}",
-            mandate("ada", "AUTH_hidden_from_logs"),
+            direct_debit_body("ada", "AUTH_hidden_from_logs"),
             "direct_debit.put",
             Log::Company,
         ),
@@ -323,13 +325,13 @@ both! {
     async fn every_operator_action_is_logged_once_without_secrets(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let key = app.operator(Method::POST, &own(app, "/keys"), json!({})).await.data().clone();
         let event = fetch(app, &own(app, "/events")).await["docs"][0].clone();
         app.install(artifacts::NIGERIA).await;
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        let refund = failed_refund(app, &app.company.id, &card["id"]).await;
+        let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
         let rows = [actions(app), lending_actions(), service_actions(app), plugin_actions(&next)].concat();
@@ -377,7 +379,7 @@ both! {
             let leaked = secrets.iter().find(|secret| entries.iter().any(|entry| entry.to_string().contains(*secret)));
             assert_eq!(leaked, None, "{template}");
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn rejected_and_repeated_actions_are_not_logged(app: TestApp) {

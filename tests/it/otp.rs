@@ -8,8 +8,9 @@ use tollhouse_platform::store;
 use crate::{
     app::{Company, Engine, NOW, TestApp, reply},
     codes::{
-        CANCELLED, EMAIL, PHONE, VERIFIED, WRONG, balance, code, credit, edit_company, messages,
-        other, queue, said, send, sent, set_prices, to_email, to_phone, use_gateways, verify, with,
+        CANCELLED, EMAIL, PHONE, VERIFIED, WRONG_CODE, balance, credit, different_code,
+        edit_company, email_request, latest_code, listed_messages, merged, messages, send, send_ok,
+        set_prices, sms_request, status_and_message, use_gateways, verify,
     },
 };
 
@@ -34,21 +35,21 @@ both! {
         set_prices(app).await;
         credit(app, 100, "first").await;
         let both = json!({ "channels": ["email", "sms", "email", "sms"], "phone": PHONE });
-        sent(app, to_email(both)).await;
+        send_ok(app, email_request(both)).await;
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 1));
-        let token = code(app, EMAIL, 6);
-        assert_eq!(code(app, PHONE, 6), token);
+        let token = latest_code(app, EMAIL, 6);
+        assert_eq!(latest_code(app, PHONE, 6), token);
         assert_eq!(balance(app).await, 93.5);
-        assert_eq!(said(&verify(app, &token).await), VERIFIED);
-        assert_eq!(said(&verify(app, &token).await), WRONG);
+        assert_eq!(status_and_message(&verify(app, &token).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &token).await), WRONG_CODE);
         assert_eq!(balance(app).await, 93.5);
         // An address that no requested channel uses is ignored.
-        sent(app, to_phone(json!({ "email": EMAIL }))).await;
+        send_ok(app, sms_request(json!({ "email": EMAIL }))).await;
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 2));
         assert_eq!(balance(app).await, 89.5);
         for nonsense in [json!("nobody"), json!(5), json!({ "a": [] })] {
-            sent(app, to_phone(json!({ "email": nonsense }))).await;
-            sent(app, to_email(json!({ "phone": nonsense }))).await;
+            send_ok(app, sms_request(json!({ "email": nonsense }))).await;
+            send_ok(app, email_request(json!({ "phone": nonsense }))).await;
         }
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (4, 5));
     }
@@ -87,16 +88,16 @@ both! {
             (json!({ "email": null, "exp": 0, "length": 0 }), "the email field is required"),
         ];
         for (change, message) in rows {
-            let refused = send(app, to_email(change.clone())).await;
+            let refused = send(app, email_request(change.clone())).await;
             assert_eq!(refused.failure(), (400, message), "{change}");
         }
-        assert_eq!(queue(app).await, Vec::<Value>::new());
+        assert_eq!(listed_messages(app).await, Vec::<Value>::new());
         assert!(app.simulators.mailbox().list(None).is_empty());
     }
 
     async fn an_invalid_verification_gets_400(app: TestApp) {
-        sent(app, to_email(json!({}))).await;
-        let token = code(app, EMAIL, 6);
+        send_ok(app, email_request(json!({}))).await;
+        let token = latest_code(app, EMAIL, 6);
         let rows = [
             (json!({ "identifier": null }), "the identifier field is required"),
             (json!({ "token": null }), "the token field is required"),
@@ -105,64 +106,64 @@ both! {
             (json!({ "identifier": null, "token": null }), "the identifier field is required"),
             (json!({ "type": 5, "token": null }), "the type field must be a string"),
             // Compared with the stored values, without format checks.
-            (json!({ "token": "x" }), WRONG.1),
-            (json!({ "token": format!("{token} ") }), WRONG.1),
-            (json!({ "identifier": "Login" }), WRONG.1),
-            (json!({ "identifier": "somebody" }), WRONG.1),
-            (json!({ "type": "payment" }), WRONG.1),
+            (json!({ "token": "x" }), WRONG_CODE.1),
+            (json!({ "token": format!("{token} ") }), WRONG_CODE.1),
+            (json!({ "identifier": "Login" }), WRONG_CODE.1),
+            (json!({ "identifier": "somebody" }), WRONG_CODE.1),
+            (json!({ "type": "payment" }), WRONG_CODE.1),
         ];
         let right = json!({ "identifier": "login", "token": token });
         for (change, message) in rows {
-            let refused = app.post("/otp/verify", with(right.clone(), change.clone())).await;
+            let refused = app.post("/otp/verify", merged(right.clone(), change.clone())).await;
             assert_eq!(refused.failure(), (400, message), "{change}");
         }
-        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &token).await), VERIFIED);
     }
 
     async fn the_fifth_wrong_attempt_cancels_a_code(app: TestApp) {
         for (wrong, then) in [(4, VERIFIED), (5, CANCELLED)] {
-            sent(app, to_email(json!({}))).await;
-            let token = code(app, EMAIL, 6);
+            send_ok(app, email_request(json!({}))).await;
+            let token = latest_code(app, EMAIL, 6);
             for n in 1..=wrong {
-                let refused = verify(app, &other(&token)).await;
-                assert_eq!(said(&refused), if n < 5 { WRONG } else { CANCELLED }, "attempt {n}");
+                let refused = verify(app, &different_code(&token)).await;
+                assert_eq!(status_and_message(&refused), if n < 5 { WRONG_CODE } else { CANCELLED }, "attempt {n}");
             }
-            assert_eq!(said(&verify(app, &token).await), then, "after {wrong} wrong attempts");
+            assert_eq!(status_and_message(&verify(app, &token).await), then, "after {wrong} wrong attempts");
         }
         // A code stays cancelled until it expires.
         app.advance(299).await;
-        assert_eq!(said(&verify(app, "000000").await), CANCELLED);
+        assert_eq!(status_and_message(&verify(app, "000000").await), CANCELLED);
         app.advance(1).await;
-        assert_eq!(said(&verify(app, "000000").await), WRONG);
+        assert_eq!(status_and_message(&verify(app, "000000").await), WRONG_CODE);
         // A new code has five attempts of its own.
-        sent(app, to_email(json!({}))).await;
-        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+        send_ok(app, email_request(json!({}))).await;
+        assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), VERIFIED);
     }
 
     async fn a_code_is_valid_until_it_expires(app: TestApp) {
         for (exp, minutes) in [(json!({}), 5), (json!({ "exp": 1 }), 1), (json!({ "exp": 60 }), 60)] {
-            sent(app, to_email(exp.clone())).await;
+            send_ok(app, email_request(exp.clone())).await;
             app.advance(minutes * 60 - 1).await;
-            assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED, "{exp}");
-            sent(app, to_email(exp.clone())).await;
+            assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), VERIFIED, "{exp}");
+            send_ok(app, email_request(exp.clone())).await;
             app.advance(minutes * 60).await;
-            assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), WRONG, "{exp}");
+            assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), WRONG_CODE, "{exp}");
         }
     }
 
     async fn a_code_has_the_requested_length(app: TestApp) {
         for length in 4..=8_usize {
-            sent(app, to_email(json!({ "length": length }))).await;
-            assert_eq!(said(&verify(app, &code(app, EMAIL, length)).await), VERIFIED, "{length}");
+            send_ok(app, email_request(json!({ "length": length }))).await;
+            assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, length)).await), VERIFIED, "{length}");
         }
     }
 
     async fn a_new_code_replaces_the_former_one(app: TestApp) {
-        sent(app, to_email(json!({}))).await;
-        let first = code(app, EMAIL, 6);
-        sent(app, to_email(json!({ "length": 8 }))).await;
-        assert_eq!(said(&verify(app, &first).await), WRONG);
-        assert_eq!(said(&verify(app, &code(app, EMAIL, 8)).await), VERIFIED);
+        send_ok(app, email_request(json!({}))).await;
+        let first = latest_code(app, EMAIL, 6);
+        send_ok(app, email_request(json!({ "length": 8 }))).await;
+        assert_eq!(status_and_message(&verify(app, &first).await), WRONG_CODE);
+        assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 8)).await), VERIFIED);
     }
 
     async fn codes_are_separate_by_company_identifier_and_type(app: TestApp) {
@@ -182,7 +183,7 @@ both! {
             let sent = app.request(company, Method::POST, "/otp/send", Some(body)).await;
             assert_eq!(sent.status, 200, "{}", sent.body);
         }
-        app.settle().await;
+        app.run_until_idle().await;
         let tries = |token: String| {
             let keys = &keys;
             async move {
@@ -196,17 +197,17 @@ both! {
             }
         };
         for (n, (.., email)) in keys.iter().enumerate() {
-            assert_eq!(tries(code(app, email, 8)).await, [n], "each code passes for its own key only");
+            assert_eq!(tries(latest_code(app, email, 8)).await, [n], "each code passes for its own key only");
         }
     }
 
     async fn one_of_many_concurrent_verifications_passes(app: TestApp) {
         for _ in 0..3 {
-            sent(app, to_email(json!({}))).await;
-            let token = code(app, EMAIL, 6);
+            send_ok(app, email_request(json!({}))).await;
+            let token = latest_code(app, EMAIL, 6);
             let tries = join_all((0..12).map(|_| verify(app, &token))).await;
-            let passed = tries.iter().filter(|tried| said(tried) == VERIFIED).count();
-            let wrong = tries.iter().filter(|tried| said(tried) == WRONG).count();
+            let passed = tries.iter().filter(|tried| status_and_message(tried) == VERIFIED).count();
+            let wrong = tries.iter().filter(|tried| status_and_message(tried) == WRONG_CODE).count();
             assert_eq!((passed, wrong), (1, 11));
         }
     }
@@ -215,19 +216,19 @@ both! {
         use_gateways(app, &["termii"]).await;
         set_prices(app).await;
         credit(app, 6, "first").await;
-        let both = to_email(json!({ "channels": ["email", "sms"], "phone": PHONE }));
+        let both = email_request(json!({ "channels": ["email", "sms"], "phone": PHONE }));
         let refused = send(app, both.clone()).await;
         let message = "insufficient balance, please top up your wallet.";
         assert_eq!(refused.failure(), (400, message));
         assert_eq!(balance(app).await, json!(6));
         assert!(app.simulators.mailbox().list(None).is_empty());
         // An earlier code stays valid.
-        sent(app, to_email(json!({}))).await;
-        let token = code(app, EMAIL, 6);
+        send_ok(app, email_request(json!({}))).await;
+        let token = latest_code(app, EMAIL, 6);
         assert_eq!(send(app, both.clone()).await.status, 400);
-        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &token).await), VERIFIED);
         credit(app, 3, "second").await;
-        sent(app, both).await;
+        send_ok(app, both).await;
         assert_eq!(balance(app).await, 0);
     }
 
@@ -236,9 +237,9 @@ both! {
         set_prices(app).await;
         credit(app, 6, "first").await;
         let before = rows(app).await;
-        let both = to_email(json!({ "channels": ["email", "sms"], "phone": PHONE }));
+        let both = email_request(json!({ "channels": ["email", "sms"], "phone": PHONE }));
         assert_eq!(send(app, both).await.status, 400);
-        let mut recorded = queue(app).await;
+        let mut recorded = listed_messages(app).await;
         recorded.sort_by_key(|message| message["channel"].to_string());
         assert_eq!(recorded.len(), 2);
         for (message, channel, to) in [(&recorded[0], "email", "a***@example.com"), (&recorded[1], "sms", "+234***67")] {
@@ -256,20 +257,20 @@ both! {
         // No code, no charge, no job.
         assert_eq!(rows(app).await, before);
         assert_eq!(balance(app).await, json!(6));
-        assert_eq!(said(&verify(app, "123456").await), WRONG);
+        assert_eq!(status_and_message(&verify(app, "123456").await), WRONG_CODE);
         // They are kept as long as other messages, and limited like sends: 60 e-mails, 10 SMS.
         for n in 0..70 {
-            assert_eq!(send(app, to_phone(json!({ "identifier": format!("login-{n}"), "channels": ["sms", "email"], "email": EMAIL }))).await.status, 400);
+            assert_eq!(send(app, sms_request(json!({ "identifier": format!("login-{n}"), "channels": ["sms", "email"], "email": EMAIL }))).await.status, 400);
         }
         for (channel, total) in [("email", 60), ("sms", 10)] {
             let path = format!("/companies/{}/messages?state=failed&channel={channel}", app.company.id);
             assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["total"], total, "{channel}");
         }
         credit(app, 100, "second").await;
-        sent(app, to_phone(json!({}))).await;
+        send_ok(app, sms_request(json!({}))).await;
         app.advance(91 * 24 * 3_600).await;
         app.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await.data();
-        assert_eq!(queue(app).await, Vec::<Value>::new());
+        assert_eq!(listed_messages(app).await, Vec::<Value>::new());
     }
 
     async fn a_plan_without_otp_gets_403(app: TestApp) {
@@ -277,14 +278,14 @@ both! {
         let plan = json!({ "features": ["payments"] });
         let message = "your plan does not include otp";
         let token = {
-            sent(app, to_email(json!({}))).await;
-            code(app, EMAIL, 6)
+            send_ok(app, email_request(json!({}))).await;
+            latest_code(app, EMAIL, 6)
         };
         app.operator(Method::PUT, &path, plan).await.data();
-        assert_eq!(send(app, to_email(json!({}))).await.failure(), (403, message));
+        assert_eq!(send(app, email_request(json!({}))).await.failure(), (403, message));
         // A code sent before can be verified, because that is free.
-        assert_eq!(said(&verify(app, &other(&token)).await), WRONG);
-        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+        assert_eq!(status_and_message(&verify(app, &different_code(&token)).await), WRONG_CODE);
+        assert_eq!(status_and_message(&verify(app, &token).await), VERIFIED);
     }
 
     async fn a_test_company_can_fix_its_codes(app: TestApp) {
@@ -295,13 +296,13 @@ both! {
         }
         edit_company(app, &app.company, fixed("123456".into())).await.data();
         for (length, token) in [(6, "123456"), (4, "1234"), (8, "12345612")] {
-            sent(app, to_email(json!({ "length": length }))).await;
-            assert_eq!(code(app, EMAIL, length), token);
-            assert_eq!(said(&verify(app, token).await), VERIFIED);
+            send_ok(app, email_request(json!({ "length": length }))).await;
+            assert_eq!(latest_code(app, EMAIL, length), token);
+            assert_eq!(status_and_message(&verify(app, token).await), VERIFIED);
         }
         edit_company(app, &app.company, fixed(Value::Null)).await.data();
-        sent(app, to_email(json!({ "length": 8 }))).await;
-        assert_ne!(code(app, EMAIL, 8), "12345612");
+        send_ok(app, email_request(json!({ "length": 8 }))).await;
+        assert_ne!(latest_code(app, EMAIL, 8), "12345612");
         let live = json!({ "name": "Live Lending", "server": "live" });
         let live = app.operator(Method::POST, "/companies", live).await.data().clone();
         let path = format!("/companies/{}", live["id"].as_str().expect("an id"));
@@ -317,8 +318,8 @@ both! {
         assert_eq!(live.expect("a statement"), 1);
         let mut codes = Vec::new();
         for _ in 0..3 {
-            sent(app, to_email(json!({}))).await;
-            codes.push(code(app, EMAIL, 6));
+            send_ok(app, email_request(json!({}))).await;
+            codes.push(latest_code(app, EMAIL, 6));
         }
         assert!(codes.iter().any(|code| code != "123456"), "{codes:?}");
     }
@@ -337,10 +338,10 @@ both! {
         ];
         for (metadata, header, body, greeting) in rows {
             let both = json!({ "channels": ["email", "sms"], "phone": PHONE });
-            sent(app, with(to_email(both), metadata.clone())).await;
+            send_ok(app, merged(email_request(both), metadata.clone())).await;
             let (mail, sms) = (messages(app, EMAIL).remove(0), messages(app, PHONE).remove(0));
             assert_eq!(mail.subject.as_deref(), Some(header), "{metadata}");
-            let token = code(app, EMAIL, 6);
+            let token = latest_code(app, EMAIL, 6);
             for part in [greeting, body, &token, "expires in 5 minutes"] {
                 assert!(sms.text.contains(part), "{part} in {}", sms.text);
                 assert!(mail.text.contains(part), "{part} in {}", mail.text);
@@ -354,7 +355,7 @@ both! {
 
     async fn a_header_with_line_breaks_becomes_a_one_line_subject(app: TestApp) {
         let header = "Sign in\r\nBcc: eve@example.com\r\n\r\nand more";
-        sent(app, to_email(json!({ "metadata": { "header": header } }))).await;
+        send_ok(app, email_request(json!({ "metadata": { "header": header } }))).await;
         let mail = messages(app, EMAIL).remove(0);
         let subject = mail.subject.expect("a subject");
         assert!(subject.starts_with("Sign in") && !subject.contains(['\r', '\n']), "{subject}");
@@ -362,23 +363,23 @@ both! {
     }
 
     async fn a_verification_whose_response_was_lost_passes_again_under_its_key(app: TestApp) {
-        sent(app, to_email(json!({}))).await;
-        let body = json!({ "identifier": "login", "token": code(app, EMAIL, 6) });
+        send_ok(app, email_request(json!({}))).await;
+        let body = json!({ "identifier": "login", "token": latest_code(app, EMAIL, 6) });
         let ask = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/otp/verify", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
             reply(request.json(&body)).await
         };
-        assert_eq!(said(&ask("k").await), VERIFIED);
+        assert_eq!(status_and_message(&ask("k").await), VERIFIED);
         // As after the crash of a host that did not store the response: the lease has expired.
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
-        assert_eq!(said(&ask("other").await), (400, "invalid or expired otp provided"));
-        assert_eq!(said(&ask("k").await), VERIFIED);
-        sent(app, to_email(json!({}))).await;
-        assert_eq!(said(&ask("third").await), (400, "invalid or expired otp provided"));
+        assert_eq!(status_and_message(&ask("other").await), (400, "invalid or expired otp provided"));
+        assert_eq!(status_and_message(&ask("k").await), VERIFIED);
+        send_ok(app, email_request(json!({}))).await;
+        assert_eq!(status_and_message(&ask("third").await), (400, "invalid or expired otp provided"));
     }
 
     async fn a_send_with_an_idempotency_key_runs_once(app: TestApp) {
@@ -387,16 +388,16 @@ both! {
         let ask = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/otp/send", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
-            reply(request.json(&to_email(json!({})))).await
+            reply(request.json(&email_request(json!({})))).await
         };
         let first = ask("k").await;
         let again = ask("k").await;
         assert_eq!((first.status, &first.body), (again.status, &again.body));
         assert_eq!(again.headers["idempotent-replayed"], "true");
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (1, json!(97.5)));
         ask("other").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
     }
 }
@@ -404,12 +405,12 @@ both! {
 #[tokio::test]
 async fn a_channel_that_is_not_configured_gets_503_and_sends_nothing() {
     let app = TestApp::start_with(Engine::Sqlite, &["--smtp-host="]).await;
-    let refused = send(&app, to_email(json!({}))).await;
+    let refused = send(&app, email_request(json!({}))).await;
     let message = "e-mail is not configured: contact the operator of this service";
     assert_eq!(refused.failure(), (503, message));
-    let refused = send(&app, to_phone(json!({}))).await;
+    let refused = send(&app, sms_request(json!({}))).await;
     let message = "text messages are not configured: contact the operator of this service";
     assert_eq!(refused.failure(), (503, message));
-    assert!(queue(&app).await.is_empty());
+    assert!(listed_messages(&app).await.is_empty());
     app.finish().await;
 }

@@ -197,7 +197,7 @@ async fn run(app: &TestApp, steps: Vec<Step>) {
             model = check_results(model, &step, &tried);
         }
     }
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 /// Cases are independent on one host: each has its own identifier.

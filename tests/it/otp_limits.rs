@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::{
     app::{Engine, Reply, TestApp},
     codes::{
-        EMAIL, VERIFIED, WRONG, code, edit_company, other, queue, said, send, sent, to_email,
-        to_phone, use_gateways, verify,
+        EMAIL, VERIFIED, WRONG_CODE, different_code, edit_company, email_request, latest_code,
+        listed_messages, send, send_ok, sms_request, status_and_message, use_gateways, verify,
     },
 };
 
@@ -33,14 +33,14 @@ async fn until_refused(app: &TestApp, body: impl Fn(usize) -> Value) -> (usize, 
 
 both! {
     async fn a_destination_gets_at_most_sixty_codes_an_hour(app: TestApp) {
-        let anybody = |n: usize| to_email(json!({ "identifier": format!("login-{n}") }));
+        let anybody = |n: usize| email_request(json!({ "identifier": format!("login-{n}") }));
         let shouted = |n: usize| {
             // Addresses are compared without case.
             let email = if n.is_multiple_of(2) { EMAIL.to_owned() } else { EMAIL.to_uppercase() };
-            to_email(json!({ "identifier": format!("login-{n}"), "email": email }))
+            email_request(json!({ "identifier": format!("login-{n}"), "email": email }))
         };
         assert_eq!(until_refused(app, shouted).await, (60, 60));
-        sent(app, to_email(json!({ "email": "bea@example.com" }))).await;
+        send_ok(app, email_request(json!({ "email": "bea@example.com" }))).await;
         let beta = app.new_company("Beta Lending").await;
         let others = app.request(&beta, Method::POST, "/otp/send", Some(anybody(0))).await;
         assert_eq!(others.status, 200, "{}", others.body);
@@ -48,38 +48,38 @@ both! {
         assert_eq!(until_refused(app, anybody).await, (1, 60));
         app.advance(3_600).await;
         assert_eq!(until_refused(app, anybody).await, (60, 60));
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_phone_number_gets_at_most_ten_codes_an_hour(app: TestApp) {
         use_gateways(app, &["termii"]).await;
-        let anybody = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
+        let anybody = |n: usize| sms_request(json!({ "identifier": format!("login-{n}") }));
         assert_eq!(until_refused(app, anybody).await, (10, 360));
         // Other numbers and e-mail are not affected.
-        sent(app, to_phone(json!({ "phone": "+2348031234568" }))).await;
-        sent(app, to_email(json!({}))).await;
+        send_ok(app, sms_request(json!({ "phone": "+2348031234568" }))).await;
+        send_ok(app, email_request(json!({}))).await;
         app.advance(360).await;
         assert_eq!(until_refused(app, anybody).await, (1, 360));
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn resending_does_not_evade_the_limit_of_wrong_attempts(app: TestApp) {
         for round in 0..6 {
-            sent(app, to_email(json!({}))).await;
-            let wrong = other(&code(app, EMAIL, 6));
+            send_ok(app, email_request(json!({}))).await;
+            let wrong = different_code(&latest_code(app, EMAIL, 6));
             for n in 1..=5 {
                 assert_eq!(verify(app, &wrong).await.status, 400, "round {round}, attempt {n}");
             }
             app.advance(60).await;
         }
-        sent(app, to_email(json!({}))).await;
-        let token = code(app, EMAIL, 6);
+        send_ok(app, email_request(json!({}))).await;
+        let token = latest_code(app, EMAIL, 6);
         // The first of thirty wrong attempts counts for an hour.
         assert_eq!(throttled(&verify(app, &token).await), 3_600 - 6 * 60);
-        assert_eq!(said(&verify_other_type(app).await), WRONG);
+        assert_eq!(status_and_message(&verify_other_type(app).await), WRONG_CODE);
         app.advance(3_600 - 6 * 60).await;
-        sent(app, to_email(json!({}))).await;
-        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+        send_ok(app, email_request(json!({}))).await;
+        assert_eq!(status_and_message(&verify(app, &latest_code(app, EMAIL, 6)).await), VERIFIED);
     }
 
     async fn numbers_of_other_countries_are_rejected_without_cost(app: TestApp) {
@@ -95,7 +95,7 @@ both! {
             let refused = app.operator(Method::POST, "/companies", made).await;
             assert!(refused.failure().1.starts_with("the countries field must be"), "{bad}");
         }
-        let to = |phone: &str| to_phone(json!({ "phone": phone }));
+        let to = |phone: &str| sms_request(json!({ "phone": phone }));
         let (home, ghana, states, jamaica) = ("+2348031234567", "+233201234567", "+12025550123", "+18765550123");
         let satellite = "+881612345678";
         let only = |countries: &str| format!("the phone field must be a number in one of these countries: {countries}");
@@ -109,13 +109,13 @@ both! {
             (json!({ "sms_prefixes": null }), only("NG"), &[home], &[states]),
         ] {
             edit_company(app, &app.company, change.clone()).await.data();
-            let before = queue(app).await.len();
+            let before = listed_messages(app).await.len();
             for phone in refused {
                 assert_eq!(send(app, to(phone)).await.failure(), (400, &*refusal), "{change} {phone}");
             }
-            assert_eq!(queue(app).await.len(), before);
+            assert_eq!(listed_messages(app).await.len(), before);
             for phone in allowed {
-                sent(app, to(phone)).await;
+                send_ok(app, to(phone)).await;
             }
         }
     }
@@ -127,16 +127,16 @@ async fn settings_limit_countries_and_sends() {
     let app = TestApp::start_with(Engine::Sqlite, &flags).await;
     use_gateways(&app, &["termii"]).await;
     let message = "the phone field must be a number in one of these countries: KE, GH";
-    assert_eq!(send(&app, to_phone(json!({}))).await.failure(), (400, message));
+    assert_eq!(send(&app, sms_request(json!({}))).await.failure(), (400, message));
     let kenyan = |n: usize| {
-        to_phone(json!({ "phone": "+254712345678", "identifier": format!("login-{n}") }))
+        sms_request(json!({ "phone": "+254712345678", "identifier": format!("login-{n}") }))
     };
     // The limit of destinations applies to phone numbers, too.
     assert_eq!(until_refused(&app, kenyan).await, (3, 1_200));
     let own = json!({ "name": "Own", "server": "test", "countries": ["NG"] });
     let own = app.operator(Method::POST, "/companies", own).await.data().clone();
     assert_eq!(own["countries"], json!(["NG"]));
-    app.settle().await;
+    app.run_until_idle().await;
     app.finish().await;
 }
 
@@ -149,12 +149,12 @@ async fn verify_other_type(app: &TestApp) -> Reply {
 async fn each_company_has_its_own_limit() {
     let flags = ["--otp-company-sends-per-hour=5", "--otp-sends-per-hour=0"];
     let app = TestApp::start_with(Engine::Sqlite, &flags).await;
-    let to = |n: usize| to_email(json!({ "email": format!("to{n}@example.com") }));
+    let to = |n: usize| email_request(json!({ "email": format!("to{n}@example.com") }));
     assert_eq!(until_refused(&app, to).await, (5, 720));
     let beta = app.new_company("Beta Lending").await;
     let others = app.request(&beta, Method::POST, "/otp/send", Some(to(0))).await;
     assert_eq!(others.status, 200, "{}", others.body);
-    app.settle().await;
+    app.run_until_idle().await;
     app.finish().await;
 }
 
@@ -171,10 +171,10 @@ both! {
     async fn operators_get_an_alarm_if_few_codes_are_verified(app: TestApp) {
         let send_to = async |n: usize, verified: bool| {
             let (identifier, email) = (format!("login-{n}"), format!("to{n}@example.com"));
-            sent(app, to_email(json!({ "identifier": identifier, "email": email }))).await;
+            send_ok(app, email_request(json!({ "identifier": identifier, "email": email }))).await;
             if verified {
-                let body = json!({ "identifier": identifier, "token": code(app, &email, 6) });
-                assert_eq!(said(&app.post("/otp/verify", body).await), VERIFIED);
+                let body = json!({ "identifier": identifier, "token": latest_code(app, &email, 6) });
+                assert_eq!(status_and_message(&app.post("/otp/verify", body).await), VERIFIED);
             }
         };
         // A fifth is enough.

@@ -18,7 +18,7 @@ use crate::{
     app::{Database, Engine, OPERATOR_TOKEN, Reply, TestApp, postgres, reply},
     process::Process,
     proxy::{Lost, Proxy},
-    telemetry::{scrape, value},
+    telemetry::{metric_value, scrape},
 };
 
 const CANNOT_WORK: (u16, &str) = (503, "the database is unavailable, try again later");
@@ -84,7 +84,7 @@ async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check
     let Some((app, proxy)) = start_behind_proxy(&flags).await else { return };
     app.get("/payment/list").await.data();
     let log = Log::start();
-    proxy.set_up(false);
+    proxy.set_available(false);
     // More than the pool has connections.
     for answer in join_all((0..20).map(|_| app.get("/payment/list"))).await {
         check_unavailable(&answer);
@@ -97,14 +97,14 @@ async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check
     let ready = reply(app.client.get(format!("{}/health/ready", app.api))).await;
     assert_eq!(ready.failure(), (503, "the database does not respond"));
     let page = scrape(&app).await;
-    let errors = value(&page, r#"tollhouse_store_errors_total{operation="read"}"#);
+    let errors = metric_value(&page, r#"tollhouse_store_errors_total{operation="read"}"#);
     assert_eq!(errors, Some(22.0), "reads of these requests and of the readiness check");
 
-    proxy.set_up(true);
+    proxy.set_available(true);
     assert_eq!(app.get("/payment/list").await.data()["total"], 0);
     let retries = async || {
         let page = scrape(&app).await;
-        value(&page, r#"tollhouse_store_retries_total{operation="write"}"#).expect("a count")
+        metric_value(&page, r#"tollhouse_store_retries_total{operation="write"}"#).expect("a count")
     };
     let before = retries().await; // the update of the key's last use may have been in progress
     proxy.cut_next("BEGIN\0");
@@ -127,7 +127,7 @@ async fn a_job_whose_commit_got_no_response_is_neither_lost_nor_run_twice() {
             proxy.cut("COMMIT\0", passes, lost);
             let _ = jobs::run_due(&app.app).await; // its error is only logged
             let was_cut = proxy.cuts() > cuts;
-            proxy.spare();
+            proxy.cancel_cut();
             // Until leases have expired and failures have been retried.
             app.advance(150).await;
             paid += 1;
@@ -172,7 +172,7 @@ async fn a_file_locked_by_another_process_causes_503_and_a_log_line_that_says_so
 
     let groups = async |app: &TestApp| {
         let page = scrape(app).await;
-        let counted = |name: &str| value(&page, &format!("tollhouse_store_{name}"));
+        let counted = |name: &str| metric_value(&page, &format!("tollhouse_store_{name}"));
         (counted("group_size_count"), counted("errors_total{operation=\"write\"}"))
     };
     let (before, failed) = groups(&app).await;

@@ -7,7 +7,7 @@ use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, reply},
-    lending::{loan, recollect, user},
+    lending::{create_loan, create_recollection, create_user},
 };
 
 /// Sends a request with a query string to a route; the ids in its path do not exist.
@@ -58,7 +58,7 @@ both! {
             let answer = app.client.get(format!("{base}{path}?from=balancer")).send().await;
             assert_eq!(answer.expect("an answer").status(), 200, "{path}");
         }
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         let link = app.get("/user/export").await.data()["path"].as_str().expect("a URL").to_owned();
         let file = app.client.get(format!("{link}&utm_source=mail")).send().await;
         assert_eq!(file.expect("an answer").status(), 200);
@@ -67,7 +67,7 @@ both! {
         app.simulators.paystack().set_webhook(PAYSTACK_KEY, &format!("{url}?region=eu"));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
@@ -121,9 +121,9 @@ both! {
     }
 
     async fn a_limit_above_1000_is_capped_except_on_the_user_list(app: TestApp) {
-        user(app, "ada").await;
-        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false })).await.data();
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false })).await.data();
         app.initialize("order-1").await;
         for list in ["/payment/list", "/recollection/list"] {
             for (limit, per_page) in [("7", 7), ("1000", 1_000), ("1001", 1_000), ("99999999999999999999", 1_000)] {
@@ -146,6 +146,6 @@ both! {
         let users = app.get("/user/list?limit=1001").await;
         assert_eq!(users.failure(), (400, "the limit field must be a whole number from 1 to 1000"));
         assert_eq!(app.get("/user/list?limit=1000").await.data()["per_page"], 1_000);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 }

@@ -15,7 +15,7 @@ both! {
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
 
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
 
         let paid = app.fetch("order-1").await;
         assert_eq!(paid["status"], "success");
@@ -30,7 +30,7 @@ both! {
     async fn a_declined_payment_fails_when_the_reconciler_verifies_it(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "failed").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending"); // no webhook for failures
         app.advance(60).await;
         assert_eq!(app.fetch("order-1").await["status"], "failed");
@@ -52,7 +52,7 @@ both! {
         app.complete(&payment, "failed").await;
         app.advance(60).await;
         app.complete(&payment, "success").await; // retried on the same checkout page
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
         assert_eq!(app.events(), ["payment.failed", "payment.success"]);
@@ -65,7 +65,7 @@ both! {
         let verify = async || app.post("/payment/verify/order-1", json!({})).await;
         let (one, two) = tokio::join!(verify(), verify());
         assert_eq!((&one.data()["status"], &two.data()["status"]), (&json!("success"), &json!("success")));
-        app.settle().await;
+        app.run_until_idle().await;
         app.advance(24 * 3600).await;
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
         assert_eq!(app.events(), ["payment.success"]);
@@ -79,7 +79,7 @@ both! {
             let payment = app.initialize(reference).await;
             app.complete(&payment, "success").await;
             assert!(app.simulators.paystack().tamper(reference, minor, currency));
-            app.settle().await;
+            app.run_until_idle().await;
             assert_eq!(app.fetch(reference).await["status"], "pending");
             let verified = app.post(&format!("/payment/verify/{reference}"), json!({})).await;
             assert_eq!(verified.failure(), (400, message));
@@ -97,13 +97,13 @@ both! {
         assert_eq!(verify("order-1").await.failure(), (400, "payment still pending"));
         app.complete(&payment, "success").await;
         assert_eq!(verify("order-1").await.data()["status"], "success");
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(verify("order-1").await.data()["status"], "success");
 
         let payment = app.initialize("order-2").await;
         app.complete(&payment, "failed").await;
         assert_eq!(verify("order-2").await.data()["status"], "failed");
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn repeated_requests_with_a_reference_return_one_payment(app: TestApp) {
@@ -124,7 +124,7 @@ both! {
         assert_eq!(failed.failure().0, 502);
         assert!(done.data()["checkout"]["url"].is_string(), "{}", done.body);
         assert_eq!(app.get("/payment/list").await.data()["total"], 1);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn payments_on_a_companys_own_account_do_not_change_its_wallet(app: TestApp) {
@@ -133,7 +133,7 @@ both! {
         let payment = app.initialize("order-1").await;
         assert_eq!(app.wallet().await["pending"], json!(0));
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(0));
         assert_eq!(app.events(), ["payment.success"]);
@@ -145,7 +145,7 @@ both! {
         order["amount"] = json!(10);
         let payment = app.post("/payment/initialize", order).await.data().clone();
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let wallet = app.wallet().await;
         assert_eq!(wallet["balance"], json!(0));
         assert_eq!(wallet["balances"]["USD"], json!({ "balance": 9.61, "pending": 0 }));
@@ -177,7 +177,7 @@ both! {
             let resumed = app.initialize(&reference).await;
             assert_eq!(resumed["id"], found["id"]);
             app.complete(&resumed, "success").await;
-            app.settle().await;
+            app.run_until_idle().await;
             assert_eq!(app.fetch(&reference).await["status"], "success", "{kind:?}");
         }
         assert_eq!(app.wallet().await["balance"], json!(4.0 * 2362.99));
@@ -196,14 +196,14 @@ both! {
         assert_eq!(gone.failure(), (404, "payment not found"));
         assert_eq!(app.wallet().await["pending"], json!(0));
         assert_eq!(app.initialize("order-1").await["service_ref"], "order-1");
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_failed_verification_is_retried(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.simulators.faults().push(Fault::new("verify", FaultKind::Error500).times(3));
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
         let verified = app.post("/payment/verify/order-1", json!({})).await;
         assert_eq!(verified.failure().0, 502);
@@ -216,7 +216,7 @@ both! {
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
         app.advance(60).await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
@@ -235,7 +235,7 @@ async fn a_slow_provider_causes_504() {
     assert_eq!(refused.failure(), (504, message));
     let resumed = app.initialize("order-1").await;
     app.complete(&resumed, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(app.fetch("order-1").await["status"], "success");
     app.finish().await;
 }
@@ -332,7 +332,7 @@ both! {
             if n == 1 {
                 app.complete(&payment, "success").await;
             }
-            app.settle().await;
+            app.run_until_idle().await;
             app.advance(24 * 3600).await;
         }
         let mut order = app.order("order-3");
@@ -403,12 +403,12 @@ both! {
 
         // The signature is valid, but the provider reports no payment.
         assert_eq!(send(&url, signature.clone()).await.status, 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
 
         app.complete(&payment, "success").await;
         assert_eq!(send(&url, signature).await.status, 200); // a duplicate
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.events(), ["payment.success"]);
     }

@@ -11,7 +11,7 @@ use tollhouse_tools::check;
 
 use crate::{
     app::code_cache,
-    plugins::renamed,
+    plugins::sprout_with_bytes_replaced,
     sprout::{repack, with_manifest},
 };
 
@@ -229,16 +229,24 @@ async fn a_component_that_is_not_admitted_is_reported_with_the_failed_check() {
         ),
         (with_manifest(sprout, b"sprout"), "manifest", "the manifest cannot be read"),
         (vec![0; (32 << 20) + 1], "size", "the component is larger than 33554432 bytes"),
-        (renamed("@1.0.0", "@2.0.0"), "contract", "built for version 2.0.0"),
-        (renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"), "imports", "plugin/files@1.0.0"),
-        (renamed("verify", "verily"), "types", "verification.verify: the function is missing"),
+        (sprout_with_bytes_replaced("@1.0.0", "@2.0.0"), "contract", "built for version 2.0.0"),
         (
-            renamed("save-instrument", "keep-instrument"),
+            sprout_with_bytes_replaced("plugin/vault@1.0.0", "plugin/files@1.0.0"),
+            "imports",
+            "plugin/files@1.0.0",
+        ),
+        (
+            sprout_with_bytes_replaced("verify", "verily"),
+            "types",
+            "verification.verify: the function is missing",
+        ),
+        (
+            sprout_with_bytes_replaced("save-instrument", "keep-instrument"),
             "types",
             "checkout.start: parameter order: record checkout-order: field save-instrument is missing",
         ),
         (
-            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            sprout_with_bytes_replaced("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
             "interfaces",
             "a provider must export the interface verification",
         ),

@@ -9,7 +9,7 @@ use std::{
 
 use tollhouse_plugins::{Kind, Manifest};
 
-use crate::command_line::{Ended, ended, program};
+use crate::command_line::{ProgramOutput, program, program_output};
 
 const KINDS: [(&str, Kind); 3] =
     [("provider", Kind::Provider), ("country", Kind::Country), ("sms", Kind::Sms)];
@@ -21,9 +21,9 @@ const LANGUAGES: [(&str, &str, &str); 3] = [
 ];
 
 /// Runs the command in this folder.
-fn create(folder: &Path, name: &str, kind: &str, language: &str) -> Ended {
+fn create(folder: &Path, name: &str, kind: &str, language: &str) -> ProgramOutput {
     let arguments = ["plugin", "new", name, "--kind", kind, "--lang", language];
-    ended(program(&arguments).current_dir(folder).output().unwrap())
+    program_output(program(&arguments).current_dir(folder).output().unwrap())
 }
 
 /// All files below a folder by their relative paths, except in folders with these names.
@@ -55,7 +55,7 @@ fn a_project_of_every_kind_and_language_has_a_valid_manifest() {
             let folder = tempfile::tempdir().unwrap();
             let said = create(folder.path(), "sea_bank", kind_name, language);
             assert_eq!(
-                said.said(),
+                said.success_output(),
                 "created sea_bank in sea_bank; its README.md explains how to build, test and check it\n"
             );
             let files = files(&folder.path().join("sea_bank"), &["vendor", "wit"]);
@@ -80,7 +80,7 @@ fn a_project_of_every_kind_and_language_has_a_valid_manifest() {
 fn a_project_contains_the_contract_and_the_sdk_of_this_release() {
     for (language, sdk, _) in LANGUAGES {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), "acme", "sms", language).said();
+        create(folder.path(), "acme", "sms", language).success_output();
         let project = folder.path().join("acme");
         assert_eq!(files(&project.join("wit"), &[]), files(&repository().join("wit"), &[]));
         let left_out = ["test", "tests", "node_modules", "__pycache__", "target"];
@@ -95,7 +95,7 @@ fn a_project_contains_the_contract_and_the_sdk_of_this_release() {
 #[test]
 fn a_rust_project_uses_the_dependency_versions_of_this_release() {
     let folder = tempfile::tempdir().unwrap();
-    create(folder.path(), "sea-bank", "provider", "rust").said();
+    create(folder.path(), "sea-bank", "provider", "rust").success_output();
     let table = |path: &Path| -> toml::Table {
         toml::from_str(&fs::read_to_string(path.join("Cargo.toml")).unwrap()).unwrap()
     };
@@ -142,7 +142,7 @@ fn existing_files_are_not_overwritten() {
     let here = |dir: &str| {
         let arguments =
             ["plugin", "new", "acme", "--kind", "sms", "--lang", "python", "--dir", dir];
-        ended(program(&arguments).current_dir(folder.path()).output().unwrap())
+        program_output(program(&arguments).current_dir(folder.path()).output().unwrap())
     };
     let told = "tollhouse: .: the folder is not empty; name another one with --dir";
     assert_eq!(here(".").failure(), (2, told));
@@ -151,9 +151,9 @@ fn existing_files_are_not_overwritten() {
     assert!(code == 2 && told.starts_with("tollhouse: notes: "), "{told}");
     assert_eq!(files(folder.path(), &[]).len(), 1);
 
-    here("a/new/one").said();
+    here("a/new/one").success_output();
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    here("empty").said();
+    here("empty").success_output();
     assert!(empty.join("plugin.py").exists());
 }

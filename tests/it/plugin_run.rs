@@ -17,9 +17,9 @@ use tokio::{
 
 use crate::{
     app::{client, reply},
-    plugins::next_sprout,
+    plugins::sprout_1_1,
     ports,
-    sprout::{TOKEN, Upstream},
+    sprout::{SproutUpstream, TOKEN},
 };
 
 const STEP_TIMEOUT: Duration = Duration::from_secs(120);
@@ -62,7 +62,8 @@ impl Running {
 
 #[tokio::test]
 async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
-    let (upstream, folder) = (Upstream::start().await, tempfile::tempdir().expect("a folder"));
+    let (upstream, folder) =
+        (SproutUpstream::start().await, tempfile::tempdir().expect("a folder"));
     let file = folder.path().join("sprout.wasm");
     let build = |wasm: &[u8]| std::fs::write(&file, wasm).expect("a file");
     build(artifacts::SPROUT);
@@ -82,7 +83,7 @@ async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
         reply(request.json(&order)).await.data()["channels"].clone()
     };
     assert_eq!(begin("order-1").await, json!(["card"]));
-    build(&next_sprout());
+    build(&sprout_1_1());
     running.line("sprout 1.1.0 is active (").await;
     assert_eq!(begin("order-2").await, json!(["card", "ussd"]));
     build(b"once upon a time");
@@ -97,7 +98,7 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
     let (file, temporary) = (folder.path().join("sprout.wasm"), folder.path().join("tmp"));
     std::fs::write(&file, artifacts::SPROUT).expect("a file");
     std::fs::create_dir(&temporary).expect("a folder");
-    let base_url = format!("base_url=http://{}", ports::reserved());
+    let base_url = format!("base_url=http://{}", ports::reserve_address());
     let mut running = Running::start_in(&temporary, &file, &["--credential", &base_url]);
     let (api, key) = (running.line("API  ").await, running.line("API key").await);
     let made: Vec<_> = std::fs::read_dir(&temporary).expect("a folder").collect();

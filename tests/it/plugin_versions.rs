@@ -7,10 +7,10 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Reply, TestApp},
-    fleet::{another_host, follows},
-    plugins::{next_sprout, sprout_that_says, states, try_install, versions},
-    sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment},
-    telemetry::meddle,
+    fleet::{another_host, eventually},
+    plugins::{sprout_1_1, sprout_with_manifest_field, states, try_install, versions},
+    sprout::{SproutUpstream, TOKEN, notify, repack, sprout_order, start_payment},
+    telemetry::execute_sql,
 };
 
 async fn install(app: &TestApp, wasm: &[u8], query: &str) -> Value {
@@ -23,23 +23,23 @@ async fn change(app: &TestApp, what: &str, body: Value) -> Reply {
 
 /// Installs sprout 1.0.0 as active and 1.1.0, which has one more channel, as ready. Returns both
 /// digests.
-async fn set_up(app: &TestApp, upstream: &Upstream) -> [Value; 2] {
+async fn set_up(app: &TestApp, upstream: &SproutUpstream) -> [Value; 2] {
     let old = app.install(artifacts::SPROUT).await["digest"].clone();
-    upstream.set_up(app).await;
-    let new = install(app, &next_sprout(), "activate=false").await["digest"].clone();
+    upstream.configure_account(app).await;
+    let new = install(app, &sprout_1_1(), "activate=false").await["digest"].clone();
     [old, new]
 }
 
 /// Initializes a payment of a company. Returns whether the new version served it.
 async fn is_new(app: &TestApp, company: &Company, reference: &str) -> bool {
-    let order = order_of(app, reference);
+    let order = sprout_order(app, reference);
     let begun = app.request(company, Method::POST, "/payment/initialize", Some(order)).await;
     begun.data()["channels"] == json!(["card", "ussd"])
 }
 
 both! {
     async fn a_component_serves_after_its_capabilities_are_granted(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let waiting = install(app, artifacts::SPROUT, "").await;
         assert_eq!((&waiting["state"], &waiting["granted"]), (&json!("waiting"), &json!([])));
         assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
@@ -50,14 +50,14 @@ both! {
         let granted = json!({ "digest": waiting["digest"], "grant": true });
         let active = change(app, "activate", granted).await.data()[0].clone();
         assert_eq!((&active["state"], &active["granted"]), (&json!("active"), &waiting["waits_for"]));
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         start_payment(app, "order-1").await;
     }
 
     async fn a_version_that_requests_more_waits_while_the_old_one_serves(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let greedy = repack(artifacts::SPROUT, |manifest| {
             (manifest["version"], manifest["channels"]) = (json!("1.1.0"), json!(["card", "ussd"]));
             manifest["hosts"] = json!(["files.sprout.example"]);
@@ -68,7 +68,7 @@ both! {
         assert!(!is_new(app, &app.company, "order-1").await);
         assert_eq!(install(app, &greedy, "").await["state"], "waiting");
         // A version that requests no more than the active one needs no grant.
-        let modest = sprout_that_says("version", json!("1.0.1"));
+        let modest = sprout_with_manifest_field("version", json!("1.0.1"));
         let modest = install(app, &modest, "").await;
         assert_eq!((&modest["state"], &modest["replaces"]), (&json!("active"), &json!("1.0.0")));
         assert_eq!(install(app, &greedy, "grant=true").await["state"], "active");
@@ -128,15 +128,15 @@ both! {
 
         // A host of the previous release granted no prices: the prices of the active version count
         // as granted.
-        meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
+        execute_sql(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
         assert_eq!(install(app, &at("1.0.5", json!(11)), "").await["state"], "active");
-        meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
+        execute_sql(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
         let waiting = install(app, &at("1.0.6", json!(12)), "").await;
         assert_eq!(waiting["waits_for"], json!([format!("{ITEM}=12")]));
     }
 
     async fn a_canary_serves_named_companies_and_a_share_of_all_calls(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         let other = app.new_company("Other").await;
         let try_on = async |percent: i64, companies: &[&str]| {
@@ -158,7 +158,7 @@ both! {
         let page = crate::telemetry::scrape(app).await;
         let digest = &new.as_str().expect("a digest")[..8];
         let series = format!("tollhouse_plugin_serving{{plugin=\"sprout\",version=\"1.1.0\",digest=\"{digest}\"}}");
-        assert_eq!(crate::telemetry::value(&page, &series), Some(1.0));
+        assert_eq!(crate::telemetry::metric_value(&page, &series), Some(1.0));
         let ended = change(app, "rollback", json!({})).await;
         ended.data();
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
@@ -169,7 +169,7 @@ both! {
     }
 
     async fn rollback_reactivates_the_previous_version(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         change(app, "activate", json!({ "digest": new })).await.data();
         assert!(is_new(app, &app.company, "order-1").await);
@@ -189,7 +189,7 @@ both! {
             manifest["settings"] = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
         });
         let old = app.install(&in_clear).await["digest"].clone();
-        app.install(&sprout_that_says("version", json!("1.1.0"))).await;
+        app.install(&sprout_with_manifest_field("version", json!("1.1.0"))).await;
         let reason = "the manifest's setting \"token\" was a secret in version 1.1.0; give the setting another name";
         for (what, body) in [
             ("rollback", json!({})),
@@ -209,13 +209,13 @@ both! {
         });
         let waiting = install(app, &blocks, "").await;
         assert_eq!(waiting["waits_for"], json!(["secret:base_url", "secret:token"]));
-        install(app, &next_sprout(), "").await;
+        install(app, &sprout_1_1(), "").await;
         change(app, "rollback", json!({})).await.data();
         change(app, "deactivate", json!({})).await.data();
         change(app, "activate", json!({})).await.data();
         let path = format!("/plugins/sprout/{}", waiting["digest"].as_str().expect("a digest"));
         app.operator(Method::DELETE, &path, Value::Null).await.data();
-        let fixed = install(app, &sprout_that_says("version", json!("1.2.0")), "").await;
+        let fixed = install(app, &sprout_with_manifest_field("version", json!("1.2.0")), "").await;
         assert_eq!(fixed["state"], "active");
     }
 
@@ -231,7 +231,7 @@ both! {
     }
 
     async fn a_plugin_with_a_pending_refund_is_not_removed(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
@@ -246,13 +246,13 @@ both! {
     }
 
     async fn a_deactivated_plugin_serves_again_after_activation(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        let url = upstream.set_up(app).await;
+        let url = upstream.configure_account(app).await;
         start_payment(app, "order-1").await;
-        upstream.end("order-1", "paid");
+        upstream.set_status("order-1", "paid");
         change(app, "deactivate", json!({})).await.data();
-        let begun = app.post("/payment/initialize", order_of(app, "order-2")).await;
+        let begun = app.post("/payment/initialize", sprout_order(app, "order-2")).await;
         assert_eq!(begun.failure(), (400, "sprout has been deactivated"));
         let card = json!({
             "user_id": "ada", "currency": "NGN", "payment_service": "sprout",
@@ -269,12 +269,12 @@ both! {
         assert_eq!(refused.failure(), (409, "no version of the plugin is active"));
         change(app, "activate", json!({})).await.data();
         assert_eq!(notify(app, &url, "order-1", TOKEN).await.status, 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
     async fn a_version_that_records_need_is_not_removed(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let [old, new] = set_up(app, &upstream).await;
         start_payment(app, "order-1").await;
         let remove = async |digest: &Value| {
@@ -289,7 +289,7 @@ both! {
         let needed = "sprout is needed by 1 pending payments, 1 accounts with credentials";
         assert_eq!(remove(&old).await.failure(), (409, needed));
         change(app, "activate", json!({})).await.data();
-        upstream.end("order-1", "paid");
+        upstream.set_status("order-1", "paid");
         app.advance(60).await;
         change(app, "deactivate", json!({})).await.data();
         let account = async |credentials: Value| {
@@ -312,10 +312,10 @@ both! {
     }
 
     async fn other_hosts_follow_every_change_of_versions(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         let (host, _, stop) = another_host(app).await;
-        let follows = async |is: fn(&Plugins) -> bool| follows(|| is(&host.plugins)).await;
+        let follows = async |is: fn(&Plugins) -> bool| eventually(|| is(&host.plugins)).await;
         let version = |plugins: &Plugins, company: &str| {
             plugins.provider("sprout", company).ok().map(|plugin| plugin.manifest().version.minor)
         };

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, reply},
     fleet::served_version,
-    sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment, with_manifest},
+    sprout::{SproutUpstream, TOKEN, notify, repack, sprout_order, start_payment, with_manifest},
 };
 
 /// Sprout 1.1.0 offers one more channel, which payments show.
-pub fn next_sprout() -> Vec<u8> {
+pub fn sprout_1_1() -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| {
         manifest["version"] = json!("1.1.0");
         manifest["channels"] = json!(["card", "ussd"]);
@@ -48,8 +48,8 @@ pub fn states(of: &[(&str, &str)]) -> Vec<(String, String)> {
 
 both! {
     async fn a_new_provider_serves_a_payment_from_start_to_settlement(app: TestApp) {
-        let upstream = Upstream::start().await;
-        let begin = async || app.post("/payment/initialize", order_of(app, "order-1")).await;
+        let upstream = SproutUpstream::start().await;
+        let begin = async || app.post("/payment/initialize", sprout_order(app, "order-1")).await;
         let message = "the payment_service field must be one of provider_a, provider_b, provider_c";
         assert_eq!(begin().await.failure(), (400, message));
 
@@ -60,7 +60,7 @@ both! {
         let set = json!({ "credentials": { "base_url": upstream.url } });
         let refused = app.operator(Method::PUT, "/providers/sprout", set).await;
         assert_eq!(refused.failure(), (400, "the credentials.token field is required"));
-        let url = upstream.set_up(app).await;
+        let url = upstream.configure_account(app).await;
 
         let payment = begin().await.data().clone();
         assert_eq!(payment["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
@@ -68,28 +68,28 @@ both! {
         let session = upstream.sessions.lock().unwrap()["order-1"].clone();
         assert_eq!(session, json!({ "status": "open", "amount": 250_050, "currency": "NGN" }));
 
-        upstream.end("order-1", "paid");
+        upstream.set_status("order-1", "paid");
         assert_eq!(notify(app, &url, "order-1", "a guess").await.failure().0, 401);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending"); // not even verified
         notify(app, &url, "order-1", TOKEN).await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2500.5));
 
         start_payment(app, "order-2").await;
-        upstream.end("order-2", "declined");
+        upstream.set_status("order-2", "declined");
         app.advance(60).await;
         assert_eq!(app.fetch("order-2").await["status"], "failed");
         assert_eq!(app.events(), ["payment.success", "payment.failed"]);
     }
 
     async fn a_refund_at_a_provider_without_refunds_is_rejected_and_moves_no_money(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let payment = start_payment(app, "order-1").await;
-        upstream.end("order-1", "paid");
+        upstream.set_status("order-1", "paid");
         app.advance(60).await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refused = app.operator(Method::POST, &path, Value::Null).await;
@@ -137,14 +137,14 @@ impl Traffic {
 
 both! {
     async fn a_plugin_is_upgraded_and_rolled_back_under_load(app: TestApp) {
-        let (upstream, traffic) = (Upstream::start().await, Traffic::default());
+        let (upstream, traffic) = (SproutUpstream::start().await, Traffic::default());
         let script = async {
             traffic.wait_for_payments(5).await;
             app.install(artifacts::SPROUT).await;
-            let url = upstream.set_up(app).await;
+            let url = upstream.configure_account(app).await;
             traffic.with_sprout.send_replace(true);
             traffic.wait_for_payments(15).await;
-            assert_eq!(app.install(&next_sprout()).await["replaces"], "1.0.0");
+            assert_eq!(app.install(&sprout_1_1()).await["replaces"], "1.0.0");
             assert_eq!(start_payment(app, "upgraded").await["channels"], json!(["card", "ussd"]));
             assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
             traffic.wait_for_payments(15).await;
@@ -172,19 +172,19 @@ both! {
         let began: Vec<String> = upstream.sessions.lock().unwrap().keys().cloned().collect();
         assert_eq!(began.len(), 2 + answered[2..].iter().map(Vec::len).sum::<usize>());
         for reference in &began {
-            upstream.end(reference, "paid");
+            upstream.set_status(reference, "paid");
             assert_eq!(notify(app, &url, reference, TOKEN).await.status, 200);
         }
-        app.settle().await;
+        app.run_until_idle().await;
         let successes = app.get("/payment/list?limit=1&provider=sprout&status=success").await;
         assert_eq!(successes.data()["total"], json!(began.len()));
         assert_eq!(app.wallet().await["balance"].as_f64(), Some(began.len() as f64 * 2500.5));
     }
 
     async fn a_request_that_began_on_the_old_version_ends_on_it(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let closed = upstream.gate.write().await;
         let old = start_payment(app, "order-1");
         let upgrade = async {
@@ -220,10 +220,10 @@ both! {
     }
 
     async fn one_of_several_versions_installed_at_once_is_active(app: TestApp) {
-        let upstream = Upstream::start().await;
-        let next = next_sprout();
+        let upstream = SproutUpstream::start().await;
+        let next = sprout_1_1();
         tokio::join!(app.install(artifacts::SPROUT), app.install(&next), app.install(artifacts::SPROUT));
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let listed = versions(app, "sprout").await;
         let active: Vec<&String> =
             listed.iter().filter(|(_, state)| state == "active").map(|(version, _)| version).collect();
@@ -239,7 +239,7 @@ both! {
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Sprout with a name replaced by one of the same length, so that the component stays valid.
-pub fn renamed(from: &str, to: &str) -> Vec<u8> {
+pub fn sprout_with_bytes_replaced(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len(), "{from} and {to}");
     let (mut wasm, from) = (artifacts::SPROUT.to_vec(), from.as_bytes());
     let found: Vec<usize> =
@@ -251,7 +251,7 @@ pub fn renamed(from: &str, to: &str) -> Vec<u8> {
     wasm
 }
 
-pub fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
+pub fn sprout_with_manifest_field(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
@@ -274,22 +274,22 @@ fn refused_components() -> Vec<Refused> {
         ("two manifests", twice, "the component has more than one tollhouse:manifest section"),
         (
             "another contract",
-            renamed("@1.0.0", "@2.0.0"),
+            sprout_with_bytes_replaced("@1.0.0", "@2.0.0"),
             "the component was built for version 2.0.0 of the contract; this host supports version 1",
         ),
         (
             "an import of its own",
-            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
+            sprout_with_bytes_replaced("plugin/vault@1.0.0", "plugin/files@1.0.0"),
             "the component has an import that plugins may not use",
         ),
         (
             "an interface too little",
-            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            sprout_with_bytes_replaced("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
             "a provider must export the interface verification",
         ),
         (
             "a gateway that sends nothing",
-            sprout_that_says("kind", json!("sms")),
+            sprout_with_manifest_field("kind", json!("sms")),
             "an SMS gateway must export the interface sms",
         ),
         (
@@ -299,7 +299,7 @@ fn refused_components() -> Vec<Refused> {
         ),
         (
             "a function of another name",
-            renamed("verify", "verily"),
+            sprout_with_bytes_replaced("verify", "verily"),
             "an interface differs from the contract: verification.verify: the function is missing",
         ),
         (
@@ -325,37 +325,37 @@ fn refused_manifests() -> Vec<Refused> {
         ),
         (
             "a kind unknown here",
-            sprout_that_says("kind", json!("oracle")),
+            sprout_with_manifest_field("kind", json!("oracle")),
             "the manifest's kind cannot be read: unknown variant `oracle`, expected one of `provider`, `sms`, `country`",
         ),
         (
             "a name for no URL",
-            sprout_that_says("name", json!("Sprout/2")),
+            sprout_with_manifest_field("name", json!("Sprout/2")),
             "the manifest's name must be",
         ),
         (
             "no version",
-            sprout_that_says("version", json!("newest")),
+            sprout_with_manifest_field("version", json!("newest")),
             "the manifest's version cannot be read",
         ),
         (
             "a host with a path",
-            sprout_that_says("hosts", json!(["x.example/y"])),
+            sprout_with_manifest_field("hosts", json!(["x.example/y"])),
             "the manifest's host \"x.example/y\" must be a host name",
         ),
         (
             "a host with a port",
-            sprout_that_says("hosts", json!(["x.example:22"])),
+            sprout_with_manifest_field("hosts", json!(["x.example:22"])),
             "the manifest's host",
         ),
         (
             "references too short to be unique",
-            sprout_that_says("reference", json!({ "alphabet": "-", "max_length": 11 })),
+            sprout_with_manifest_field("reference", json!({ "alphabet": "-", "max_length": 11 })),
             "the manifest's reference.max_length must be at least 12",
         ),
         (
             "a secret that is a setting as well",
-            sprout_that_says(
+            sprout_with_manifest_field(
                 "settings",
                 json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } }),
             ),
@@ -366,9 +366,9 @@ fn refused_manifests() -> Vec<Refused> {
 
 both! {
     async fn a_rejected_component_leaves_the_old_one_active(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         for (what, wasm, reason) in refused_components().into_iter().chain(refused_manifests()) {
             let refused = try_install(app, wasm, "grant=true").await;
             let (status, message) = refused.failure();
@@ -388,9 +388,9 @@ both! {
 
 both! {
     async fn a_former_secret_of_any_version_cannot_become_a_setting(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let saying = |version: &str, secrets: Value, settings: Value| {
             repack(artifacts::SPROUT, |manifest| {
                 manifest["version"] = json!(version);

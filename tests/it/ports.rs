@@ -11,7 +11,7 @@ const FIRST_PORT: u32 = 10_000;
 const PORT_COUNT: u32 = 20_000;
 
 /// Returns an address that neither this process nor the system assigns again.
-pub fn reserved() -> SocketAddr {
+pub fn reserve_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Test programs that run at the same time begin at different ports.
     let begin = process::id().wrapping_mul(997);

@@ -26,7 +26,7 @@ pub struct Process {
 impl Process {
     /// Runs the program by `command` and waits until it listens. By then it has opened `database`.
     pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
-        let (api, internal) = (ports::reserved(), ports::reserved());
+        let (api, internal) = (ports::reserve_address(), ports::reserve_address());
         let child = command
             .arg("serve")
             .env("TOLLHOUSE_DATABASE", &database.url)

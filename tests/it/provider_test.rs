@@ -8,7 +8,7 @@ use crate::{
     app::{PAYSTACK_KEY, Reply, TestApp},
     codes::use_gateways,
     identity,
-    sprout::{TOKEN, Upstream},
+    sprout::{SproutUpstream, TOKEN},
 };
 
 async fn test(app: &TestApp, path: &str) -> Reply {
@@ -52,7 +52,7 @@ both! {
     }
 
     async fn each_cause_of_a_failed_test_has_its_own_outcome(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
         let path = "/providers/sprout";
         for (account, outcome, code) in [
@@ -78,7 +78,7 @@ both! {
 
     async fn accounts_of_companies_and_modes_are_tested_separately(app: TestApp) {
         let own = format!("/companies/{}/providers/sprout", app.company.id);
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
         set(app, "/providers/sprout", sprout(TOKEN, &upstream.url)).await;
         let no_key = (400, "payment service key not found");

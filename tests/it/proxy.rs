@@ -36,7 +36,7 @@ pub enum Lost {
 }
 
 /// The request of a client at which its connection is cut.
-struct Cue {
+struct CutTrigger {
     said: &'static str,
     /// Number of earlier requests that pass.
     passes: usize,
@@ -45,7 +45,7 @@ struct Cue {
 
 #[derive(Default)]
 struct State {
-    cue: Mutex<Option<Cue>>,
+    trigger: Mutex<Option<CutTrigger>>,
     cuts: AtomicUsize,
     round_trips: AtomicUsize,
 }
@@ -62,7 +62,7 @@ impl State {
 
     /// Returns what is lost if these bytes match the cue, which applies once.
     fn loses(&self, said: &[u8]) -> Option<Lost> {
-        let mut waiting = self.cue.lock().expect("no panic");
+        let mut waiting = self.trigger.lock().expect("no panic");
         let cue = waiting.as_mut()?;
         if !said.windows(cue.said.len()).any(|w| w == cue.said.as_bytes()) {
             return None;
@@ -82,7 +82,7 @@ impl Proxy {
         let host = url.host_str().expect("a host").to_owned();
         let server = (host, url.port().unwrap_or(5432));
         // The port is closed in outages, and then bound again.
-        let address = ports::reserved();
+        let address = ports::reserve_address();
         let listener = TcpListener::bind(address).await.expect("a free port");
         url.set_host(Some("127.0.0.1")).expect("a host");
         url.set_port(Some(address.port())).expect("a port");
@@ -100,12 +100,12 @@ impl Proxy {
 
     /// Like [`Proxy::cut_next`], after `passes` requests that pass.
     pub fn cut(&self, said: &'static str, passes: usize, lost: Lost) {
-        *self.state.cue.lock().expect("no panic") = Some(Cue { said, passes, lost });
+        *self.state.trigger.lock().expect("no panic") = Some(CutTrigger { said, passes, lost });
     }
 
     /// Cancels a cut that has not happened.
-    pub fn spare(&self) {
-        *self.state.cue.lock().expect("no panic") = None;
+    pub fn cancel_cut(&self) {
+        *self.state.trigger.lock().expect("no panic") = None;
     }
 
     /// Number of round trips so far, for prepared statements and for pings.
@@ -119,15 +119,15 @@ impl Proxy {
 
     /// Cuts all connections, then accepts new ones.
     pub async fn restart(&self) {
-        self.set_up(false);
+        self.set_available(false);
         while TcpStream::connect(self.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
-        self.set_up(true);
+        self.set_available(true);
     }
 
     /// `false` cuts all connections and refuses new ones; `true` accepts them again.
-    pub fn set_up(&self, is_up: bool) {
+    pub fn set_available(&self, is_up: bool) {
         self.is_up.send_replace(is_up);
     }
 }

@@ -12,8 +12,8 @@ use tollhouse_plugins::{PrivateKey, Signed};
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},
-    command_line::run_at,
-    plugins::{next_sprout, sprout_that_says, states, try_install, versions},
+    command_line::run_against,
+    plugins::{sprout_1_1, sprout_with_manifest_field, states, try_install, versions},
 };
 
 pub fn key(seed: u64) -> PrivateKey {
@@ -25,26 +25,26 @@ pub fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
 }
 
 /// Trusts the keys generated from these seeds.
-pub async fn trust(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
+pub async fn trust_publisher(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
     let keys: Vec<String> = seeds.iter().map(|seed| key(*seed).public().to_line()).collect();
     app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await
 }
 
 /// Another host on the same database, which accepts signed components only.
-pub struct Strict {
+pub struct SignedOnlyHost {
     pub host: App,
     pub api: String,
     pub internal: String,
     _stop: watch::Sender<bool>,
 }
 
-impl Strict {
-    pub async fn start(app: &TestApp) -> Strict {
-        Strict::start_with(app, &[]).await
+impl SignedOnlyHost {
+    pub async fn start(app: &TestApp) -> SignedOnlyHost {
+        SignedOnlyHost::start_with(app, &[]).await
     }
 
     /// With more flags.
-    pub async fn start_with(app: &TestApp, flags: &[&str]) -> Strict {
+    pub async fn start_with(app: &TestApp, flags: &[&str]) -> SignedOnlyHost {
         let mut config = config(&app.database, flags);
         config.plugins.plugin_unsigned = false;
         let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
@@ -58,7 +58,7 @@ impl Strict {
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(wiring::serve(host.clone(), public, internal, stopped));
-        Strict { host, api, internal: internal_url, _stop: stop }
+        SignedOnlyHost { host, api, internal: internal_url, _stop: stop }
     }
 
     pub async fn post(&self, app: &TestApp, path: &str, wasm: Vec<u8>) -> Reply {
@@ -69,7 +69,7 @@ impl Strict {
 
 both! {
     async fn only_components_signed_by_a_trusted_publisher_are_installed(app: TestApp) {
-        let strict = Strict::start(app).await;
+        let strict = SignedOnlyHost::start(app).await;
         let ours = signed(artifacts::SPROUT, &key(1));
         let unknown = "the component is not signed by a publisher that this host trusts: \
                        trust its author's key with `tollhouse publisher trust`";
@@ -80,8 +80,8 @@ both! {
         };
         assert_eq!(install(artifacts::SPROUT, "").await.failure(), (400, unsigned));
         assert_eq!(install(&ours, "").await.failure(), (400, unknown));
-        trust(app, "acme", &[1]).await.data();
-        let another = signed(&next_sprout(), &key(1));
+        trust_publisher(app, "acme", &[1]).await.data();
+        let another = signed(&sprout_1_1(), &key(1));
         let moved = [artifacts::SPROUT, &another[another.len() - 86..]].concat();
         assert_eq!(install(&moved, "").await.failure(), (400, unknown));
         assert_eq!(install(&signed(artifacts::SPROUT, &key(2)), "").await.failure(), (400, unknown));
@@ -94,13 +94,13 @@ both! {
         let beside = format!("&signature={}", hex::encode(key(1).sign(artifacts::SPROUT)));
         let again = install(artifacts::SPROUT, &beside).await.data().clone();
         assert_eq!(again["digest"], taken["digest"], "one component has one digest, signed or not");
-        let of_another = format!("&signature={}", hex::encode(key(1).sign(&next_sprout())));
+        let of_another = format!("&signature={}", hex::encode(key(1).sign(&sprout_1_1())));
         let again = install(&ours, &of_another).await.data().clone();
         assert_eq!(again["publisher"], "acme", "one valid signature is enough");
     }
 
     async fn a_component_without_a_trusted_signature_is_not_examined(app: TestApp) {
-        let strict = Strict::start(app).await;
+        let strict = SignedOnlyHost::start(app).await;
         let examined = strict.post(app, "/plugins/examine", b"no component at all".to_vec()).await;
         let checks = examined.data()["checks"].as_array().unwrap();
         assert_eq!((checks.len(), &checks[0]["check"], &checks[0]["passed"]), (1, &json!("signature"), &json!(false)));
@@ -112,15 +112,15 @@ both! {
     }
 
     async fn a_version_by_another_publisher_waits_for_a_grant(app: TestApp) {
-        trust(app, "acme", &[1]).await.data();
-        trust(app, "beta", &[2]).await.data();
+        trust_publisher(app, "acme", &[1]).await.data();
+        trust_publisher(app, "beta", &[2]).await.data();
         try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
-        let next = try_install(app, signed(&next_sprout(), &key(1)), "").await.data().clone();
+        let next = try_install(app, signed(&sprout_1_1(), &key(1)), "").await.data().clone();
         assert_eq!((&next["state"], &next["waits_for"]), (&json!("active"), &json!([])));
         for (version, key, waits_for) in
             [("1.2.0", Some(key(2)), json!(["publisher:beta"])), ("1.3.0", None, json!(["unsigned"]))]
         {
-            let wasm = sprout_that_says("version", json!(version));
+            let wasm = sprout_with_manifest_field("version", json!(version));
             let wasm = key.map_or(wasm.clone(), |key| signed(&wasm, &key));
             let waiting = try_install(app, wasm, "").await.data().clone();
             assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &waits_for));
@@ -130,7 +130,7 @@ both! {
     }
 
     async fn a_component_stays_signed_when_it_is_installed_without_its_signature(app: TestApp) {
-        trust(app, "acme", &[1]).await.data();
+        trust_publisher(app, "acme", &[1]).await.data();
         try_install(app, artifacts::SPROUT.to_vec(), "grant=true").await.data();
         let signed = try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await;
         assert_eq!(signed.data()["publisher"], "acme");
@@ -139,25 +139,25 @@ both! {
     }
 
     async fn another_signature_on_the_same_component_does_not_change_its_publisher(app: TestApp) {
-        trust(app, "acme", &[1]).await.data();
-        trust(app, "beta", &[2]).await.data();
+        trust_publisher(app, "acme", &[1]).await.data();
+        trust_publisher(app, "beta", &[2]).await.data();
         try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
         let again = try_install(app, signed(artifacts::SPROUT, &key(2)), "").await.data().clone();
         assert_eq!((&again["publisher"], &again["state"]), (&json!("acme"), &json!("active")));
-        let theirs = try_install(app, signed(&next_sprout(), &key(2)), "").await.data().clone();
+        let theirs = try_install(app, signed(&sprout_1_1(), &key(2)), "").await.data().clone();
         assert_eq!((&theirs["state"], &theirs["waits_for"]), (&json!("waiting"), &json!(["publisher:beta"])));
-        let ours = sprout_that_says("version", json!("1.2.0"));
+        let ours = sprout_with_manifest_field("version", json!("1.2.0"));
         assert_eq!(try_install(app, signed(&ours, &key(1)), "").await.data()["state"], "active");
     }
 
     async fn versions_of_a_distrusted_publisher_keep_serving(app: TestApp) {
-        let strict = Strict::start(app).await;
-        trust(app, "acme", &[1]).await.data();
+        let strict = SignedOnlyHost::start(app).await;
+        trust_publisher(app, "acme", &[1]).await.data();
         let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", signed(&wasm, &key(1))).await;
         install(artifacts::SPROUT.to_vec()).await.data();
-        install(next_sprout()).await.data();
+        install(sprout_1_1()).await.data();
         app.operator(Method::DELETE, "/publishers/acme", Value::Null).await.data();
-        assert_eq!(install(sprout_that_says("version", json!("1.2.0"))).await.failure().0, 400);
+        assert_eq!(install(sprout_with_manifest_field("version", json!("1.2.0"))).await.failure().0, 400);
         app.operator(Method::POST, "/plugins/sprout/rollback", json!({})).await.data();
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
     }
@@ -168,11 +168,11 @@ both! {
             keys.map(|key| key["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let line = |seed| key(seed).public().to_line();
-        assert_eq!(lines(&trust(app, "acme", &[1]).await), [line(1)]);
+        assert_eq!(lines(&trust_publisher(app, "acme", &[1]).await), [line(1)]);
         app.advance(1).await;
-        assert_eq!(lines(&trust(app, "acme", &[2, 1]).await), [line(1), line(2)]);
-        assert_eq!(lines(&trust(app, "acme", &[2]).await), [line(2)]);
-        let taken = trust(app, "beta", &[3, 2]).await;
+        assert_eq!(lines(&trust_publisher(app, "acme", &[2, 1]).await), [line(1), line(2)]);
+        assert_eq!(lines(&trust_publisher(app, "acme", &[2]).await), [line(2)]);
+        let taken = trust_publisher(app, "beta", &[3, 2]).await;
         assert_eq!(taken.failure(), (409, &*format!("the key {} belongs to the publisher acme", line(2))));
         let listed = app.operator(Method::GET, "/publishers", Value::Null).await;
         assert_eq!(listed.data().as_array().unwrap().len(), 1, "beta has no key");
@@ -191,20 +191,20 @@ both! {
     }
 
     async fn a_component_signed_on_the_command_line_can_be_installed(app: TestApp) {
-        let strict = Strict::start(app).await;
+        let strict = SignedOnlyHost::start(app).await;
         let dir = app.database.dir.path();
         let path = |name: &str| dir.join(name).display().to_string();
-        let run = async |arguments: &[&str]| run_at(&strict.internal, OPERATOR_TOKEN, arguments).await;
+        let run = async |arguments: &[&str]| run_against(&strict.internal, OPERATOR_TOKEN, arguments).await;
         let (component, secret) = (path("sprout.wasm"), path("acme.key"));
         fs::write(&component, artifacts::SPROUT).unwrap();
 
         let made = run(&["plugin", "key", &secret]).await;
-        let public = made.said().to_owned();
+        let public = made.success_output().to_owned();
         assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(run(&["plugin", "key", &secret]).await.said(), public, "an existing key is kept");
+        assert_eq!(run(&["plugin", "key", &secret]).await.success_output(), public, "an existing key is kept");
         fs::write(path("acme.pub"), &public).unwrap();
         assert_eq!(run(&["publisher", "trust", "acme", &path("acme.pub")]).await.code, 0);
-        assert!(run(&["publisher", "list"]).await.said().contains(public.lines().nth(1).unwrap()));
+        assert!(run(&["publisher", "list"]).await.success_output().contains(public.lines().nth(1).unwrap()));
 
         assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 1);
         fs::write(path("notes.txt"), "no component").unwrap();
@@ -212,18 +212,18 @@ both! {
         assert!(refused.code == 2 && refused.err.contains("the file is not WebAssembly"), "{}", refused.err);
         assert_eq!(fs::read(path("notes.txt")).unwrap(), b"no component");
         let signed = run(&["plugin", "sign", &component, "--key", &secret, "--detached"]).await;
-        assert!(signed.said().starts_with(&format!("{component}.sig is signed: sha256:")));
+        assert!(signed.success_output().starts_with(&format!("{component}.sig is signed: sha256:")));
         assert_eq!(fs::read(&component).unwrap(), artifacts::SPROUT);
         assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 0);
         let shown = run(&["plugin", "show", "sprout"]).await;
-        assert!(shown.said().contains("signed by     acme"), "{}", shown.out);
+        assert!(shown.success_output().contains("signed by     acme"), "{}", shown.out);
 
         // The signature file of the former component is still there.
-        fs::write(&component, next_sprout()).unwrap();
+        fs::write(&component, sprout_1_1()).unwrap();
         for _ in 0..2 {
-            run(&["plugin", "sign", &component, "--key", &secret]).await.said();
+            run(&["plugin", "sign", &component, "--key", &secret]).await.success_output();
             let length = fs::metadata(&component).unwrap().len() as usize;
-            assert_eq!(length, next_sprout().len() + 86, "the signature is replaced, not added");
+            assert_eq!(length, sprout_1_1().len() + 86, "the signature is replaced, not added");
         }
         assert_eq!(run(&["plugin", "install", &component]).await.code, 0);
         assert_eq!(run(&["publisher", "distrust", "acme", "--yes"]).await.code, 0);

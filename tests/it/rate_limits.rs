@@ -57,7 +57,7 @@ async fn a_key_beyond_its_rate_limit_gets_429_and_others_are_served() {
     app.advance(60).await;
     assert_eq!(app.get("/payment/list").await.data()["total"], 0);
     begin().await.data();
-    app.settle().await;
+    app.run_until_idle().await;
     app.finish().await;
 }
 

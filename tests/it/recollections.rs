@@ -6,10 +6,10 @@ use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 
 use crate::{
     app::{Company, NOW, Reply, TestApp, reply},
-    codes::{balance, with},
+    codes::{balance, merged},
     lending::{
-        SUCCESS_CARD, direct_debit, get_loan, loan, pay, put_loan, recollect, saved_card, stream,
-        user,
+        SUCCESS_CARD, complete_page, create_loan, create_recollection, create_user, direct_debit,
+        feed_entries, get_loan, put_loan, saved_card,
     },
 };
 
@@ -20,18 +20,18 @@ fn manual(amount: f64) -> Value {
 }
 
 fn charge(channel: &str, more: Value) -> Value {
-    with(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
+    merged(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
 }
 
 fn checkout(more: Value) -> Value {
     let pages =
         json!({ "success_url": "https://a.example/", "cancel_url": "https://a.example/no" });
-    charge("checkout", with(json!({ "checkout": pages }), more))
+    charge("checkout", merged(json!({ "checkout": pages }), more))
 }
 
 async fn set_up(app: &TestApp) {
-    user(app, "ada").await;
-    loan(app, "loan-1", "ada", &[(10, 1_000.0), (20, 500.0), (30, 500.0)]).await;
+    create_user(app, "ada").await;
+    create_loan(app, "loan-1", "ada", &[(10, 1_000.0), (20, 500.0), (30, 500.0)]).await;
 }
 
 async fn fetch(app: &TestApp, recollection: &Value) -> Value {
@@ -58,10 +58,10 @@ both! {
     async fn a_manual_recollection_repays_the_oldest_installment_first(app: TestApp) {
         set_up(app).await;
         let at = NOW.plus_seconds(-DAY);
-        let body = with(manual(1_200.0), json!({
+        let body = merged(manual(1_200.0), json!({
             "payment_channel": "transfer", "reference": "r-1", "repaid_at": at, "metadata": { "teller": 7 },
         }));
-        let made = recollect(app, body).await;
+        let made = create_recollection(app, body).await;
         assert_eq!(made.body["message"], "Recollection created successfully");
         let recollection = made.data();
         for (field, value) in [
@@ -96,18 +96,18 @@ both! {
         assert_eq!((&by_reference["loan"], &by_reference["id"]), (&loan, &recollection["id"]));
         // Never more than the outstanding amount.
         app.advance(1).await;
-        let last = recollect(app, manual(5_000.0)).await.data().clone();
+        let last = create_recollection(app, manual(5_000.0)).await.data().clone();
         assert_eq!((&last["amount"], &last["payment_channel"]), (&json!(800), &json!("cash")));
         assert!(last["reference"].as_str().unwrap().starts_with("rec-"));
         let paid = get_loan(app, "loan-1").await;
         assert_eq!((&paid["paid"], &paid["next_pay_date"], &paid["amount_remaining_to_pay"]), (&json!(true), &Value::Null, &json!(0)));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.events(), ["recollection.success", "recollection.success"]);
-        let transactions = stream(app, "transactions").await;
+        let transactions = feed_entries(app, "transactions").await;
         assert_eq!(transactions.len(), 2);
         assert_eq!(transactions[0]["installments"].as_array().unwrap().len(), 2);
         assert_eq!((&transactions[0]["applied"], &transactions[0]["overpayment"]), (&json!(1_200), &json!(0)));
-        let credit = stream(app, "credit-events").await;
+        let credit = feed_entries(app, "credit-events").await;
         assert_eq!((&credit[1]["paid"], &credit[1]["days_late"], &credit[1]["user_id"]), (&json!(true), &json!(0), &json!("ada")));
         assert_eq!(balance(app).await, json!(0));
     }
@@ -115,10 +115,10 @@ both! {
     async fn each_documented_error_is_returned(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        user(app, "bola").await;
+        create_user(app, "bola").await;
         let foreign = saved_card(app, "bola", SUCCESS_CARD).await;
-        loan(app, "paid", "ada", &[(10, 100.0)]).await;
-        recollect(app, json!({ "loan": "paid", "with_provider": false, "reference": "taken" })).await.data();
+        create_loan(app, "paid", "ada", &[(10, 100.0)]).await;
+        create_recollection(app, json!({ "loan": "paid", "with_provider": false, "reference": "taken" })).await.data();
         put_loan(app, "waiting", json!({
             "user_id": "ada", "amount": 100, "currency": "NGN", "disbursed": false,
             "schedule": [{ "due_date": "2027-01-01", "amount": 100 }],
@@ -135,9 +135,9 @@ both! {
             (json!({ "loan": "waiting", "with_provider": false }), 400, "loan has not been disbursed"),
             (manual(0.0), 400, "the amount field must be greater than 0"),
             (manual(-5.0), 400, "the amount field must be greater than 0"),
-            (with(manual(1.0), json!({ "reference": "taken" })), 400, "reference already exists"),
-            (with(manual(1.0), json!({ "repaid_at": NOW.plus_seconds(60) })), 400, "the repaid_at field must be in the past"),
-            (with(manual(1.0), json!({ "payment_channel": "x".repeat(41) })), 400, "the payment_channel field must be at most 40 characters"),
+            (merged(manual(1.0), json!({ "reference": "taken" })), 400, "reference already exists"),
+            (merged(manual(1.0), json!({ "repaid_at": NOW.plus_seconds(60) })), 400, "the repaid_at field must be in the past"),
+            (merged(manual(1.0), json!({ "payment_channel": "x".repeat(41) })), 400, "the payment_channel field must be at most 40 characters"),
             (json!({ "loan": "loan-1", "with_provider": true }), 400, "the payment_channel field is required"),
             (charge("cash", json!({})), 400, "invalid payment channel provided"),
             (charge("checkout", json!({})), 400, "checkout details required"),
@@ -147,7 +147,7 @@ both! {
             (charge("card", json!({ "card": card["id"], "loan": "dollars" })), 400, "currency mismatch"),
             (charge("direct_debit", json!({})), 404, "direct debit not found"),
         ] {
-            let refused = recollect(app, body.clone()).await;
+            let refused = create_recollection(app, body.clone()).await;
             assert_eq!(refused.failure(), (status, message), "{body}");
         }
         let missing = app.get("/recollection/fetch/reference/none").await;
@@ -156,17 +156,17 @@ both! {
         let elsewhere = app.request(&other, reqwest::Method::POST, "/recollection/create", Some(manual(1.0))).await;
         assert_eq!(elsewhere.failure(), (404, "loan not found"));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [1_000.0, 500.0, 500.0]);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_checkout_recollection_is_settled_by_the_provider(app: TestApp) {
         set_up(app).await;
-        let begun = recollect(app, checkout(json!({ "amount": 700.0 }))).await.data().clone();
+        let begun = create_recollection(app, checkout(json!({ "amount": 700.0 }))).await.data().clone();
         assert_eq!((&begun["status"], &begun["payment_service"]), (&json!("pending"), &json!("provider_a")));
         assert_eq!(begun["checkout"]["cancel_url"], "https://a.example/no");
         assert_eq!(verify(app, &begun).await.failure(), (400, "payment is still pending"));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [1_000.0, 500.0, 500.0]);
-        pay(app, &begun, "success", SUCCESS_CARD).await;
+        complete_page(app, &begun, "success", SUCCESS_CARD).await;
         let settled = fetch(app, &begun).await;
         assert_eq!((&settled["status"], &settled["repaid_at"]), (&json!("success"), &json!(NOW)));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [300.0, 500.0, 500.0]);
@@ -178,14 +178,14 @@ both! {
 
     async fn a_failed_recollection_does_not_change_the_loan(app: TestApp) {
         set_up(app).await;
-        let begun = recollect(app, checkout(json!({}))).await.data().clone();
-        pay(app, &begun, "failed", "4084080000005408").await;
+        let begun = create_recollection(app, checkout(json!({}))).await.data().clone();
+        complete_page(app, &begun, "failed", "4084080000005408").await;
         assert_eq!(verify(app, &begun).await.data()["status"], "failed");
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.events(), ["recollection.failed"]);
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [1_000.0, 500.0, 500.0]);
         for (minor, currency, message) in [(1, "NGN", "amount mismatch"), (200_000, "USD", "currency mismatch")] {
-            let begun = recollect(app, checkout(json!({}))).await.data().clone();
+            let begun = create_recollection(app, checkout(json!({}))).await.data().clone();
             let url = format!("{}/complete", begun["checkout"]["url"].as_str().unwrap());
             let service_ref = format!("rec-{}", begun["id"].as_str().unwrap());
             assert!(app.simulators.paystack().tamper(&service_ref, minor, currency));
@@ -193,28 +193,28 @@ both! {
             assert_eq!(verify(app, &begun).await.failure(), (400, message));
             assert_eq!(fetch(app, &begun).await["status"], "pending");
         }
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_saved_card_is_charged_immediately_and_never_beyond_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        let charged = recollect(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
+        let charged = create_recollection(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
         assert_eq!((&charged["status"], &charged["card"]), (&json!("success"), &card["id"]));
         assert!(charged.get("checkout").is_none());
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [0.0, 500.0, 500.0]);
         app.advance(1).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
-        let declined = recollect(app, charge("card", json!({ "card": card["id"] }))).await.data().clone();
+        let declined = create_recollection(app, charge("card", json!({ "card": card["id"] }))).await.data().clone();
         assert_eq!(declined["status"], "failed");
         app.advance(1).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
-        let challenged = recollect(app, charge("card", json!({}))).await.data().clone();
+        let challenged = create_recollection(app, charge("card", json!({}))).await.data().clone();
         assert_eq!((&challenged["status"], &challenged["amount"]), (&json!("pending"), &json!(1_000)));
         // A pending charge covers the outstanding amount.
-        let more = recollect(app, charge("card", json!({}))).await;
+        let more = create_recollection(app, charge("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
-        pay(app, &challenged, "success", SUCCESS_CARD).await;
+        complete_page(app, &challenged, "success", SUCCESS_CARD).await;
         assert_eq!(fetch(app, &challenged).await["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         assert_eq!(app.events(), ["card.validation.success", "recollection.success", "recollection.failed", "recollection.success"]);
@@ -225,7 +225,7 @@ both! {
         saved_card(app, "ada", SUCCESS_CARD).await;
         for kind in [FaultKind::CutAfter, FaultKind::Cut] {
             app.simulators.faults().push(Fault::new("charge", kind));
-            let begun = recollect(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
+            let begun = create_recollection(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
             assert_eq!(begun["status"], "pending", "{kind:?}");
             app.advance(60).await;
             assert_eq!(fetch(app, &begun).await["status"], "success", "{kind:?}");
@@ -243,7 +243,7 @@ both! {
         // The first request arrives after the second, whose response comes last.
         faults.push(Fault::new("charge", FaultKind::Slow).delay_ms(600));
         faults.push(Fault::new("charge", FaultKind::SlowAfter).delay_ms(1_500));
-        let first = recollect(app, charge("card", json!({ "reference": "r-1" })));
+        let first = create_recollection(app, charge("card", json!({ "reference": "r-1" })));
         let second = async {
             while faults.list().len() == 2 {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -253,7 +253,7 @@ both! {
         let (first, second) = join(first, second).await;
         assert_eq!(first.data()["status"], "success");
         assert_eq!(second.data()["status"], "success");
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.events(), ["card.validation.success", "recollection.success"]);
     }
 
@@ -261,7 +261,7 @@ both! {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Cut).times(1_000));
-        let begun = recollect(app, charge("card", json!({}))).await.data().clone();
+        let begun = create_recollection(app, charge("card", json!({}))).await.data().clone();
         app.advance(900).await;
         assert_eq!(fetch(app, &begun).await["status"], "pending");
         app.advance(3_600).await;
@@ -274,36 +274,36 @@ both! {
         set_up(app).await;
         let mandate = direct_debit(app, "dd-1", "ada").await;
         assert!(mandate.get("token").is_none());
-        let begun = recollect(app, charge("direct_debit", json!({ "amount": 500 }))).await.data().clone();
+        let begun = create_recollection(app, charge("direct_debit", json!({ "amount": 500 }))).await.data().clone();
         assert_eq!((&begun["status"], &begun["direct_debit"]), (&json!("pending"), &json!("dd-1")));
         app.advance(60).await;
         assert_eq!(fetch(app, &begun).await["status"], "success");
         app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
-        let hanging = recollect(app, charge("direct_debit", json!({ "direct_debit": "dd-1", "amount": 1_500 }))).await.data().clone();
+        let hanging = create_recollection(app, charge("direct_debit", json!({ "direct_debit": "dd-1", "amount": 1_500 }))).await.data().clone();
         app.advance(DAY).await;
         assert_eq!(fetch(app, &hanging).await["status"], "pending");
         // The customer pays in cash meanwhile: the debit becomes an overpayment, which is reported.
-        recollect(app, manual(1_000.0)).await.data();
+        create_recollection(app, manual(1_000.0)).await.data();
         app.advance(1).await;
         assert!(app.simulators.paystack().resolve(&format!("rec-{}", hanging["id"].as_str().unwrap()), Outcome::Success));
-        app.settle().await;
+        app.run_until_idle().await;
         let settled = fetch(app, &hanging).await;
         assert_eq!((&settled["status"], &settled["message"]), (&json!("success"), &json!("overpaid by 1000 NGN")));
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
-        let last = stream(app, "transactions").await.pop().unwrap();
+        let last = feed_entries(app, "transactions").await.pop().unwrap();
         assert_eq!((&last["amount"], &last["applied"], &last["overpayment"]), (&json!(1_500), &json!(500), &json!(1_000)));
     }
 
     async fn concurrent_repayments_never_exceed_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..12).map(|_| recollect(app, manual(300.0)))).await;
+        let answers = join_all((0..12).map(|_| create_recollection(app, manual(300.0)))).await;
         let paid: f64 = answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.data()["amount"].as_f64().unwrap()).sum();
         assert_eq!(paid, 2_000.0);
         let refused = answers.iter().filter(|answer| answer.status != 200);
         assert!(refused.clone().all(|answer| answer.failure() == (400, "loan already been paid completely")));
         assert_eq!(refused.count(), 5);
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_repeated_request_creates_one_recollection(app: TestApp) {
@@ -319,7 +319,7 @@ both! {
         let page = checkout(json!({ "reference": "mine" }));
         assert_eq!(ask("two", &page).await.failure().0, 502);
         let begun = ask("two", &page).await.data().clone();
-        pay(app, &begun, "success", SUCCESS_CARD).await;
+        complete_page(app, &begun, "success", SUCCESS_CARD).await;
         assert_eq!(fetch(app, &begun).await["status"], "success");
         let listed = app.get("/recollection/list?loan=loan-1&user_id=ada&sort-created_at=asc").await;
         assert_eq!((&listed.data()["total"], listed.body["message"].as_str()), (&json!(2), Some("Recollections fetched successfully")));

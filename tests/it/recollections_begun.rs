@@ -7,23 +7,24 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{PAYSTACK_KEY, Reply, TestApp, reply},
-    codes::{balance, credit, with},
+    codes::{balance, credit, merged},
     lending::{
-        SUCCESS_CARD, direct_debit, fetch_card, get_loan, loan, recollect, saved_card, stream, user,
+        SUCCESS_CARD, create_loan, create_recollection, create_user, direct_debit, feed_entries,
+        fetch_card, get_loan, saved_card,
     },
     references::open_checkouts,
-    telemetry::{scrape, value},
+    telemetry::{metric_value, scrape},
 };
 
 const DAY: i64 = 86_400;
 
 async fn set_up(app: &TestApp) {
-    user(app, "ada").await;
-    loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+    create_user(app, "ada").await;
+    create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
 }
 
 fn charge_by(channel: &str, more: Value) -> Value {
-    with(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
+    merged(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
 }
 
 fn checkout(reference: &str) -> Value {
@@ -39,7 +40,7 @@ async fn complete(app: &TestApp, begun: &Reply) {
     let url = begun.data()["checkout"]["url"].as_str().expect("a page");
     let done = app.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
     assert!(done.send().await.expect("an answer").status().is_success());
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 both! {
@@ -51,9 +52,9 @@ both! {
             while !app.simulators.faults().list().is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
-            recollect(app, checkout("r-1")).await
+            create_recollection(app, checkout("r-1")).await
         };
-        let (first, second) = join(recollect(app, checkout("r-1")), second).await;
+        let (first, second) = join(create_recollection(app, checkout("r-1")), second).await;
         assert_eq!(second.failure(), (409, "another request with this reference is in progress"));
         complete(app, &first).await;
         assert_eq!(fetch(app, "r-1").await["status"], "success");
@@ -63,41 +64,41 @@ both! {
         set_up(app).await;
         for reference in ["r-1", "r-2"] {
             app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-            assert_eq!(recollect(app, checkout(reference)).await.failure().0, 502);
+            assert_eq!(create_recollection(app, checkout(reference)).await.failure().0, 502);
         }
         // The reference belongs to a checkout: no manual recollection can use it.
         let cash = json!({ "loan": "loan-1", "with_provider": false, "reference": "r-1" });
-        assert_eq!(recollect(app, cash).await.failure(), (400, "reference already exists"));
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 400 })).await.data();
+        assert_eq!(create_recollection(app, cash).await.failure(), (400, "reference already exists"));
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 400 })).await.data();
         // Four days later, it is verified as often as a new one.
         app.advance(4 * DAY).await;
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
-        let begun = recollect(app, checkout("r-1")).await;
+        let begun = create_recollection(app, checkout("r-1")).await;
         assert_eq!(begun.data()["amount"], 600);
         complete(app, &begun).await;
         app.advance(300).await;
         assert_eq!(fetch(app, "r-1").await["status"], "success");
-        let late = recollect(app, checkout("r-2")).await;
+        let late = create_recollection(app, checkout("r-2")).await;
         assert_eq!(late.failure(), (400, "loan already been paid completely"));
     }
 
     async fn a_repayment_paid_in_two_checkout_sessions_counts_once_and_raises_an_alarm(app: TestApp) {
         set_up(app).await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(recollect(app, checkout("r-1")).await.failure().0, 502);
+        assert_eq!(create_recollection(app, checkout("r-1")).await.failure().0, 502);
         let lost = open_checkouts(app).await;
-        let begun = recollect(app, checkout("r-1")).await;
+        let begun = create_recollection(app, checkout("r-1")).await;
         assert_ne!(begun.data()["service_ref"], "r-1");
         complete(app, &begun).await;
         assert_eq!(fetch(app, "r-1").await["status"], "success");
         let url = format!("{}{}/complete", app.simulators.url(), lost[0]);
         let paid = app.client.post(url).json(&json!({ "outcome": "success" })).send().await;
         assert_eq!(paid.expect("an answer").status(), 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 1_000);
         assert_eq!(app.events(), ["recollection.success"]);
         let page = scrape(app).await;
-        assert_eq!(value(&page, r#"tollhouse_alarms_total{alarm="repaid twice"}"#), Some(1.0));
+        assert_eq!(metric_value(&page, r#"tollhouse_alarms_total{alarm="repaid twice"}"#), Some(1.0));
     }
 
     async fn the_borrower_is_not_mistaken_for_a_user_whose_user_id_is_the_borrowers_id(app: TestApp) {
@@ -106,7 +107,7 @@ both! {
         let eve = json!({ "user_id": ada["id"], "first_name": "Eve", "last_name": "Obi", "email": "eve@example.com" });
         let eve = app.post("/user/create", eve).await.data().clone();
         assert_ne!(eve["id"], ada["id"]);
-        let begun = recollect(app, checkout("r-1")).await;
+        let begun = create_recollection(app, checkout("r-1")).await;
         assert_eq!(begun.data()["user"]["id"], ada["id"]);
         assert_eq!(fetch(app, "r-1").await["user"]["id"], ada["id"]);
         let request = app.client.get(format!("{}/paystack/transaction", app.simulators.url()));
@@ -123,7 +124,7 @@ both! {
         set_up(app).await;
         let edit = json!({ "email": "" });
         app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
-        let refused = recollect(app, checkout("r-1")).await;
+        let refused = create_recollection(app, checkout("r-1")).await;
         assert_eq!(refused.failure(), (400, "email address not found for this user"));
         assert_eq!(app.get("/recollection/list").await.data()["total"], 0);
     }
@@ -132,13 +133,13 @@ both! {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
-        recollect(app, charge_by("card", json!({}))).await.data();
-        let more = recollect(app, charge_by("card", json!({}))).await;
+        create_recollection(app, charge_by("card", json!({}))).await.data();
+        let more = create_recollection(app, charge_by("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
         app.advance(3 * DAY).await;
-        assert_eq!(recollect(app, charge_by("card", json!({}))).await.data()["status"], "success");
+        assert_eq!(create_recollection(app, charge_by("card", json!({}))).await.data()["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn the_fee_of_an_abandoned_automatic_collection_is_refunded_after_three_days(app: TestApp) {
@@ -158,7 +159,7 @@ both! {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Cut));
-        recollect(app, charge_by("card", json!({ "reference": "r-1" }))).await.data();
+        create_recollection(app, charge_by("card", json!({ "reference": "r-1" }))).await.data();
         let delete = format!("/card/delete/{}?delete_default=true", card["id"].as_str().unwrap());
         app.request(&app.company, Method::DELETE, &delete, None).await.data();
         app.advance(900).await;
@@ -174,20 +175,20 @@ both! {
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.operator(Method::PUT, &path, json!({ "active": false })).await.data();
         for channel in ["card", "direct_debit"] {
-            let refused = recollect(app, charge_by(channel, json!({}))).await;
+            let refused = create_recollection(app, charge_by(channel, json!({}))).await;
             assert_eq!(refused.failure(), (400, "provider_a has been deactivated"), "{channel}");
         }
     }
 
     async fn an_installment_in_a_resent_schedule_is_not_collected_again(app: TestApp) {
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        loan(app, "loan-1", "ada", &[(2, 100.0), (2, 50.0)]).await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0), (2, 50.0)]).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Decline).times(2));
         app.advance(2 * DAY).await;
         let failed = || async { app.get("/recollection/list").await.data()["total"].clone() };
         assert_eq!(failed().await, 2);
-        loan(app, "loan-1", "ada", &[(9, 10.0), (2, 100.0), (8, 10.0), (2, 50.0)]).await;
+        create_loan(app, "loan-1", "ada", &[(9, 10.0), (2, 100.0), (8, 10.0), (2, 50.0)]).await;
         app.advance(DAY).await;
         assert_eq!(failed().await, 2);
     }
@@ -196,7 +197,7 @@ both! {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         direct_debit(app, "dd-1", "ada").await;
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1, "reference": "r-1" })).await.data();
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1, "reference": "r-1" })).await.data();
         let mut order = app.order("order-1");
         order["user_id"] = json!("ada");
         app.post("/payment/initialize", order.clone()).await.data();
@@ -240,14 +241,14 @@ both! {
         let other = json!({ "user_id": "ada", "first_name": "Bo", "last_name": "Eze", "email": "bo@example.com" });
         app.post("/user/create", other).await.data();
         check("ada-3", &["ada", "ada-2"]).await;
-        app.settle().await;
+        app.run_until_idle().await;
         let received = app.simulators.events();
         let received: Vec<&str> = received.iter().map(|event| &*event.body).filter(|body| body.contains("recollection.success")).collect();
         let received: Value = serde_json::from_str(received[0]).unwrap();
         assert_eq!(received["data"]["user_id"], "ada"); // as it was then
         // Entries of the same second have no order.
         app.advance(1).await;
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
-        assert_eq!(stream(app, "transactions").await[1]["user_id"], "ada-3");
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
+        assert_eq!(feed_entries(app, "transactions").await[1]["user_id"], "ada-3");
     }
 }

@@ -10,16 +10,16 @@ use tollhouse_tools::replay::Replayer;
 use crate::{
     app::{Engine, OPERATOR_TOKEN, PAYSTACK_KEY, TestApp, code_cache, postgres},
     codes,
-    command_line::{Ended, run_at},
+    command_line::{ProgramOutput, run_against},
     sprout::repack,
-    unruly::{ask, unleash},
+    unruly::{initialize_with_narration, install_unruly},
 };
 
 /// The flags of a host that records calls.
-pub const RECORDING: &[&str] = &["--plugin-recording-hours=100"];
+pub const RECORDING_FLAGS: &[&str] = &["--plugin-recording-hours=100"];
 
 /// Saves all queued recordings. Returns the calls of a plugin, newest first.
-pub async fn written_down(app: &TestApp, plugin: &str) -> Vec<Value> {
+pub async fn persisted_recordings(app: &TestApp, plugin: &str) -> Vec<Value> {
     while app.app.slot::<recordings::RecordingQueue>().count().await > 0 {
         recordings::persist_batch(&app.app).await.expect("saved recordings");
     }
@@ -32,7 +32,7 @@ async fn list(app: &TestApp, plugin: &str, query: &str) -> Value {
 }
 
 /// A recording, and its text.
-pub async fn read(app: &TestApp, plugin: &str, id: &str) -> (Recording, String) {
+pub async fn fetch_recording(app: &TestApp, plugin: &str, id: &str) -> (Recording, String) {
     let path = format!("/plugins/{plugin}/recordings/{id}");
     let read = app.operator(Method::GET, &path, Value::Null).await.data().clone();
     let text = read.to_string();
@@ -48,7 +48,7 @@ pub async fn replayer(wasm: &[u8]) -> Replayer {
 async fn on_both_engines(test: impl AsyncFn(&TestApp)) {
     let engines = [Some(Engine::Sqlite), postgres().map(Engine::Postgres)];
     for engine in engines.into_iter().flatten() {
-        let app = TestApp::start_with(engine, RECORDING).await;
+        let app = TestApp::start_with(engine, RECORDING_FLAGS).await;
         test(&app).await;
         app.finish().await;
     }
@@ -73,8 +73,8 @@ fn file(app: &TestApp, name: &str, content: &[u8]) -> String {
     file.display().to_string()
 }
 
-async fn run(app: &TestApp, arguments: &[&str]) -> Ended {
-    run_at(&app.internal, OPERATOR_TOKEN, arguments).await
+async fn run(app: &TestApp, arguments: &[&str]) -> ProgramOutput {
+    run_against(&app.internal, OPERATOR_TOKEN, arguments).await
 }
 
 fn id(call: &Value) -> &str {
@@ -83,9 +83,9 @@ fn id(call: &Value) -> &str {
 
 both! {
     async fn calls_are_recorded_only_if_enabled(app: TestApp) {
-        app.paid("order-1").await;
+        app.paid_payment("order-1").await;
         assert_eq!(app.app.slot::<recordings::RecordingQueue>().count().await, 0);
-        assert_eq!(written_down(app, "provider_a").await, Vec::<Value>::new());
+        assert_eq!(persisted_recordings(app, "provider_a").await, Vec::<Value>::new());
         let writing = recordings::persist_batch(&app.app);
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
         assert!(writing.is_err(), "without recordings it must wait, not spin");
@@ -98,11 +98,11 @@ both! {
 async fn recordings_are_listed_and_deleted_after_their_retention() {
     on_both_engines(async |app| {
         let other = app.new_company("Beta Lending").await;
-        app.paid("order-1").await;
+        app.paid_payment("order-1").await;
         app.request(&other, Method::POST, "/payment/initialize", Some(app.order("order-2")))
             .await
             .data();
-        let calls = written_down(app, "provider_a").await;
+        let calls = persisted_recordings(app, "provider_a").await;
         let functions: Vec<&Value> = calls.iter().map(|call| &call["function"]).collect();
         for function in ["checkout.start", "notifications.parse", "verification.verify"] {
             assert!(functions.contains(&&json!(function)), "{functions:?}");
@@ -125,7 +125,7 @@ async fn recordings_are_listed_and_deleted_after_their_retention() {
         assert_eq!(sweep().await, 0);
         app.app.clock.advance_to(Timestamp(begun.0 + 100 * 3_600_000 + 1_000));
         assert_eq!(sweep().await, calls.len() as u64);
-        app.settle().await;
+        app.run_until_idle().await;
     })
     .await;
 }
@@ -139,9 +139,9 @@ async fn recordings_contain_no_personal_data() {
             json!({ "borrower": "Chidinma Okonkwo", "bvn": "22222222222", "tier": "gold" });
         let payment = app.post("/payment/initialize", order).await.data().clone();
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         let kept: Vec<(String, String)> = {
-            let calls = written_down(app, "provider_a").await;
+            let calls = persisted_recordings(app, "provider_a").await;
             assert!(calls.len() >= 3);
             let rows = app.app.store.read(async |tx| -> store::Result<Vec<(String,)>> {
                 tx.sql("SELECT recording FROM plugin_recordings").all().await
@@ -149,7 +149,10 @@ async fn recordings_contain_no_personal_data() {
             assert!(rows.await.expect("rows").iter().all(|(sealed,)| sealed.starts_with("v1.")));
             let mut kept = Vec::new();
             for call in &calls {
-                kept.push((id(call).to_owned(), read(app, "provider_a", id(call)).await.1));
+                kept.push((
+                    id(call).to_owned(),
+                    fetch_recording(app, "provider_a", id(call)).await.1,
+                ));
             }
             kept
         };
@@ -176,21 +179,21 @@ async fn send_sms(app: &TestApp) {
     codes::use_gateways(app, &["termii"]).await;
     codes::set_prices(app).await;
     codes::credit(app, 100, "credit").await;
-    codes::sent(app, codes::to_phone(json!({}))).await;
-    app.settle().await;
+    codes::send_ok(app, codes::sms_request(json!({}))).await;
+    app.run_until_idle().await;
 }
 
 #[tokio::test]
 async fn recordings_contain_no_codes_and_no_lookups() {
     on_both_engines(async |app| {
         send_sms(app).await;
-        let code = codes::code(app, codes::PHONE, 6);
-        let calls = written_down(app, "termii").await;
+        let code = codes::latest_code(app, codes::PHONE, 6);
+        let calls = persisted_recordings(app, "termii").await;
         assert_eq!(
             (calls.len(), &calls[0]["function"], &calls[0]["faithful"]),
             (1, &json!("sms.send"), &json!(true))
         );
-        let (_, text) = read(app, "termii", id(&calls[0])).await;
+        let (_, text) = fetch_recording(app, "termii", id(&calls[0])).await;
         assert!(
             !text.contains(&code) && !text.contains(codes::PHONE.trim_start_matches('+')),
             "{text}"
@@ -206,11 +209,11 @@ async fn recordings_contain_no_codes_and_no_lookups() {
 #[tokio::test]
 async fn replay_shows_the_differences_of_another_version() {
     on_both_engines(async |app| {
-        app.paid("order-1").await;
-        let calls = written_down(app, "provider_a").await;
+        app.paid_payment("order-1").await;
+        let calls = persisted_recordings(app, "provider_a").await;
         let same = file(app, "same.wasm", artifacts::PROVIDER_A);
         let replayed = run(app, &["plugin", "replay", &same, "--last", "10"]).await;
-        let lines: Vec<&str> = replayed.said().lines().collect();
+        let lines: Vec<&str> = replayed.success_output().lines().collect();
         assert_eq!(lines.len(), calls.len());
         assert!(lines.iter().all(|line| line.starts_with("the same  ")), "{lines:?}");
 
@@ -222,10 +225,10 @@ async fn replay_shows_the_differences_of_another_version() {
         );
         let begun = calls.iter().find(|call| call["function"] == "checkout.start").expect("a call");
         let shown = run(app, &["plugin", "recording", "provider_a", id(begun)]).await;
-        let call = file(app, "call.json", shown.said().as_bytes());
+        let call = file(app, "call.json", shown.success_output().as_bytes());
         // A file needs no host.
         let replayed =
-            run_at("http://127.0.0.1:9", "none", &["plugin", "replay", &other, &call]).await;
+            run_against("http://127.0.0.1:9", "none", &["plugin", "replay", &other, &call]).await;
         assert_eq!(
             (replayed.code, &*replayed.err),
             (1, "tollhouse: 1 of 1 calls differ\n"),
@@ -267,19 +270,20 @@ async fn replay_shows_the_differences_of_another_version() {
 async fn replay_compares_defaults_signatures_and_secrets() {
     on_both_engines(async |app| {
         send_sms(app).await;
-        app.paid("order-1").await;
-        let texts = written_down(app, "termii").await;
-        let (text, _) = read(app, "termii", id(&texts[0])).await;
+        app.paid_payment("order-1").await;
+        let texts = persisted_recordings(app, "termii").await;
+        let (text, _) = fetch_recording(app, "termii", id(&texts[0])).await;
         let other = repack(artifacts::TERMII, |manifest| {
             manifest["settings"]["route"]["default"] = json!("another");
         });
         let replayed = replayer(&other).await.replay("a text", &text).await;
         assert!(replayed.to_string().contains("now \"another\""), "{replayed}");
 
-        let calls = written_down(app, "provider_a").await;
+        let calls = persisted_recordings(app, "provider_a").await;
         let of = |function: &str| calls.iter().find(|call| call["function"] == function);
         let (told, _) =
-            read(app, "provider_a", id(of("notifications.parse").expect("a call"))).await;
+            fetch_recording(app, "provider_a", id(of("notifications.parse").expect("a call")))
+                .await;
         let signs = patched(artifacts::PROVIDER_A, b"sha512", b"sha256");
         let replayed = replayer(&signs).await.replay("a notification", &told).await;
         assert!(
@@ -287,7 +291,7 @@ async fn replay_compares_defaults_signatures_and_secrets() {
             "{replayed}"
         );
         let (begun, text) =
-            read(app, "provider_a", id(of("checkout.start").expect("a call"))).await;
+            fetch_recording(app, "provider_a", id(of("checkout.start").expect("a call"))).await;
         assert!(text.contains("Bearer example-secret-secret_key"), "{text}");
         assert!(replayer(&signs).await.replay("a checkout", &begun).await.differences.is_empty());
     })
@@ -310,9 +314,9 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
         assert!(refused.failure().1.contains("wrong.json: not a recorded call: missing field"), "{}", refused.err);
         assert_eq!(replay(&[]).await.code, 2);
         app.initialize("order-1").await;
-        let call = written_down(app, "provider_a").await[0].clone();
+        let call = persisted_recordings(app, "provider_a").await[0].clone();
         let call = run(app, &["plugin", "recording", "provider_a", id(&call)]).await;
-        let call = file(app, "call.json", call.said().as_bytes());
+        let call = file(app, "call.json", call.success_output().as_bytes());
         let sprout = file(app, "sprout.wasm", artifacts::SPROUT);
         let another = run(app, &["plugin", "replay", &sprout, &call]).await;
         let said = "call.json: a call of provider_a, but the component is sprout";
@@ -328,10 +332,10 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
 #[tokio::test]
 async fn a_recording_that_masking_changed_is_marked() {
     on_both_engines(async |app| {
-        let _upstream = unleash(app).await;
+        let _upstream = install_unruly(app).await;
         // The narration, which tells the guest what to do, is masked because it may be personal.
-        assert_eq!(ask(app, "broken", "panic").await.status, 502);
-        let calls = written_down(app, "unruly").await;
+        assert_eq!(initialize_with_narration(app, "broken", "panic").await.status, 502);
+        let calls = persisted_recordings(app, "unruly").await;
         assert_eq!((&calls[0]["outcome"], &calls[0]["faithful"]), (&json!("other"), &json!(false)));
     })
     .await;

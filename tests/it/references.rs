@@ -9,9 +9,12 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{PAYSTACK_KEY, TestApp, reply},
-    lending::{SUCCESS_CARD, direct_debit, loan, pay, recollect, saved_card, user},
+    lending::{
+        SUCCESS_CARD, complete_page, create_loan, create_recollection, create_user, direct_debit,
+        saved_card,
+    },
     sprout::repack,
-    unruly::{self, Upstream},
+    unruly::{self, RecordingUpstream},
 };
 
 /// The paths of the open checkout pages, from the simulators' front page.
@@ -40,7 +43,7 @@ both! {
         assert_eq!(payment["reference"], "order-1");
         assert_ne!(payment["service_ref"], "order-1");
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
@@ -54,12 +57,12 @@ both! {
         let request = app.client.post(format!("{}{}/complete", app.simulators.url(), lost[0]));
         let done = request.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
         assert_eq!(done.status(), 200);
-        app.settle().await;
+        app.run_until_idle().await;
         let payment = app.fetch("order-1").await;
         assert_eq!((&payment["status"], &payment["service_ref"]), (&json!("success"), &json!("order-1")));
         assert_eq!(app.events(), ["payment.success"]);
         app.complete(&resumed, "success").await; // paid twice, and credited once
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
     }
 
@@ -68,7 +71,7 @@ both! {
         assert_eq!(payment["reference"], "order_1/ä");
         assert_ne!(payment["service_ref"], "order_1/ä");
         app.complete(&payment, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order_1%2F%C3%A4").await["status"], "success");
     }
 
@@ -85,7 +88,7 @@ both! {
         let resumed = app.initialize("order-1").await;
         assert_ne!(resumed["service_ref"], "order-1");
         app.complete(&resumed, "success").await;
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
         assert_eq!(app.events(), ["payment.success"]);
@@ -96,7 +99,7 @@ both! {
             manifest["version"] = json!("99.0.0");
             manifest["reference"] = json!({ "alphabet": "", "max_length": 12 });
         })).await;
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await; // and its refund
         direct_debit(app, "dd-1", "ada").await;
         let mut unnamed = app.order("");
@@ -105,7 +108,7 @@ both! {
             let payment = app.post("/payment/initialize", order).await.data().clone();
             assert_eq!(payment["service_ref"] == payment["reference"], kept, "{payment}");
             app.complete(&payment, "success").await;
-            app.settle().await;
+            app.run_until_idle().await;
             let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
             assert_eq!(app.operator(Method::POST, &path, Value::Null).await.data()["status"], "refunded");
         }
@@ -115,17 +118,17 @@ both! {
         let resumed = app.initialize("lost").await;
         assert_ne!(resumed["service_ref"], "lost");
         for channel in ["checkout", "card", "direct_debit"] {
-            loan(app, channel, "ada", &[(10, 100.0)]).await;
-            let made = recollect(app, json!({
+            create_loan(app, channel, "ada", &[(10, 100.0)]).await;
+            let made = create_recollection(app, json!({
                 "loan": channel, "with_provider": true, "payment_channel": channel, "reference": format!("of {channel}").replace(' ', "-"),
                 "checkout": { "success_url": "https://a.example/" },
             })).await.data().clone();
             if channel == "checkout" {
-                pay(app, &made, "success", SUCCESS_CARD).await;
+                complete_page(app, &made, "success", SUCCESS_CARD).await;
             }
         }
         // An automatic collection.
-        loan(app, "due", "ada", &[(2, 100.0)]).await;
+        create_loan(app, "due", "ada", &[(2, 100.0)]).await;
         app.advance(3 * 86_400).await;
         assert_eq!(app.get("/recollection/list").await.data()["total"], 4);
         for recollection in app.get("/recollection/list").await.data()["docs"].as_array().unwrap() {
@@ -164,11 +167,11 @@ both! {
             let refunds = reply(request).await.body["data"].as_array().expect("a list").clone();
             refunds.iter().map(|refund| refund["merchant_note"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter));
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
-        user(app, "ada").await;
+        create_user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         // A payment whose session was never created.
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
@@ -200,7 +203,7 @@ both! {
     }
 
     async fn a_reference_that_the_provider_returned_is_the_one_that_is_verified(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = RecordingUpstream::start().await;
         app.install(&repack(artifacts::UNRULY, |manifest| {
             manifest["settings"] = json!({ "base_url": { "kind": "url" }, "mood": { "kind": "text", "default": "rename" } });
             manifest["optional"] = json!(["mood"]);
@@ -208,18 +211,18 @@ both! {
         let url = unruly::set_account(app, "/providers/unruly", &upstream.url).await;
         let path = format!("/companies/{}", app.company.id);
         app.operator(Method::PATCH, &path, json!({ "payment_service": "unruly" })).await.data();
-        user(app, "ada").await;
-        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let payment = app.initialize("order-1").await;
         assert_eq!(payment["service_ref"], "renamed-order-1");
         let page = json!({
             "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": "r-1",
             "checkout": { "success_url": "https://a.example/" },
         });
-        let recollection = recollect(app, page).await.data().clone();
+        let recollection = create_recollection(app, page).await.data().clone();
         let own = format!("rec-{}", recollection["id"].as_str().unwrap());
         let verified = || -> BTreeSet<String> {
-            upstream.got().into_iter().map(|got| got.path).filter(|path| path.starts_with("/verify/")).collect()
+            upstream.received().into_iter().map(|got| got.path).filter(|path| path.starts_with("/verify/")).collect()
         };
         let expected: BTreeSet<String> =
             ["/verify/renamed-order-1".to_owned(), format!("/verify/renamed-{own}")].into();
@@ -230,10 +233,10 @@ both! {
         assert_eq!(verified(), expected);
         // A webhook may contain either reference.
         for named in ["order-1", "renamed-order-1", &*own, &*format!("renamed-{own}")] {
-            let before = upstream.got().len();
+            let before = upstream.received().len();
             assert_eq!(reply(app.client.post(&url).body(named.to_owned())).await.status, 200);
-            app.settle().await;
-            assert_eq!(upstream.got().len(), before + 1, "{named}");
+            app.run_until_idle().await;
+            assert_eq!(upstream.received().len(), before + 1, "{named}");
         }
         assert_eq!(verified(), expected);
     }

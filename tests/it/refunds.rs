@@ -13,7 +13,7 @@ fn path(app: &TestApp, payment: &Value) -> String {
 
 both! {
     async fn a_refund_debits_the_wallet_and_sends_an_event(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         assert_eq!(refund().await.failure(), (400, "only successful payment can be refunded"));
@@ -30,7 +30,7 @@ both! {
     }
 
     async fn a_refund_that_the_balance_does_not_cover_needs_force(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let debit = json!({ "amount": 2000, "key": "payout" });
         app.operator(Method::POST, &format!("/companies/{}/wallet/debit", app.company.id), debit).await.data();
         let refund = async |body: Value| app.operator(Method::POST, &path(app, &payment), body).await;
@@ -39,11 +39,11 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(362.99));
         assert_eq!(refund(json!({ "force": true })).await.data()["status"], "refunded");
         assert_eq!(app.wallet().await["balance"], json!(-2000));
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn a_refund_whose_response_is_lost_is_made_once(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure().0, 502);
@@ -56,7 +56,7 @@ both! {
     }
 
     async fn a_refund_made_at_the_provider_is_recorded(app: TestApp) {
-        app.paid("order-1").await;
+        app.paid_payment("order-1").await;
         let body = json!({ "transaction": "order-1" });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
@@ -72,7 +72,7 @@ both! {
         let url = payment["checkout"]["url"].as_str().unwrap();
         let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
         app.client.post(format!("{url}/complete")).json(&card).send().await.expect("an answer");
-        app.settle().await;
+        app.run_until_idle().await;
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         app.advance(3600).await;
@@ -83,7 +83,7 @@ both! {
     }
 
     async fn the_status_of_a_refund_can_be_fetched(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         let path = path(app, &payment);
         let ask = async || app.operator(Method::GET, &path, Value::Null).await;
         assert_eq!(ask().await.failure(), (404, "refund not found"));
@@ -96,7 +96,7 @@ both! {
     }
 
     async fn a_refund_with_unknown_outcome_is_held_until_the_provider_reports_its_status(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let path = path(app, &payment);
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
@@ -114,7 +114,7 @@ both! {
     }
 
     async fn concurrent_requests_for_a_refund_make_it_once(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
         let path = path(app, &payment);
         let refunds = (0..6).map(|_| app.operator(Method::POST, &path, Value::Null));
@@ -129,7 +129,7 @@ both! {
     }
 
     async fn a_refund_that_cannot_be_requested_holds_no_money(app: TestApp) {
-        let payment = app.paid("order-1").await;
+        let payment = app.paid_payment("order-1").await;
         app.operator(Method::PUT, "/providers/provider_a", json!({ "credentials": null })).await.data();
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure(), (400, "payment service key not found"));

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     app::{Engine, OPERATOR_TOKEN, TestApp},
-    command_line::run_at,
+    command_line::run_against,
 };
 
 /// A host that cuts the connection after each of `cuts` requests, then responds with this status.
@@ -56,7 +56,7 @@ async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() 
         (0, "503 Service Unavailable", 3),
     ] {
         let (url, served) = flaky_host(cuts, status).await;
-        let ended = run_at(&url, OPERATOR_TOKEN, &create).await;
+        let ended = run_against(&url, OPERATOR_TOKEN, &create).await;
         assert_eq!(ended.code, code, "{cuts} {status}: {}", ended.err);
         if code > 0 {
             let said: Value = serde_json::from_str(ended.failure().1).expect("JSON");
@@ -72,10 +72,10 @@ async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() 
         "each command has a key of its own: {keys:?}"
     );
     let (url, served) = flaky_host(2, "200 OK").await;
-    assert_eq!(run_at(&url, OPERATOR_TOKEN, &create).await.failure().0, 3);
+    assert_eq!(run_against(&url, OPERATOR_TOKEN, &create).await.failure().0, 3);
     served.abort();
     let (url, served) = flaky_host(1, "200 OK").await;
-    assert_eq!(run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await.code, 0);
+    assert_eq!(run_against(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await.code, 0);
     assert!(served.await.expect("no panic").iter().all(|request| key(request).is_none()));
 }
 
@@ -83,12 +83,14 @@ async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() 
 async fn the_token_is_sent_unencrypted_only_to_loopback_unless_permitted() {
     let app = TestApp::start(Engine::Sqlite).await;
     let url = app.internal.replace("127.0.0.1", "0.0.0.0"); // reaches this machine, but is not a loopback address
-    let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    let refused = run_against(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
     assert!(
         refused.failure().0 == 2 && refused.err.contains("internal_url_plain_http"),
         "{}",
         refused.err
     );
-    run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-url-plain-http"]).await.said();
+    run_against(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-url-plain-http"])
+        .await
+        .success_output();
     app.finish().await;
 }

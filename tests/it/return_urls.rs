@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{Reply, TestApp},
-    lending::{loan, user},
+    lending::{create_loan, create_user},
 };
 
 /// Creates a payment, a card and a recollection with this checkout.
@@ -23,8 +23,8 @@ async fn try_all(app: &TestApp, n: usize, checkout: Value) -> [(&'static str, Re
 }
 
 async fn set_up(app: &TestApp) {
-    user(app, "ada").await;
-    loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+    create_user(app, "ada").await;
+    create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
 }
 
 both! {
@@ -47,7 +47,7 @@ both! {
         let paid: Value = paid.expect("an answer").json().await.expect("JSON");
         let back = paid["redirect_url"].as_str().expect("a URL");
         assert!(back.starts_with("myapp://paid"), "{back}");
-        app.settle().await;
+        app.run_until_idle().await;
     }
 
     async fn urls_that_a_browser_executes_or_reads_locally_are_rejected(app: TestApp) {

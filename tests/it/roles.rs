@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::{
     app::{Database, MASTER_KEY, OPERATOR_TOKEN, TestApp, postgres, reply, run_sql},
-    command_line::{Ended, ended, program},
+    command_line::{ProgramOutput, program, program_output},
     lending::{self, SUCCESS_CARD},
     process::Process,
 };
@@ -67,15 +67,15 @@ impl Lab {
     }
 
     /// Runs the program with the database URL of a role.
-    fn program(&self, role: &str, arguments: &[&str]) -> Ended {
+    fn program(&self, role: &str, arguments: &[&str]) -> ProgramOutput {
         let mut command = program(arguments);
         command.env("TOLLHOUSE_DATABASE", self.url(role)).env("RUST_LOG", "off");
         command.env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
         command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY);
-        ended(command.output().expect("the program starts"))
+        program_output(command.output().expect("the program starts"))
     }
 
-    fn serve(&self, role: &str) -> Ended {
+    fn serve(&self, role: &str) -> ProgramOutput {
         self.program(role, &["serve", "--listen=127.0.0.1:0", "--internal-listen=127.0.0.1:0"])
     }
 
@@ -119,11 +119,11 @@ async fn migrate_creates_the_tables_for_a_host_role_that_owns_none() {
     let check = |role: &str| lab.program(role, &["config", "check"]);
     let checked = check(&lab.owner);
     assert!(checked.code == 1 && checked.err.contains("database_as_owner"), "{}", checked.err);
-    assert!(check(&lab.host).said().ends_with("No problems found.\n"));
+    assert!(check(&lab.host).success_output().ends_with("No problems found.\n"));
 
     for (role, flags) in [(&lab.host, &[][..]), (&lab.owner, &["--database-as-owner"][..])] {
         let program = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-        let process = Process::serve(program, &Database::at(lab.url(role)), flags).await;
+        let process = Process::serve(program, &Database::existing(lab.url(role)), flags).await;
         let post = async |path: &str, body: Value| {
             let url = format!("{}/internal/v1{path}", process.internal);
             let request = process.client.post(url).bearer_auth(OPERATOR_TOKEN);
@@ -142,9 +142,9 @@ async fn migrate_creates_the_tables_for_a_host_role_that_owns_none() {
 #[tokio::test]
 async fn a_host_role_can_serve_everything_and_alter_no_table() {
     let Some(lab) = Lab::start().await else { return };
-    lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).said();
-    let app = TestApp::start_on(Database::at(lab.url(&lab.host)), &[]).await;
-    let payment = app.paid("order-1").await;
+    lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).success_output();
+    let app = TestApp::start_on(Database::existing(lab.url(&lab.host)), &[]).await;
+    let payment = app.paid_payment("order-1").await;
     let refund = format!(
         "/companies/{}/payments/{}/refund",
         app.company.id,
@@ -154,9 +154,9 @@ async fn a_host_role_can_serve_everything_and_alter_no_table() {
     let user = json!({ "first_name": "Ola", "last_name": "Obi", "email": "ola@example.com" });
     app.post("/user/create", user).await.data();
     assert_eq!(app.get("/user/list?search=ola").await.data()["total"], 1);
-    lending::user(&app, "ada").await;
+    lending::create_user(&app, "ada").await;
     lending::saved_card(&app, "ada", SUCCESS_CARD).await;
-    lending::loan(&app, "loan-1", "ada", &[(2, 100.0)]).await;
+    lending::create_loan(&app, "loan-1", "ada", &[(2, 100.0)]).await;
     app.advance(4 * DAY).await;
     let collected = app.get("/recollection/list").await;
     assert_eq!(collected.data()["docs"][0]["status"], "success");
@@ -186,14 +186,14 @@ async fn a_host_role_can_serve_everything_and_alter_no_table() {
 #[tokio::test]
 async fn each_migrate_grants_access_to_new_tables_and_revokes_excess_grants() {
     let Some(lab) = Lab::start().await else { return };
-    lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).said();
+    lab.program(&lab.owner, &["migrate", "--host-role", &*lab.host]).success_output();
     lab.run(&lab.owner, "CREATE TABLE later (id TEXT)").await.expect("a later table");
     lab.run(&lab.host, "INSERT INTO later VALUES ('a'); DELETE FROM later").await.expect("a grant");
     let too_much = format!("GRANT TRUNCATE, DELETE ON audit_log TO {}", lab.host);
     lab.run(&lab.owner, &too_much).await.expect("a grant");
     let delete = "DELETE FROM audit_log";
     lab.run(&lab.host, delete).await.expect("a permitted statement");
-    lab.program(&lab.owner, &["migrate"]).said();
+    lab.program(&lab.owner, &["migrate"]).success_output();
     let refused = lab.run(&lab.host, delete).await.expect_err("a revoked grant");
     assert!(refused.contains("permission denied"), "{refused}");
     lab.run(&lab.host, "DELETE FROM later").await.expect("a kept grant");
@@ -212,7 +212,7 @@ async fn each_migrate_grants_access_to_new_tables_and_revokes_excess_grants() {
 fn a_host_role_is_rejected_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let mut migrate = program(&["migrate", "--host-role=tollhouse", "--database=sqlite://x.db"]);
-    let refused = ended(migrate.current_dir(dir.path()).output().unwrap());
+    let refused = program_output(migrate.current_dir(dir.path()).output().unwrap());
     assert_eq!(
         refused.failure(),
         (2, "tollhouse: --host-role is for PostgreSQL: SQLite has no roles")

@@ -20,15 +20,15 @@ use tollhouse_app::routes;
 use tollhouse_platform::clock::Clock;
 use tollhouse_sandbox::{Fault, FaultKind, Simulators};
 
-use self::places::{backed_up, check_logs, disguises, stored};
+use self::places::{backup_contents, check_logs, database_contents, encodings};
 use crate::{
     app::{
-        Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_common, postgres,
-        reply, smtp,
+        Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_on_both_listeners,
+        postgres, reply, smtp_flags,
     },
     ports,
     telemetry::{logs, traces::Collector},
-    unruly::{self, SECRET, ask, unleash},
+    unruly::{self, SECRET, initialize_with_narration, install_unruly},
 };
 
 const TERMII_KEY: &str = "TLthekeyoftheservicesaccount";
@@ -43,9 +43,9 @@ const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
 
 both! {
     async fn a_plugin_sees_placeholders_that_egress_replaces_by_secrets(app: TestApp) {
-        let upstream = unleash(app).await;
-        let payment = ask(app, "order-1", "echo-secret").await.data().clone();
-        let arrived = upstream.got().remove(0);
+        let upstream = install_unruly(app).await;
+        let payment = initialize_with_narration(app, "order-1", "echo-secret").await.data().clone();
+        let arrived = upstream.received().remove(0);
         assert_eq!(arrived.headers["authorization"], format!("Bearer {SECRET}"));
         assert_eq!(arrived.headers["x-secret"], SECRET);
         assert_eq!(arrived.body, format!("secret={SECRET}"));
@@ -58,8 +58,8 @@ both! {
     }
 
     async fn text_of_a_client_that_looks_like_a_placeholder_is_not_replaced(app: TestApp) {
-        let upstream = unleash(app).await;
-        let earlier = ask(app, "order-1", "echo-secret").await.data().clone();
+        let upstream = install_unruly(app).await;
+        let earlier = initialize_with_narration(app, "order-1", "echo-secret").await.data().clone();
         let earlier = earlier["checkout"]["url"].as_str().expect("an earlier call's placeholder");
         let words = [
             earlier,
@@ -70,8 +70,8 @@ both! {
             "vault-00000000000000000000000000000000",
         ];
         for (n, words) in words.into_iter().enumerate() {
-            ask(app, &format!("say-{n}"), &format!("say {words}")).await.data();
-            assert_eq!(upstream.got().pop().expect("a request").body, words);
+            initialize_with_narration(app, &format!("say-{n}"), &format!("say {words}")).await.data();
+            assert_eq!(upstream.received().pop().expect("a request").body, words);
         }
     }
 }
@@ -81,7 +81,7 @@ both! {
 struct Lab {
     database: Database,
     simulators: Simulators,
-    upstream: unruly::Upstream,
+    upstream: unruly::RecordingUpstream,
     collector: Collector,
     client: Client,
     api: String,
@@ -109,7 +109,8 @@ impl Drop for Lab {
 impl Lab {
     async fn start(engine: Engine, log_format: &str) -> Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let (api, internal) = (ports::reserved().to_string(), ports::reserved().to_string());
+        let (api, internal) =
+            (ports::reserve_address().to_string(), ports::reserve_address().to_string());
         let database = Database::create(engine).await;
         let simulators = Simulators::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let collector = Collector::start().await;
@@ -127,7 +128,7 @@ impl Lab {
                 "--plugin-recording-hours=100", "--development",
             ])
             .arg(format!("--log-format={log_format}"))
-            .args(smtp(&simulators))
+            .args(smtp_flags(&simulators))
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
             .env("RUST_LOG", "debug,tollhouse=trace")
@@ -139,7 +140,7 @@ impl Lab {
         let mut lab = Lab {
             database,
             simulators,
-            upstream: unruly::Upstream::start().await,
+            upstream: unruly::RecordingUpstream::start().await,
             collector,
             client: client(),
             api: format!("http://{api}"),
@@ -372,7 +373,8 @@ async fn operate(lab: &Lab) {
     // Every route that reads, and finally the one that revokes a key.
     for route in routes::public_routes().into_iter().chain(routes::internal_routes()) {
         let route_name = format!("GET {}", route.path);
-        let is_json = route.path != METRICS && route_name != FILE && !is_common(route.path);
+        let is_json =
+            route.path != METRICS && route_name != FILE && !is_on_both_listeners(route.path);
         if route.method == "get" && is_json {
             let answer = lab.ask(&route_name, "").await;
             assert_eq!(answer["error"], false, "{}: {answer}", route.path);
@@ -386,7 +388,7 @@ fn check_that_every_route_was_called(lab: &Lab) {
         lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
     let routes = routes::public_routes().into_iter().chain(routes::internal_routes());
     let missed: Vec<String> = routes
-        .filter(|route| route.path != METRICS && !is_common(route.path))
+        .filter(|route| route.path != METRICS && !is_on_both_listeners(route.path))
         .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))
         .filter(|route| !asked.contains(route))
         .collect();
@@ -426,8 +428,8 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
 }
 
 async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
-    let backup = backed_up(&lab.database).await;
-    let stored = stored(&lab.database).await + &lab.at_rest.lock().unwrap().concat();
+    let backup = backup_contents(&lab.database).await;
+    let stored = database_contents(&lab.database).await + &lab.at_rest.lock().unwrap().concat();
     let events: String =
         lab.simulators.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
     // Makes sure that no place is empty.
@@ -458,14 +460,14 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
         assert!(shown.is_none(), "{text} of a register in {}", shown.expect("one").0);
     }
     for (what, secret, shown_by) in secrets(lab).await {
-        for disguise in disguises(&secret) {
+        for disguise in encodings(&secret) {
             for (place, text) in places {
                 assert!(!text.contains(&disguise), "{what} in {place}");
             }
         }
         let mut shown = 0;
         for (route, answer) in lab.answers.lock().unwrap().iter() {
-            let here = disguises(&secret).iter().any(|disguise| answer.contains(disguise));
+            let here = encodings(&secret).iter().any(|disguise| answer.contains(disguise));
             assert!(!here || route == shown_by, "{what} in the answer of {route}: {answer}");
             shown += usize::from(here);
         }
@@ -475,7 +477,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
 
 /// Metrics and spans, including the span of the last request.
 async fn telemetry(lab: &Lab) -> String {
-    lab.collector.until("DELETE /internal/v1/companies/{company}/keys/{key}").await;
+    lab.collector.wait_for_span("DELETE /internal/v1/companies/{company}/keys/{key}").await;
     let page = lab.client.get(format!("{}{METRICS}", lab.internal)).send().await;
     let page = page.expect("an answer").text().await.expect("text");
     page + &lab.collector.text()
@@ -494,8 +496,8 @@ async fn check_for_leaks(engine: Engine, log_format: &str) {
     check_secrets(&lab, &logs, &telemetry).await;
     check_logs(&logs, &telemetry);
     match log_format {
-        "json" => logs::check_lines(&logs, &lab.requests.lock().unwrap()),
-        _ => logs::check_lines_for_people(&logs, &lab.requests.lock().unwrap()),
+        "json" => logs::check_json_lines(&logs, &lab.requests.lock().unwrap()),
+        _ => logs::check_text_lines(&logs, &lab.requests.lock().unwrap()),
     }
     lab.database.drop_schema().await;
 }

@@ -9,8 +9,8 @@
 //! A failure prints its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::`
 //! repeats it, `1..1000` runs many.
 
+mod crashing_host;
 mod debts;
-mod mortal;
 mod payments;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use tollhouse_platform::{random::Random, store::Tx};
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use self::{debts::Debts, mortal::Mortal, payments::Payment};
+use self::{crashing_host::CrashingHost, debts::Debts, payments::Payment};
 use crate::{
     app::{Company, Engine, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, postgres, reply},
     codes::credit,
-    telemetry::{scrape, value},
+    telemetry::{metric_value, scrape},
 };
 
 const STEPS: usize = 60;
@@ -80,11 +80,11 @@ impl World<'_> {
     async fn step(&mut self) {
         match self.pick(32) {
             0..=1 => self.begin_payment().await,
-            2 => self.begin_payment_again().await,
+            2 => self.repeat_initialize().await,
             3..=4 => self.pay_payment().await,
             5 => self.verify_payment().await,
             6 => self.refund_payment().await,
-            7 => self.save_means().await,
+            7 => self.save_instrument().await,
             8..=9 => self.pay_page().await,
             10 => self.change_card().await,
             11 => self.put_loan().await,
@@ -130,8 +130,8 @@ impl World<'_> {
                 reply.ok()?
             }
             1 => {
-                let host = Mortal::start(self.app, self.pick(8)).await;
-                let reply = host.outlive(request(&host.api, &host.internal)).await;
+                let host = CrashingHost::start(self.app, self.pick(8)).await;
+                let reply = host.until_crash(request(&host.api, &host.internal)).await;
                 drop(host);
                 if reply.is_none() {
                     self.until_quiet().await;
@@ -151,7 +151,7 @@ impl World<'_> {
     async fn until_quiet(&self) {
         let under_way = async |listener: &str| {
             let name = format!("tollhouse_http_requests_in_flight{{listener=\"{listener}\"}}");
-            value(&scrape(self.app).await, &name).unwrap_or_default()
+            metric_value(&scrape(self.app).await, &name).unwrap_or_default()
         };
         // The scrape itself is one.
         while under_way("public").await + under_way("internal").await > 1.0 {
@@ -164,12 +164,12 @@ impl World<'_> {
     /// Advances the clock; a host begins due jobs, and crashes.
     async fn crash_during_jobs(&self) {
         let seconds = [1, 60, 300, DAY][self.pick(4)];
-        let host = Mortal::start(self.app, self.pick(16)).await;
+        let host = CrashingHost::start(self.app, self.pick(16)).await;
         self.app.app.clock.advance_to(self.app.app.clock.now().plus_seconds(seconds));
         host.run_due().await;
         drop(host);
         self.until_quiet().await;
-        self.app.settle().await;
+        self.app.run_until_idle().await;
     }
 
     fn break_something(&self) {
@@ -191,7 +191,7 @@ impl World<'_> {
     // ---- what must hold ------------------------------------------------------------------------
 
     async fn check(&mut self) {
-        self.app.check_books().await;
+        self.app.check_ledger().await;
         let events = [self.events(0).await, self.events(1).await];
         let mut expected = self.check_payments(&events).await;
         expected[0].0 += FUNDS * 100 + self.check_debts(&events[0]).await;
@@ -236,11 +236,11 @@ impl World<'_> {
             self.app.advance(DAY).await;
             self.check().await;
         }
-        self.ask_about_payments().await;
-        self.ask_about_recollections().await;
-        self.app.settle().await;
+        self.verify_paid_payments().await;
+        self.verify_open_recollections().await;
+        self.app.run_until_idle().await;
         self.check().await;
-        self.check_arrived();
+        self.check_paid_succeeded();
         self.check_provider().await;
         for company in 0..2 {
             for event in self.all_events(company).await {

@@ -168,7 +168,7 @@ async fn failures_that_do_not_concern_the_recipient_are_not_final() {
         change(&mut settings);
         Mailer::new(settings).expect("settings")
     };
-    let closed = ports::reserved().port();
+    let closed = ports::reserve_address().port();
     for (mailer, code, reason) in [
         (with(|of| of.login = login(["tollhouse", "wrong"])), Some(535), "smtp_username"),
         (with(|of| of.login = None), Some(530), "the sender"),
@@ -180,7 +180,7 @@ async fn failures_that_do_not_concern_the_recipient_are_not_final() {
         assert_eq!((failed.is_permanent, failed.code), (false, code), "{failed}");
         assert!(failed.reason.contains(reason), "{failed}");
     }
-    assert!(!server.rest().await.iter().any(|event| event["event"] == "message"));
+    assert!(!server.stop_and_drain().await.iter().any(|event| event["event"] == "message"));
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_server_that_is_not_authenticated_receives_nothing() {
             let failed = failure(&mailer.expect("settings"), "ada@example.com").await;
             assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
             assert!(failed.reason.contains(reason), "{name} {kind}: {failed}");
-            let heard = server.rest().await;
+            let heard = server.stop_and_drain().await;
             let hellos = heard.iter().all(|event| event["event"] == "hello");
             assert!(hellos && heard.len() <= 1, "{name} {kind}: {heard:?}");
         }
@@ -251,7 +251,7 @@ async fn responses_injected_before_tls_are_not_accepted() {
     let failed = sent.expect_err("a handshake that failed");
     assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
     assert_eq!(server.next("hello").await["name"], "mail.example.com");
-    assert!(server.rest().await.is_empty(), "nothing was sent after it");
+    assert!(server.stop_and_drain().await.is_empty(), "nothing was sent after it");
 }
 
 #[tokio::test]

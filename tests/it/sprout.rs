@@ -25,7 +25,7 @@ pub const TOKEN: &str = "sprout_token_of_the_service";
 
 /// An upstream with Sprout's protocol.
 #[derive(Clone, Default)]
-pub struct Upstream {
+pub struct SproutUpstream {
     pub url: String,
     /// Status, amount and currency by reference.
     pub sessions: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -34,14 +34,14 @@ pub struct Upstream {
     pub gate: Arc<RwLock<()>>,
 }
 
-impl Upstream {
-    pub async fn start() -> Upstream {
+impl SproutUpstream {
+    pub async fn start() -> SproutUpstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let upstream = Upstream { url, ..Upstream::default() };
+        let upstream = SproutUpstream { url, ..SproutUpstream::default() };
         let router = Router::new()
-            .route("/sessions", post(Upstream::begin))
-            .route("/sessions/{reference}", get(Upstream::show))
+            .route("/sessions", post(SproutUpstream::begin))
+            .route("/sessions/{reference}", get(SproutUpstream::show))
             .fallback(async || (StatusCode::NOT_FOUND, Json(Value::Null)))
             .with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
@@ -49,7 +49,7 @@ impl Upstream {
     }
 
     async fn begin(
-        State(upstream): State<Upstream>,
+        State(upstream): State<SproutUpstream>,
         headers: HeaderMap,
         Json(asked): Json<Value>,
     ) -> (StatusCode, Json<Value>) {
@@ -67,7 +67,7 @@ impl Upstream {
     }
 
     async fn show(
-        State(upstream): State<Upstream>,
+        State(upstream): State<SproutUpstream>,
         Path(reference): Path<String>,
         headers: HeaderMap,
     ) -> (StatusCode, Json<Value>) {
@@ -80,13 +80,13 @@ impl Upstream {
         }
     }
 
-    pub fn end(&self, reference: &str, status: &str) {
+    pub fn set_status(&self, reference: &str, status: &str) {
         self.sessions.lock().unwrap().get_mut(reference).expect("a session")["status"] =
             json!(status);
     }
 
     /// Sets up the service account at this upstream. Returns the webhook URL.
-    pub async fn set_up(&self, app: &TestApp) -> String {
+    pub async fn configure_account(&self, app: &TestApp) -> String {
         let set = json!({ "credentials": { "token": TOKEN, "base_url": self.url } });
         let account = app.operator(Method::PUT, "/providers/sprout", set).await.data().clone();
         account["notification_url"].as_str().unwrap().to_owned()
@@ -124,12 +124,12 @@ pub fn with_manifest(wasm: &[u8], manifest: &[u8]) -> Vec<u8> {
     component
 }
 
-pub fn order_of(app: &TestApp, reference: &str) -> Value {
+pub fn sprout_order(app: &TestApp, reference: &str) -> Value {
     let mut order = app.order(reference);
     order["payment_service"] = json!("sprout");
     order
 }
 
 pub async fn start_payment(app: &TestApp, reference: &str) -> Value {
-    app.post("/payment/initialize", order_of(app, reference)).await.data().clone()
+    app.post("/payment/initialize", sprout_order(app, reference)).await.data().clone()
 }

@@ -38,7 +38,7 @@ async fn systemd_is_notified_when_the_host_is_ready_and_when_it_stops() {
         let length = notifications.recv(&mut message).expect("a message in time");
         String::from_utf8(message[..length].to_vec()).expect("a text")
     };
-    let (api, internal) = (ports::reserved(), ports::reserved());
+    let (api, internal) = (ports::reserve_address(), ports::reserve_address());
     let mut command = program(&["serve"]);
     command
         .env("TOLLHOUSE_DATABASE", &database.url)

@@ -24,13 +24,13 @@ pub async fn scrape(app: &TestApp) -> String {
 }
 
 /// The value of one series, by its name with all its labels in their order.
-pub fn value(page: &str, series: &str) -> Option<f64> {
+pub fn metric_value(page: &str, series: &str) -> Option<f64> {
     let rest = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
     Some(rest.split(' ').next()?.parse().expect("a number"))
 }
 
 /// Runs a statement that no host would run.
-pub async fn meddle(app: &TestApp, sql: &'static str) {
+pub async fn execute_sql(app: &TestApp, sql: &'static str) {
     let done = app.app.store.write(async move |tx| tx.sql(sql).run().await.map(drop)).await;
     let done: store::Result<()> = done;
     done.expect("a statement that runs");

@@ -22,7 +22,7 @@ use tollhouse_http::{Endpoint, Listener, Tls, TlsFiles};
 use crate::{
     app::{Database, Engine, TestApp, reply},
     process::Process,
-    telemetry::{scrape, value},
+    telemetry::{metric_value, scrape},
 };
 
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -179,7 +179,7 @@ async fn a_running_listener_adopts_a_changed_certificate() {
     let (address, _close) = listen(&app, old.write(app.database.dir.path())).await;
     let ends = async || {
         let series = r#"tollhouse_certificate_expiry_timestamp_seconds{listener="public"}"#;
-        value(&scrape(&app).await, series)
+        metric_value(&scrape(&app).await, series)
     };
     let open = async |pair: &Pair| {
         let stream = TcpStream::connect(address).await.expect("a connection");

@@ -17,11 +17,11 @@ use tollhouse_plugins::{Absence, Signed};
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN, TestApp, config, reply},
-    command_line::run_at,
+    command_line::run_against,
     fleet::served_version,
-    plugins::{next_sprout, try_install},
-    publishers::{Strict, key, signed, trust},
-    sprout::{Upstream, order_of, repack},
+    plugins::{sprout_1_1, try_install},
+    publishers::{SignedOnlyHost, key, signed, trust_publisher},
+    sprout::{SproutUpstream, repack, sprout_order},
 };
 
 /// Changes rows as an attacker with write access to the database.
@@ -72,13 +72,13 @@ fn signature(seed: u64, wasm: &[u8]) -> Option<String> {
 
 /// Installs Sprout, signed by `acme`, as active.
 async fn install_signed(app: &TestApp) {
-    trust(app, "acme", &[1]).await.data();
+    trust_publisher(app, "acme", &[1]).await.data();
     try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
 }
 
 /// Starts a host. Returns the version of Sprout that it serves; without one, Sprout is not ready.
 async fn started(app: &TestApp, flags: &[&str]) -> Option<String> {
-    let strict = Strict::start_with(app, flags).await;
+    let strict = SignedOnlyHost::start_with(app, flags).await;
     let served = served_version(&strict.host);
     let absence = strict.host.plugins.absence("sprout");
     assert_eq!(absence, served.is_none().then_some(Absence::NotReady));
@@ -99,11 +99,11 @@ fn served(version: &str) -> Option<String> {
 both! {
     async fn an_untrusted_component_in_the_database_is_not_loaded(app: TestApp) {
         install_signed(app).await;
-        let early = Strict::start(app).await;
+        let early = SignedOnlyHost::start(app).await;
         assert_eq!(served_version(&early.host), served("1.0.0"));
-        replace(app, next_sprout(), None).await;
+        replace(app, sprout_1_1(), None).await;
         assert_eq!(started(app, &[]).await, None, "another component with the former's signature");
-        set_signature(app, signature(2, &next_sprout())).await;
+        set_signature(app, signature(2, &sprout_1_1())).await;
         assert_eq!(started(app, &[]).await, None, "signed by an untrusted key");
 
         early.host.plugins.follow(&early.host.store).await.expect("a registry that is read");
@@ -111,13 +111,13 @@ both! {
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), served("1.1.0"), "this host takes unsigned plugins");
 
-        Upstream::start().await.set_up(app).await;
-        let late = Strict::start(app).await;
+        SproutUpstream::start().await.configure_account(app).await;
+        let late = SignedOnlyHost::start(app).await;
         let request = app.client.post(format!("{}/api/v1/payment/initialize", late.api));
-        let order = order_of(app, "order-1");
+        let order = sprout_order(app, "order-1");
         let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
         assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
-        let digest = Signed::read(next_sprout()).digest();
+        let digest = Signed::read(sprout_1_1()).digest();
         let activate = json!({ "digest": digest });
         let request = app.client.post(format!("{}/internal/v1/plugins/sprout/activate", late.internal));
         let refused = reply(request.bearer_auth(OPERATOR_TOKEN).json(&activate)).await;
@@ -129,11 +129,11 @@ both! {
     async fn a_component_that_does_not_match_its_signature_is_not_loaded(app: TestApp) {
         install_signed(app).await;
         assert_eq!(started(app, &[]).await, served("1.0.0"));
-        set_component(app, next_sprout()).await;
+        set_component(app, sprout_1_1()).await;
         assert_eq!(started(app, &[]).await, None, "another component under this digest");
         set_component(app, artifacts::SPROUT.to_vec()).await;
         assert_eq!(started(app, &[]).await, served("1.0.0"));
-        for wrong in [None, signature(1, &next_sprout()), signature(2, artifacts::SPROUT), Some("00".to_owned())] {
+        for wrong in [None, signature(1, &sprout_1_1()), signature(2, artifacts::SPROUT), Some("00".to_owned())] {
             set_signature(app, wrong.clone()).await;
             assert_eq!(started(app, &[]).await, None, "{wrong:?}");
         }
@@ -147,20 +147,20 @@ both! {
             tx.sql(sql).run().await.map(drop)
         })
         .await;
-        let strict = Strict::start(app).await;
+        let strict = SignedOnlyHost::start(app).await;
         assert_eq!(strict.host.plugins.absence("provider_a"), Some(Absence::NotReady), "of another name");
     }
 
     async fn a_component_is_loaded_after_its_publisher_is_distrusted(app: TestApp) {
         install_signed(app).await;
         app.advance(60).await;
-        trust(app, "acme", &[2]).await.data();
+        trust_publisher(app, "acme", &[2]).await.data();
         assert_eq!(started(app, &[]).await, served("1.0.0"), "signed by its former key");
         app.operator(Method::DELETE, "/publishers/acme", Value::Null).await.data();
         assert_eq!(started(app, &[]).await, served("1.0.0"));
         // A key that was removed before the component was installed does not count.
         app.advance(60).await;
-        replace(app, next_sprout(), signature(1, &next_sprout())).await;
+        replace(app, sprout_1_1(), signature(1, &sprout_1_1())).await;
         let now = app.app.clock.now();
         write(app, async move |tx| {
             let sql = tx.sql("UPDATE plugin_versions SET installed_at = $1 WHERE name = 'sprout'");
@@ -168,7 +168,7 @@ both! {
         })
         .await;
         assert_eq!(started(app, &[]).await, None);
-        trust(app, "acme", &[1]).await.data();
+        trust_publisher(app, "acme", &[1]).await.data();
         assert_eq!(started(app, &[]).await, served("1.1.0"));
     }
 
@@ -190,15 +190,15 @@ both! {
         let both = format!("{},{}", pin(2), pinned(1));
         assert_eq!(started(app, &[&both]).await, served("1.0.0"));
 
-        let strict = Strict::start_with(app, &[&pin(2)]).await;
+        let strict = SignedOnlyHost::start_with(app, &[&pin(2)]).await;
         let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", wasm).await;
         let unknown = "the component is not signed by a publisher that this host trusts: the setting plugin_publishers lists the trusted ones";
-        assert_eq!(install(signed(&next_sprout(), &key(1))).await.failure(), (400, unknown));
-        let taken = install(signed(&next_sprout(), &key(2))).await.data().clone();
+        assert_eq!(install(signed(&sprout_1_1(), &key(1))).await.failure(), (400, unknown));
+        let taken = install(signed(&sprout_1_1(), &key(2))).await.data().clone();
         assert_eq!((&taken["publisher"], &taken["state"]), (&json!("pinned"), &json!("active")));
         assert_eq!(started(app, &[&pin(2)]).await, served("1.1.0"));
 
-        let run = async |arguments: &[&str]| run_at(&strict.internal, OPERATOR_TOKEN, arguments).await;
+        let run = async |arguments: &[&str]| run_against(&strict.internal, OPERATOR_TOKEN, arguments).await;
         let file = app.database.dir.path().join("mallory.pub");
         fs::write(&file, key(3).public().to_pem()).expect("a file");
         let refused = run(&["publisher", "trust", "mallory", &file.display().to_string()]).await;
@@ -256,9 +256,9 @@ fn flipped(file: &Path, at: usize) -> Vec<u8> {
 
 both! {
     async fn machine_code_that_no_host_wrote_is_recompiled(app: TestApp) {
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
+        upstream.configure_account(app).await;
         let other = repack(artifacts::UNRULY, |manifest| manifest["name"] = json!("other"));
         app.install(&other).await;
         let folder = tempfile::tempdir().expect("a folder");

@@ -25,47 +25,47 @@ pub const SECRET: &str = "sk_unruly_that_no_sandbox_may_see";
 
 /// An upstream that stores the requests it receives.
 #[derive(Clone, Default)]
-pub struct Upstream {
+pub struct RecordingUpstream {
     pub url: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct ReceivedRequest {
     pub path: String,
     pub headers: HeaderMap,
     pub body: String,
 }
 
-impl Upstream {
-    pub async fn start() -> Upstream {
+impl RecordingUpstream {
+    pub async fn start() -> RecordingUpstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let upstream = Upstream { url, ..Upstream::default() };
+        let upstream = RecordingUpstream { url, ..RecordingUpstream::default() };
         let router = Router::new().fallback(answer).with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
         upstream
     }
 
-    pub fn got(&self) -> Vec<Got> {
-        self.got.lock().unwrap().clone()
+    pub fn received(&self) -> Vec<ReceivedRequest> {
+        self.received.lock().unwrap().clone()
     }
 
     /// Removes and returns the stored requests.
-    fn take(&self) -> Vec<Got> {
-        std::mem::take(&mut self.got.lock().unwrap())
+    fn take(&self) -> Vec<ReceivedRequest> {
+        std::mem::take(&mut self.received.lock().unwrap())
     }
 }
 
 async fn answer(
-    State(upstream): State<Upstream>,
+    State(upstream): State<RecordingUpstream>,
     uri: Uri,
     headers: HeaderMap,
     body: String,
 ) -> Response {
     let heard = format!("{headers:?} {body}");
     let path = uri.path().to_owned();
-    upstream.got.lock().unwrap().push(Got { path, headers, body });
+    upstream.received.lock().unwrap().push(ReceivedRequest { path, headers, body });
     match uri.path() {
         "/echo" => heard.into_response(),
         "/slow" => std::future::pending().await,
@@ -77,8 +77,8 @@ async fn answer(
 }
 
 /// Installs the plugin and sets up a service account. Returns its upstream.
-pub async fn unleash(app: &TestApp) -> Upstream {
-    let upstream = Upstream::start().await;
+pub async fn install_unruly(app: &TestApp) -> RecordingUpstream {
+    let upstream = RecordingUpstream::start().await;
     app.install(artifacts::UNRULY).await;
     set_account(app, "/providers/unruly", &upstream.url).await;
     upstream
@@ -95,7 +95,7 @@ async fn bind(app: &TestApp, patch: usize, secrets: Value) {
 }
 
 /// Sets up an account with both URLs.
-async fn set_account_at(app: &TestApp, upstream: &Upstream, other: &Upstream) {
+async fn set_account_at(app: &TestApp, upstream: &RecordingUpstream, other: &RecordingUpstream) {
     let credentials =
         json!({ "secret_key": SECRET, "base_url": upstream.url, "other_url": other.url });
     let set = json!({ "credentials": credentials });
@@ -115,7 +115,7 @@ pub async fn set_account(app: &TestApp, path: &str, base_url: &str) -> String {
 }
 
 /// Initializes a payment; its narration tells the plugin what to do.
-pub async fn ask(app: &TestApp, reference: &str, narration: &str) -> Reply {
+pub async fn initialize_with_narration(app: &TestApp, reference: &str, narration: &str) -> Reply {
     let mut order = app.order(reference);
     order["payment_service"] = json!("unruly");
     order["narration"] = json!(narration);
@@ -127,7 +127,7 @@ const TOO_LATE: (u16, &str) = (504, "unruly did not respond in time, please try 
 
 /// Checks that a call fails with this error only, the payment is kept, and other calls succeed.
 async fn check_contained(app: &TestApp, reference: &str, narration: &str, expected: (u16, &str)) {
-    let refused = ask(app, reference, narration).await;
+    let refused = initialize_with_narration(app, reference, narration).await;
     assert_eq!(refused.failure(), expected, "{narration}");
     let members: Vec<&String> = refused.body.as_object().unwrap().keys().collect();
     assert_eq!(members, ["error", "message"], "{narration}");
@@ -143,7 +143,7 @@ async fn check_contained(app: &TestApp, reference: &str, narration: &str, expect
 
 both! {
     async fn a_plugin_that_exceeds_a_limit_fails_only_its_own_call(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let huge = format!("fetch {}/huge", upstream.url);
         let excesses = [
             ("loop", 0),
@@ -160,23 +160,23 @@ both! {
             (&*huge, 1),
         ];
         for (n, (narration, requests)) in excesses.into_iter().enumerate() {
-            let before = upstream.got().len();
+            let before = upstream.received().len();
             check_contained(app, &format!("order-{n}"), narration, UNAVAILABLE).await;
-            assert_eq!(upstream.got().len() - before, requests, "{narration}");
+            assert_eq!(upstream.received().len() - before, requests, "{narration}");
         }
         let pending = 2.0 * excesses.len() as f64 * 2500.5;
         assert_eq!(app.wallet().await["pending"].as_f64(), Some(pending));
 
         for (n, (narration, raw)) in [("many 16", "16"), ("headers 50", "50"), ("host-random 65536", "65536"), ("leak 500", "500"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
-            let payment = ask(app, &format!("modest-{n}"), narration).await.data().clone();
+            let payment = initialize_with_narration(app, &format!("modest-{n}"), narration).await.data().clone();
             assert_eq!(payment["payment_response"], raw, "{narration}");
             assert_eq!(payment["checkout"]["url"], format!("{}/ok", upstream.url));
         }
     }
 
     async fn a_payment_that_failed_in_a_plugin_resumes_with_its_next_version(app: TestApp) {
-        unleash(app).await;
-        assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
+        install_unruly(app).await;
+        assert_eq!(initialize_with_narration(app, "order-1", "panic").await.failure(), UNAVAILABLE);
         let broken = app.fetch("order-1").await;
         let mended = repack(artifacts::SPROUT, |manifest| {
             manifest["name"] = json!("unruly");
@@ -184,15 +184,15 @@ both! {
         });
         app.install(&mended).await;
         // The version needs a secret that the account does not have.
-        assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
+        assert_eq!(initialize_with_narration(app, "order-1", "panic").await.failure(), UNAVAILABLE);
 
-        let upstream = sprout::Upstream::start().await;
+        let upstream = sprout::SproutUpstream::start().await;
         let set = json!({ "credentials": { "token": sprout::TOKEN, "base_url": upstream.url } });
         app.operator(Method::PUT, "/providers/unruly", set).await.data();
-        let resumed = ask(app, "order-1", "panic").await.data().clone();
+        let resumed = initialize_with_narration(app, "order-1", "panic").await.data().clone();
         assert_eq!(resumed["id"], broken["id"]);
         assert_eq!(resumed["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
-        upstream.end("order-1", "paid");
+        upstream.set_status("order-1", "paid");
         app.advance(60).await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.get("/payment/list").await.data()["total"], 1);
@@ -201,7 +201,7 @@ both! {
 }
 
 /// Returns why the host ended a call with this narration.
-pub async fn reason(app: &TestApp, narration: &str) -> String {
+pub async fn failure_reason(app: &TestApp, narration: &str) -> String {
     reason_at(app, "http://127.0.0.1:1", narration).await
 }
 
@@ -233,13 +233,13 @@ async fn host_functions_are_bounded(engine: Engine) {
     app.install(artifacts::UNRULY).await;
     let exhausted = "the plugin exceeded its CPU budget";
     for narration in ["host-loop-random 65536", "host-loop-hmac 1048576", "host-loop-log 8000000"] {
-        assert_eq!(reason(&app, narration).await, exhausted, "{narration}");
+        assert_eq!(failure_reason(&app, narration).await, exhausted, "{narration}");
     }
     for (narration, bound) in [
         ("host-loop-random 16777216", "exceeds limit 65536"),
         ("host-loop-hmac 1048577", "accept at most 1 MiB"),
     ] {
-        let reason = reason(&app, narration).await;
+        let reason = failure_reason(&app, narration).await;
         assert!(reason.contains(bound), "{narration}: {reason}");
     }
     app.finish().await;
@@ -263,7 +263,7 @@ async fn under_small_limits(engine: Engine) {
         "--plugin-instances=2",
     ];
     let app = TestApp::start_with(engine, &flags).await;
-    unleash(&app).await;
+    install_unruly(&app).await;
     check_contained(&app, "waits", "wait", TOO_LATE).await;
     check_contained(&app, "sleeps", "sleep 60000", TOO_LATE).await;
     check_contained(&app, "asks", "many 3", UNAVAILABLE).await;
@@ -271,7 +271,9 @@ async fn under_small_limits(engine: Engine) {
     // More hostile calls than instances, and other payments at the same time.
     let hostile = join_all((0..40).map(|n| {
         let app = &app;
-        async move { ask(app, &format!("hostile-{n}"), "loop").await.status.as_u16() }
+        async move {
+            initialize_with_narration(app, &format!("hostile-{n}"), "loop").await.status.as_u16()
+        }
     }));
     let honest = join_all((0..5).map(|n| {
         let app = &app;
@@ -301,7 +303,7 @@ async fn plugin_limits_are_settings_on_postgres() {
 
 both! {
     async fn a_plugin_reaches_nothing_that_was_not_granted(app: TestApp) {
-        let (upstream, foreign) = (unleash(app).await, Upstream::start().await);
+        let (upstream, foreign) = (install_unruly(app).await, RecordingUpstream::start().await);
         let port = upstream.url.rsplit(':').next().unwrap();
         let urls = [
             foreign.url.clone(), // another port of this machine
@@ -321,19 +323,19 @@ both! {
         for (n, url) in urls.iter().enumerate() {
             check_contained(app, &format!("order-{n}"), &format!("fetch {url}"), UNAVAILABLE).await;
         }
-        assert!(foreign.got().is_empty() && upstream.got().is_empty());
+        assert!(foreign.received().is_empty() && upstream.received().is_empty());
 
         // A granted origin is reached, and its redirect is not followed.
-        let payment = ask(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
+        let payment = initialize_with_narration(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
         let raw = payment["payment_response"].as_str().expect("a text");
         let answer: Value = serde_json::from_str(raw).expect("JSON");
         assert_eq!(answer, json!({ "status": 302, "body": "" }));
-        let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
+        let paths: Vec<String> = upstream.received().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/moved"]);
     }
 
     async fn a_secret_is_sent_only_where_its_binding_allows(app: TestApp) {
-        let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
+        let (upstream, elsewhere) = (install_unruly(app).await, RecordingUpstream::start().await);
         let header = json!({ "to": ["base_url"], "in": ["header:x-key"] });
         let body = json!({ "to": ["base_url"], "in": ["body"] });
         let in_url = ["path", "query", "encoded-query", "method", "header-name"];
@@ -349,12 +351,12 @@ both! {
             for place in in_url.iter().chain(&refused) {
                 let reference = format!("order-{n}-{place}");
                 check_contained(app, &reference, &format!("send-secret {place}"), UNAVAILABLE).await;
-                let got = [upstream.got(), elsewhere.got()];
+                let got = [upstream.received(), elsewhere.received()];
                 assert!(got.iter().all(Vec::is_empty), "{binding}: {place}: {got:?}");
             }
             for place in sent {
                 let reference = format!("sent-{n}-{place}");
-                ask(app, &reference, &format!("send-secret {place}")).await.data();
+                initialize_with_narration(app, &reference, &format!("send-secret {place}")).await.data();
                 let got = upstream.take();
                 let there = format!("{:?} {}", got[0].headers, got[0].body);
                 let value = if *place == "basic-body" { basic_auth(SECRET) } else { SECRET.to_owned() };
@@ -372,35 +374,35 @@ both! {
     }
 
     async fn a_binding_follows_the_setting_of_the_account(app: TestApp) {
-        let (upstream, other) = (unleash(app).await, Upstream::start().await);
+        let (upstream, other) = (install_unruly(app).await, RecordingUpstream::start().await);
         bind(app, 0, json!({ "secret_key": { "to": ["base_url"], "in": ["header:x-key"] } })).await;
         set_account_at(app, &upstream, &other).await;
-        ask(app, "order-1", "send-secret x-key").await.data();
+        initialize_with_narration(app, "order-1", "send-secret x-key").await.data();
         set_account_at(app, &other, &upstream).await;
-        ask(app, "order-2", "send-secret x-key").await.data();
-        assert_eq!(ask(app, "order-3", "send-secret elsewhere").await.failure(), UNAVAILABLE);
+        initialize_with_narration(app, "order-2", "send-secret x-key").await.data();
+        assert_eq!(initialize_with_narration(app, "order-3", "send-secret elsewhere").await.failure(), UNAVAILABLE);
         for upstream in [upstream, other] {
-            let got = upstream.got();
+            let got = upstream.received();
             assert!(got.len() == 1 && got[0].headers["x-key"] == SECRET, "{got:?}");
         }
     }
 
     async fn an_unbound_secret_is_sent_in_headers_and_bodies_only(app: TestApp) {
-        let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
+        let (upstream, elsewhere) = (install_unruly(app).await, RecordingUpstream::start().await);
         bind(app, 0, json!(["secret_key"])).await;
         set_account_at(app, &upstream, &elsewhere).await;
         for place in ["path", "query", "encoded-query", "method", "header-name"] {
             check_contained(app, place, &format!("send-secret {place}"), UNAVAILABLE).await;
         }
-        assert!(upstream.got().is_empty() && elsewhere.got().is_empty());
+        assert!(upstream.received().is_empty() && elsewhere.received().is_empty());
         for place in ["x-key", "body", "elsewhere"] {
-            ask(app, place, &format!("send-secret {place}")).await.data();
+            initialize_with_narration(app, place, &format!("send-secret {place}")).await.data();
         }
-        assert_eq!((upstream.got().len(), elsewhere.got().len()), (2, 1));
+        assert_eq!((upstream.received().len(), elsewhere.received().len()), (2, 1));
     }
 
     async fn a_grant_does_not_permit_forbidden_addresses(app: TestApp) {
-        unleash(app).await;
+        install_unruly(app).await;
         for (n, base_url) in ["http://169.254.169.254", "https://10.0.0.1", "https://[fd00::1]", "http://example.com"].into_iter().enumerate() {
             let account = json!({ "credentials": { "secret_key": SECRET, "base_url": base_url } });
             let refused = app.operator(Method::PUT, "/providers/unruly", account).await;
@@ -412,8 +414,8 @@ both! {
     }
 
     async fn a_plugin_sees_nothing_of_the_machine(app: TestApp) {
-        unleash(app).await;
-        let payment = ask(app, "order-1", "env").await.data().clone();
+        install_unruly(app).await;
+        let payment = initialize_with_narration(app, "order-1", "env").await.data().clone();
         let around: Value = serde_json::from_str(payment["payment_response"].as_str().unwrap()).unwrap();
         let nothing = json!({
             "env": [], "arguments": 0, "read_dir": false, "read_file": false, "write_file": false,
@@ -427,14 +429,14 @@ both! {
 
 both! {
     async fn runs_of_a_call_are_identical_and_no_two_calls_are(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let mut random = Vec::new();
         for n in 0..3 {
             // The call runs twice: until its request, and with the response. Another request in the
             // second run would fail it.
-            let payment = ask(app, &format!("order-{n}"), "random-request").await.data().clone();
+            let payment = initialize_with_narration(app, &format!("order-{n}"), "random-request").await.data().clone();
             let url = payment["checkout"]["url"].as_str().unwrap().to_owned();
-            let asked = upstream.got()[n].path.clone();
+            let asked = upstream.received()[n].path.clone();
             let parts: Vec<&str> = asked.split('/').skip(1).collect();
             let (clock, drawn, calls_before) = (parts[0], parts[1], parts[2]);
             assert_eq!(url, format!("https://x/{clock}/{drawn}"));
@@ -443,18 +445,18 @@ both! {
             assert_eq!(calls_before, "0"); // a fresh instance
             random.push(drawn.to_owned());
         }
-        assert_eq!(upstream.got().len(), 3);
+        assert_eq!(upstream.received().len(), 3);
         random.sort();
         random.dedup();
         assert_eq!(random.len(), 3, "randomness that repeats: {random:?}");
     }
 
     async fn only_the_cache_outlives_a_call_and_each_account_has_its_own(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let mut n = 0;
         let mut before = async || {
             n += 1;
-            let payment = ask(app, &format!("order-{n}"), "cached").await.data().clone();
+            let payment = initialize_with_narration(app, &format!("order-{n}"), "cached").await.data().clone();
             payment["payment_response"].as_str().unwrap().to_owned()
         };
         assert_eq!([before().await, before().await], ["null", "\"put earlier\""]);
@@ -477,17 +479,17 @@ both! {
 
 both! {
     async fn a_plugin_that_accepts_every_webhook_changes_no_status(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let url = set_account(app, "/providers/unruly", &upstream.url).await;
-        ask(app, "order-1", "").await.data();
+        initialize_with_narration(app, "order-1", "").await.data();
         app.initialize("order-2").await;
         let asked = app.simulators.paystack().requests().len();
         for body in ["order-1", "order-2", "nothing that anybody knows", ""] {
             let told = reply(app.client.post(&url).body(body)).await;
             assert_eq!(told.status, 200, "{body}");
         }
-        app.settle().await;
-        let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
+        app.run_until_idle().await;
+        let paths: Vec<String> = upstream.received().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/verify/order-1"]);
         assert_eq!(app.simulators.paystack().requests().len(), asked); // another account's payment
         assert_eq!(app.fetch("order-1").await["status"], "pending");
@@ -496,13 +498,13 @@ both! {
     }
 
     async fn nul_characters_of_a_plugin_fail_no_payment(app: TestApp) {
-        let upstream = unleash(app).await;
+        let upstream = install_unruly(app).await;
         let url = set_account(app, "/providers/unruly", &format!("{}/nul", upstream.url)).await;
-        let payment = ask(app, "order-1", "say it").await.data().clone();
+        let payment = initialize_with_narration(app, "order-1", "say it").await.data().clone();
         assert_eq!(payment["payment_response"], "beforeafter");
         let told = reply(app.client.post(&url).body("order-\0-1")).await;
         assert_eq!(told.status, 200, "{}", told.body);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
     }
 }

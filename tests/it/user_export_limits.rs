@@ -222,7 +222,7 @@ async fn a_file_that_cannot_be_removed_stays_reserved_until_its_job_removes_it()
         tx.sql(due).bind(app.app.clock.now()).one().await
     });
     assert_eq!(due.await.expect("a count"), (1,), "the job that removes it is due immediately");
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(reserved(&app).await.0, 1);
     check_refused(&export(&app, &app.company, 1).await, 429, OF_COMPANY, 60);
     app.finish().await;

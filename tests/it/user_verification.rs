@@ -7,7 +7,8 @@ use tollhouse_platform::store;
 use crate::{
     app::{Reply, TestApp, reply},
     codes::{
-        EMAIL, PHONE, balance, code, credit, messages, other, queue, said, set_prices, use_gateways,
+        EMAIL, PHONE, balance, credit, different_code, latest_code, listed_messages, messages,
+        set_prices, status_and_message, use_gateways,
     },
 };
 
@@ -24,7 +25,7 @@ async fn edit(app: &TestApp, change: Value) {
 
 async fn send(app: &TestApp, what: &str) -> Reply {
     let sent = app.get(&format!("/user/{what}-verification/send/ada")).await;
-    app.settle().await;
+    app.run_until_idle().await;
     sent
 }
 
@@ -48,25 +49,25 @@ both! {
         let mut expected = create(app).await;
         for ((what, flag, to, title), left) in BOTH.into_iter().zip([97.5, 93.5]) {
             let sent = send(app, what).await;
-            assert_eq!(said(&sent), (200, &*format!("{title} verification token sent successfully")));
+            assert_eq!(status_and_message(&sent), (200, &*format!("{title} verification token sent successfully")));
             assert_eq!(sent.headers["cache-control"], "no-store");
             assert!(sent.body["data"].is_null());
             assert_eq!(balance(app).await, json!(left));
-            let code = code(app, to, 6);
-            assert_eq!(said(&verify(app, what, &other(&code)).await), WRONG);
+            let code = latest_code(app, to, 6);
+            assert_eq!(status_and_message(&verify(app, what, &different_code(&code)).await), WRONG);
             assert_eq!(user(app).await, expected);
             app.advance(1).await;
             let verified = verify(app, what, &code).await;
-            assert_eq!(said(&verified), (200, &*format!("{title} verified successfully")));
+            assert_eq!(status_and_message(&verified), (200, &*format!("{title} verified successfully")));
             expected[flag] = json!(true);
             expected["updated_at"] = json!(app.app.clock.now());
             assert_eq!(user(app).await, expected);
-            assert_eq!(said(&verify(app, what, &code).await), WRONG);
-            assert_eq!(said(&send(app, what).await), (400, &*format!("{what} already verified")));
+            assert_eq!(status_and_message(&verify(app, what, &code).await), WRONG);
+            assert_eq!(status_and_message(&send(app, what).await), (400, &*format!("{what} already verified")));
         }
         let mail = messages(app, EMAIL).remove(0);
         assert!(mail.text.contains("Hello Ada,") && mail.text.contains("10 minutes"), "{}", mail.text);
-        let purposes: Vec<Value> = queue(app).await.iter().map(|m| m["purpose"].clone()).collect();
+        let purposes: Vec<Value> = listed_messages(app).await.iter().map(|m| m["purpose"].clone()).collect();
         assert!(purposes.contains(&json!("user.email")) && purposes.contains(&json!("user.phone")));
     }
 
@@ -78,8 +79,8 @@ both! {
             ("email", "email address not found for this user"),
             ("phone", "phone number not found for this user"),
         ] {
-            assert_eq!(said(&send(app, what).await), (400, message));
-            assert_eq!(said(&verify(app, what, "123456").await), WRONG);
+            assert_eq!(status_and_message(&send(app, what).await), (400, message));
+            assert_eq!(status_and_message(&verify(app, what, "123456").await), WRONG);
             assert_eq!(verify(app, what, "").await.failure(), (400, "the token field is required"));
             let missing = app.get(&format!("/user/{what}-verification/send/nobody")).await;
             assert_eq!(missing.failure(), (404, "user not found"));
@@ -88,7 +89,7 @@ both! {
         }
         // The flag counts, even if it was set by an edit.
         edit(app, json!({ "email_verified": true })).await;
-        assert_eq!(said(&send(app, "email").await), (400, "email already verified"));
+        assert_eq!(status_and_message(&send(app, "email").await), (400, "email already verified"));
         edit(app, json!({ "email_verified": false, "email": EMAIL })).await;
         assert_eq!(send(app, "email").await.status, 200);
     }
@@ -97,20 +98,20 @@ both! {
         create(app).await;
         send(app, "email").await;
         app.advance(599).await;
-        let late = code(app, EMAIL, 6);
+        let late = latest_code(app, EMAIL, 6);
         app.advance(1).await;
-        assert_eq!(said(&verify(app, "email", &late).await), WRONG);
+        assert_eq!(status_and_message(&verify(app, "email", &late).await), WRONG);
         send(app, "email").await;
-        let good = code(app, EMAIL, 6);
+        let good = latest_code(app, EMAIL, 6);
         for _ in 0..4 {
-            assert_eq!(said(&verify(app, "email", &other(&good)).await), WRONG);
+            assert_eq!(status_and_message(&verify(app, "email", &different_code(&good)).await), WRONG);
         }
         let cancelled = (400, "too many invalid attempts, please request a new otp");
-        for token in [other(&good), good] {
-            assert_eq!(said(&verify(app, "email", &token).await), cancelled);
+        for token in [different_code(&good), good] {
+            assert_eq!(status_and_message(&verify(app, "email", &token).await), cancelled);
         }
         send(app, "email").await;
-        assert_eq!(verify(app, "email", &code(app, EMAIL, 6)).await.status, 200);
+        assert_eq!(verify(app, "email", &latest_code(app, EMAIL, 6)).await.status, 200);
     }
 
     async fn a_code_is_bound_to_its_user_channel_and_address(app: TestApp) {
@@ -121,20 +122,20 @@ both! {
         send(app, "email").await;
         send(app, "phone").await;
         app.get("/user/email-verification/send/bola").await;
-        app.settle().await;
-        let (mailed, texted, theirs) = (code(app, EMAIL, 6), code(app, PHONE, 6), code(app, "b@example.com", 6));
+        app.run_until_idle().await;
+        let (mailed, texted, theirs) = (latest_code(app, EMAIL, 6), latest_code(app, PHONE, 6), latest_code(app, "b@example.com", 6));
         for (what, token) in [("email", &texted), ("phone", &mailed), ("email", &theirs)] {
             if ![&mailed, &texted].contains(&token) || mailed != texted {
-                assert_eq!(said(&verify(app, what, token).await), WRONG);
+                assert_eq!(status_and_message(&verify(app, what, token).await), WRONG);
             }
         }
         // The code does not pass at `/otp/verify` either.
         let verified = app.post("/otp/verify", json!({ "identifier": user(app).await["id"], "token": mailed, "type": "email" })).await;
-        assert_eq!(said(&verified), WRONG);
+        assert_eq!(status_and_message(&verified), WRONG);
         // Another address needs its own code. After a change back, or in another case, the code is
         // valid.
         edit(app, json!({ "phone": "+2348000000002" })).await;
-        assert_eq!(said(&verify(app, "phone", &texted).await), WRONG);
+        assert_eq!(status_and_message(&verify(app, "phone", &texted).await), WRONG);
         edit(app, json!({ "phone": PHONE, "email": EMAIL.to_uppercase() })).await;
         assert_eq!(verify(app, "phone", &texted).await.status, 200);
         assert_eq!(verify(app, "email", &mailed).await.status, 200);
@@ -147,13 +148,13 @@ both! {
             let answer = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("an answer");
             assert_eq!((answer.status().as_u16(), &answer.headers()["allow"]), (405, &"GET".parse().unwrap()));
         }
-        assert!(queue(app).await.is_empty());
+        assert!(listed_messages(app).await.is_empty());
     }
 
     async fn a_verification_whose_response_was_lost_runs_once(app: TestApp) {
         create(app).await;
         send(app, "email").await;
-        let token = code(app, EMAIL, 6);
+        let token = latest_code(app, EMAIL, 6);
         let ask = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/user/email-verification/verify/ada", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
@@ -166,7 +167,7 @@ both! {
         assert_eq!(lost.expect("a statement"), 1);
         // It does not verify another address.
         edit(app, json!({ "email": "new@example.com", "email_verified": false })).await;
-        assert_eq!(said(&ask("k").await), WRONG);
+        assert_eq!(status_and_message(&ask("k").await), WRONG);
         assert_eq!(user(app).await["email_verified"], false);
         edit(app, json!({ "email": EMAIL })).await;
         assert_eq!(ask("k").await.status, 200);

@@ -233,7 +233,7 @@ both! {
     async fn entries_are_filtered_by_day_and_account_and_have_a_reference(app: TestApp) {
         order(app, "credit", json!({ "amount": 5, "key": "payment:order-1" })).await.data();
         app.advance(24 * 3600).await;
-        let paid = app.paid("order-1").await;
+        let paid = app.paid_payment("order-1").await;
         let all = entries(app, "").await["docs"].clone();
         let of = |entry: &Value| (entry["kind"].as_str().unwrap().to_owned(), entry["reference"].clone());
         for (kind, reference) in all.as_array().expect("a list").iter().map(of) {

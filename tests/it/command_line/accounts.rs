@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{field, file, rows, run};
-use crate::sprout::{TOKEN, Upstream};
+use crate::sprout::{SproutUpstream, TOKEN};
 
 both! {
     async fn accounts_are_set_up_and_listed_by_mode(app: TestApp) {
@@ -12,13 +12,13 @@ both! {
         let key = file(app, "paystack.json", key.as_bytes());
         let set = ["provider", "set", "provider_a", "--mode", "live", "--credentials-file", &key];
         let set = run(app, &set).await;
-        assert_eq!((field(set.said(), "mode"), field(&set.out, "has credentials")), ("live", "yes"));
+        assert_eq!((field(set.success_output(), "mode"), field(&set.out, "has credentials")), ("live", "yes"));
         assert!(!set.out.contains("sk_live_own"));
         let listed = run(app, &["provider", "list"]).await;
-        let listed: Vec<&str> = rows(listed.said()).iter().map(|row| row[1]).collect();
+        let listed: Vec<&str> = rows(listed.success_output()).iter().map(|row| row[1]).collect();
         assert_eq!(listed, ["live", "test"]);
         let listed = run(app, &["provider", "list", "--mode", "test"]).await;
-        assert_eq!(rows(listed.said())[0][..2], ["provider_a", "test"]);
+        assert_eq!(rows(listed.success_output())[0][..2], ["provider_a", "test"]);
         let own = ["provider", "set", "provider_a", "--company", &app.company.id, "--mode", "live", "--active", "true"];
         let refused = run(app, &own).await;
         assert_eq!(refused.failure(), (1, "tollhouse: the mode field must be test, the mode of the company"));
@@ -32,17 +32,17 @@ both! {
 
     async fn a_provider_test_reports_whether_the_credentials_are_accepted(app: TestApp) {
         let tested = run(app, &["provider", "test", "provider_a"]).await;
-        let said = (field(tested.said(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
+        let said = (field(tested.success_output(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
         assert_eq!(said, ("test", "accepted", "provider_a was reached and accepted the credentials"));
         let none = run(app, &["provider", "test", "provider_a", "--mode", "live"]).await;
         assert_eq!(none.failure(), (1, "tollhouse: payment service key not found"));
 
-        let upstream = Upstream::start().await;
+        let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
         let account = json!({ "token": format!("{TOKEN}_wrong"), "base_url": upstream.url });
         let account = file(app, "sprout.json", account.to_string().as_bytes());
         let id = &*app.company.id;
-        run(app, &["provider", "set", "sprout", "--company", id, "--credentials-file", &account]).await.said();
+        run(app, &["provider", "set", "sprout", "--company", id, "--credentials-file", &account]).await.success_output();
         let refused = run(app, &["provider", "test", "sprout", "--company", id]).await;
         assert_eq!((refused.code, field(&refused.out, "outcome")), (1, "credentials_refused"));
         assert_eq!(refused.err.trim_end(), "tollhouse: sprout was reached and refused the credentials");

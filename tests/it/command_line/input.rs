@@ -5,11 +5,11 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use super::{Ended, ended, field, file, program, rows, run};
+use super::{ProgramOutput, field, file, program, program_output, rows, run};
 use crate::app::{OPERATOR_TOKEN, TestApp};
 
 /// Runs a command against a host with this standard input.
-pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
+pub async fn run_with_stdin(app: &TestApp, arguments: &[&str], input: &str) -> ProgramOutput {
     let mut command = tokio::process::Command::from(program(arguments));
     command
         .env("TOLLHOUSE_INTERNAL_URL", &app.internal)
@@ -21,7 +21,7 @@ pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
     let mut stdin = child.stdin.take().expect("a piped standard input");
     stdin.write_all(input.as_bytes()).await.expect("a command that reads its input");
     drop(stdin);
-    ended(child.wait_with_output().await.expect("an exit status"))
+    program_output(child.wait_with_output().await.expect("an exit status"))
 }
 
 both! {
@@ -30,21 +30,21 @@ both! {
         let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.simulators.url()) });
         let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());
         let set = run(app, &["provider", "set", "provider_a", "--credentials-file", &file_name, "--company", id]).await;
-        assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
+        assert_eq!((field(set.success_output(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
         let url = field(&set.out, "notification URL").to_owned();
         let list = run(app, &["provider", "list", "--company", id]).await;
-        assert_eq!(rows(list.said()), [["provider_a", "test", "yes", "yes", &url]]);
+        assert_eq!(rows(list.success_output()), [["provider_a", "test", "yes", "yes", &url]]);
         app.initialize("order-1").await;
 
         let arguments = ["provider", "set", "provider_a", "--credentials-file", "-", "--json"];
-        let refused = feed(app, &arguments, "{\"secret_key\": \"sk_test_piped").await;
+        let refused = run_with_stdin(app, &arguments, "{\"secret_key\": \"sk_test_piped").await;
         assert_eq!(refused.failure().0, 2);
         assert!(!refused.err.contains("piped"), "{}", refused.err);
         let off = run(app, &["provider", "set", "provider_a", "--active", "false", "--company", id]).await;
-        assert_eq!((field(off.said(), "active"), field(&off.out, "has credentials")), ("no", "yes"));
+        assert_eq!((field(off.success_output(), "active"), field(&off.out, "has credentials")), ("no", "yes"));
         let gone = ["provider", "set", "provider_a", "--no-credentials", "--company", id];
         assert_eq!(run(app, &gone).await.failure().0, 2);
         let gone = run(app, &[&gone[..], &["--yes"]].concat()).await;
-        assert_eq!(field(gone.said(), "has credentials"), "no");
+        assert_eq!(field(gone.success_output(), "has credentials"), "no");
     }
 }

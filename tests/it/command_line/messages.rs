@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{field, json_of, rows, run};
-use crate::codes::{send, set_prices, to_email};
+use crate::codes::{email_request, send, set_prices};
 
 both! {
     async fn countries_and_prefixes_are_set(app: TestApp) {
         let made = ["company", "create", "Beta", "--server", "live", "--countries", "NG,GH"];
         let made = run(app, &made).await;
-        let id = field(made.said(), "company").to_owned();
+        let id = field(made.success_output(), "company").to_owned();
         assert_eq!(json_of(app, &["company", "show", &id]).await["countries"], json!(["NG", "GH"]));
         for (flag, text, name, value) in [
             ("--countries", "KE", "countries", json!(["KE"])),
@@ -27,10 +27,10 @@ both! {
 
     async fn a_refused_message_is_listed_with_its_reason(app: TestApp) {
         set_prices(app).await;
-        assert_eq!(send(app, to_email(json!({}))).await.status, 400);
+        assert_eq!(send(app, email_request(json!({}))).await.status, 400);
         let id = &*app.company.id;
         let listed = run(app, &["message", "list", id, "--state", "failed"]).await;
-        let row = rows(listed.said()).remove(0).join(" ");
+        let row = rows(listed.success_output()).remove(0).join(" ");
         assert!(row.contains(" email otp a***@example.com failed 0 ") && row.contains("insufficient balance"), "{row}");
     }
 }

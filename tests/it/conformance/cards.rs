@@ -7,13 +7,13 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use super::{Subject, request_count};
 use crate::{
     app::TestApp,
-    lending::{fetch_card, get_loan, loan, recollect, user},
+    lending::{create_loan, create_recollection, create_user, fetch_card, get_loan},
 };
 
 /// Completes a checkout page with the provider's success card.
 async fn complete(app: &TestApp, begun: &Value) {
     app.complete(begun, "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
 }
 
 async fn begin<S: Subject>(app: &TestApp) -> Value {
@@ -26,7 +26,7 @@ async fn begin<S: Subject>(app: &TestApp) -> Value {
 
 async fn saved<S: Subject>(app: &TestApp) -> Value {
     S::set_up(app).await;
-    user(app, "ada").await;
+    create_user(app, "ada").await;
     let begun = begin::<S>(app).await;
     complete(app, &begun).await;
     fetch_card(app, &begun["id"]).await
@@ -34,7 +34,7 @@ async fn saved<S: Subject>(app: &TestApp) -> Value {
 
 async fn charge(app: &TestApp, amount: f64) -> Value {
     let body = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": amount });
-    recollect(app, body).await.data().clone()
+    create_recollection(app, body).await.data().clone()
 }
 
 async fn status(app: &TestApp, recollection: &Value) -> Value {
@@ -73,7 +73,7 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
     assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
     let path = format!("/card/delete/{}?delete_default=true", card["id"].as_str().expect("an id"));
     assert_eq!(app.request(&app.company, Method::DELETE, &path, None).await.status, 200);
-    app.settle().await;
+    app.run_until_idle().await;
     for _ in 0..3 {
         app.advance(3_600).await;
     }
@@ -81,7 +81,7 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
 
 pub async fn charges<S: Subject>(app: &TestApp) {
     saved::<S>(app).await;
-    loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
+    create_loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
     let made = request_count::<S>(app, S::CHARGE);
     assert_eq!(charge(app, 2_500.5).await["status"], "success");
     app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
@@ -105,7 +105,7 @@ pub async fn charges<S: Subject>(app: &TestApp) {
 /// The card is charged once, whether or not the response arrives.
 pub async fn charges_once<S: Subject>(app: &TestApp) {
     saved::<S>(app).await;
-    loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
+    create_loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
     for (n, kind) in (1..).zip(super::FAULTS) {
         app.simulators.faults().push(Fault::new("charge", kind));
         let begun = charge(app, 100.0).await;

@@ -7,27 +7,27 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use super::Subject;
 use crate::{
     app::TestApp,
-    lending::{get_loan, loan, mandate, recollect, user},
+    lending::{create_loan, create_recollection, create_user, direct_debit_body, get_loan},
 };
 
 async fn set_up<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
-    user(app, "ada").await;
+    create_user(app, "ada").await;
     let token = S::mandate(app).await;
-    let debit = crate::codes::with(
-        mandate("ada", &token),
+    let debit = crate::codes::merged(
+        direct_debit_body("ada", &token),
         json!({ "payment_service": S::NAME, "email": "ada@example.com", "default": true }),
     );
     let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
     app.operator(Method::PUT, &path, debit).await.data();
-    loan(app, "loan-1", "ada", &[(30, 10_000.0)]).await;
+    create_loan(app, "loan-1", "ada", &[(30, 10_000.0)]).await;
 }
 
 async fn debit(app: &TestApp) -> Value {
     let body = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 500.5,
     });
-    recollect(app, body).await.data().clone()
+    create_recollection(app, body).await.data().clone()
 }
 
 async fn status(app: &TestApp, recollection: &Value) -> Value {

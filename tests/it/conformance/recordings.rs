@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Subject, cards, debits, refunds, replaces_reference};
 use crate::{
     app::{Engine, PAYSTACK_KEY, TestApp},
-    recordings::{RECORDING, read, replayer, written_down},
+    recordings::{RECORDING_FLAGS, fetch_recording, persisted_recordings, replayer},
 };
 
 const FUNCTIONS: [&str; 8] = [
@@ -17,7 +17,7 @@ const FUNCTIONS: [&str; 8] = [
 pub async fn repeats<S: Subject>() {
     let mut functions = BTreeSet::new();
     for part in 0..5 {
-        let app = TestApp::start_with(Engine::Sqlite, RECORDING).await;
+        let app = TestApp::start_with(Engine::Sqlite, RECORDING_FLAGS).await;
         match part {
             0 => refunds::<S>(&app).await,
             1 => replaces_reference::<S>(&app).await,
@@ -33,12 +33,12 @@ pub async fn repeats<S: Subject>() {
 
 /// Checks all recordings of the provider; returns the recorded functions.
 async fn check<S: Subject>(app: &TestApp) -> BTreeSet<String> {
-    let listed = written_down(app, S::NAME).await;
+    let listed = persisted_recordings(app, S::NAME).await;
     let component = artifacts::BUILT_IN.iter().find(|component| component.name == S::NAME);
     let replayer = replayer(component.expect("a built-in provider").wasm).await;
     for call in &listed {
         let id = call["id"].as_str().expect("an id");
-        let (recording, text) = read(app, S::NAME, id).await;
+        let (recording, text) = fetch_recording(app, S::NAME, id).await;
         // Long enough that no masked text contains one of them by chance.
         for private in ["ada@example", "Ada Obi", PAYSTACK_KEY, "sk_test", "FLWSECK", "MK_TEST"] {
             assert!(!text.contains(private), "{private} in {text}");

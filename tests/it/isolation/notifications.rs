@@ -22,7 +22,7 @@ async fn pay_without_webhook(app: &TestApp, company: &Company) {
     let payment = app.request(company, Method::POST, "/payment/initialize", order).await;
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
     app.complete(payment.data(), "success").await;
-    app.settle().await;
+    app.run_until_idle().await;
     assert_eq!(status(app, company).await, "pending");
 }
 
@@ -42,12 +42,12 @@ both! {
         assert_eq!(notify(app, &own, "sk_test_beta", "order-1").await.status, 200);
         let forged = notify(app, &service, "sk_test_beta", "order-1").await;
         assert_eq!(forged.failure(), (401, "the signature is not valid"));
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(status(app, &app.company).await, "pending");
         assert_eq!(app.wallet().await["balance"], 0);
 
         assert_eq!(notify(app, &service, PAYSTACK_KEY, "order-1").await.status, 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(status(app, &app.company).await, "success");
         assert_eq!(app.events(), ["payment.success"]);
     }
@@ -63,10 +63,10 @@ both! {
         assert_ne!(urls[0], urls[1]);
         assert_eq!(notify(app, &urls[1], "sk_test_acme", "order-1").await.failure().0, 401);
         assert_eq!(notify(app, &urls[1], "sk_test_beta", "order-1").await.status, 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!((status(app, &app.company).await, status(app, &b).await), (json!("pending"), json!("success")));
         assert_eq!(notify(app, &urls[0], "sk_test_acme", "order-1").await.status, 200);
-        app.settle().await;
+        app.run_until_idle().await;
         assert_eq!(status(app, &app.company).await, "success");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use super::{Lab, TERMII_KEY, places::stored};
+use super::{Lab, TERMII_KEY, places::database_contents};
 
 /// Sends codes by e-mail and SMS. The last code has eight digits: a shorter one may occur in
 /// another number by chance.
@@ -24,7 +24,7 @@ pub async fn send(lab: &Lab) {
             "metadata": { "name": "Adaeze", "body": "For you only:" },
         });
         lab.call("POST /api/v1/otp/send", send).await;
-        let waiting = stored(&lab.database).await;
+        let waiting = database_contents(&lab.database).await;
         lab.at_rest.lock().unwrap().push(waiting);
         lab.settle().await;
     }

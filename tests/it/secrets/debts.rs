@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Lab, PAYSTACK_KEY, reply};
-use crate::lending::{SUCCESS_CARD, mandate, small_loan};
+use crate::lending::{SUCCESS_CARD, direct_debit_body, loan_body};
 
 pub const MANDATE: &str = "AUTH_the_mandate_of_somebody";
 
@@ -31,10 +31,10 @@ pub async fn collect(lab: &Lab) {
     lab.name("card_token", &told["data"]["authorization"]["authorization_code"]);
     lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;
     lab.name("loan", &json!("loan-1"));
-    lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", small_loan("ada")).await;
+    lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", loan_body("ada")).await;
     lab.name("direct_debit", &json!("dd-1"));
     let debit = "PUT /internal/v1/companies/{company}/direct-debits/{direct_debit}";
-    lab.call(debit, mandate("ada", MANDATE)).await;
+    lab.call(debit, direct_debit_body("ada", MANDATE)).await;
     let create = "POST /api/v1/recollection/create";
     let charge = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10, "reference": "order-1",

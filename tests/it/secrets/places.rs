@@ -6,7 +6,7 @@ use tollhouse_platform::store;
 use crate::app::Database;
 
 /// A secret in clear and in its possible encodings.
-pub fn disguises(secret: &str) -> Vec<String> {
+pub fn encodings(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned(), BASE64.encode(secret), hex::encode(secret)];
     if let Some(base64) = secret.strip_prefix("whsec_") {
         let raw = BASE64.decode(base64).expect("base64");
@@ -16,9 +16,9 @@ pub fn disguises(secret: &str) -> Vec<String> {
 }
 
 /// The content of a backup; on PostgreSQL every row.
-pub async fn backed_up(database: &Database) -> String {
+pub async fn backup_contents(database: &Database) -> String {
     if database.url.starts_with("postgres") {
-        return stored(database).await;
+        return database_contents(database).await;
     }
     let file = database.dir.path().join("backup");
     store::backup(&database.url, &file).await.expect("a backup");
@@ -26,7 +26,7 @@ pub async fn backed_up(database: &Database) -> String {
 }
 
 /// Every row of every table; on SQLite the database files, including deleted data.
-pub async fn stored(database: &Database) -> String {
+pub async fn database_contents(database: &Database) -> String {
     if !database.url.starts_with("postgres") {
         let file =
             |name: &str| std::fs::read(database.dir.path().join(name)).expect("a database file");

@@ -9,7 +9,10 @@ use tollhouse_platform::store::Tx;
 use super::{Caller, Events, World, check_events, major, minor, today};
 use crate::{
     app::TestApp,
-    lending::{OTHER_CARD, SUCCESS_CARD, day, direct_debit, get_loan, put_loan, saved_card, user},
+    lending::{
+        OTHER_CARD, SUCCESS_CARD, create_user, date_in_days, direct_debit, get_loan, put_loan,
+        saved_card,
+    },
 };
 
 const LENDER: Caller = Caller::Company(0);
@@ -41,7 +44,7 @@ impl Debts {
     /// One user has a card, the other a direct debit.
     pub async fn new(app: &TestApp) -> Debts {
         for id in USERS {
-            user(app, id).await;
+            create_user(app, id).await;
         }
         let prices = json!({ "recollection.card": 20, "recollection.direct_debit": 10 });
         let path = format!("/companies/{}/prices", app.company.id);
@@ -54,7 +57,7 @@ impl Debts {
 
 impl World<'_> {
     /// Saves a card through checkout, or a mandate.
-    pub async fn save_means(&mut self) {
+    pub async fn save_instrument(&mut self) {
         let user = USERS[self.pick(2)];
         if self.pick(4) == 0 {
             // Creating a mandate at the provider needs a provider without faults.
@@ -133,7 +136,7 @@ impl World<'_> {
         }
         let begins = today(self.app);
         let entries = schedule.iter().map(|(days, minor)| {
-            let due = day(begins + i64::try_from(*days).expect("small"));
+            let due = date_in_days(begins + i64::try_from(*days).expect("small"));
             json!({ "due_date": due, "amount": major(*minor) })
         });
         let loan = json!({
@@ -242,7 +245,7 @@ impl World<'_> {
     }
 
     /// Verifies recollections that have not succeeded: after three days, only requests do so.
-    pub async fn ask_about_recollections(&self) {
+    pub async fn verify_open_recollections(&self) {
         for one in self.recollections().await.iter().filter(|one| one["status"] != "success") {
             let reference = one["reference"].as_str().expect("a reference");
             self.app.post(&format!("/recollection/verify/{reference}"), json!({})).await;

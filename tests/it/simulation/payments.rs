@@ -37,7 +37,7 @@ impl World<'_> {
         self.initialize(self.payments.len() - 1).await;
     }
 
-    pub async fn begin_payment_again(&mut self) {
+    pub async fn repeat_initialize(&mut self) {
         if let Some(n) = self.any_payment() {
             self.initialize(n).await;
         }
@@ -92,7 +92,7 @@ impl World<'_> {
     }
 
     /// Verifies paid payments: after three days, only requests do so.
-    pub async fn ask_about_payments(&self) {
+    pub async fn verify_paid_payments(&self) {
         for known in self.payments.iter().filter(|known| known.paid) {
             let path = format!("/payment/verify/{}", known.reference);
             let company = &self.companies[known.company];
@@ -145,7 +145,7 @@ impl World<'_> {
         self.app.app.store.read(read).await.expect("the refunds").into_iter().collect()
     }
 
-    pub fn check_arrived(&self) {
+    pub fn check_paid_succeeded(&self) {
         for known in &self.payments {
             let arrived = ["success", "refunded"].contains(&&*known.status);
             assert_eq!(arrived, known.paid, "{}: {}", known.reference, known.status);

@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Kills the server. Returns its remaining events.
-    pub async fn rest(mut self) -> Vec<Value> {
+    pub async fn stop_and_drain(mut self) -> Vec<Value> {
         self._child.start_kill().unwrap();
         let mut rest = Vec::new();
         while let Some(line) = self.events.next_line().await.unwrap() {

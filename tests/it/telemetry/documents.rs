@@ -11,8 +11,8 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use super::scrape;
 use crate::{
     app::{Engine, TestApp},
-    codes::to_email,
-    unruly::{ask, unleash},
+    codes::email_request,
+    unruly::{initialize_with_narration, install_unruly},
 };
 
 /// Suffixes that series add to the name of their family.
@@ -50,16 +50,16 @@ fn series(page: &str) -> BTreeSet<String> {
 /// Scrapes a host on which every counted event has happened.
 async fn scrape_after_all_events() -> String {
     let app = TestApp::start(Engine::Sqlite).await;
-    app.paid("order-1").await;
+    app.paid_payment("order-1").await;
     let payment = app.initialize("order-2").await;
     app.complete(&payment, "success").await;
     assert!(app.simulators.paystack().tamper("order-2", 100, "NGN"));
     app.simulators.faults().push(Fault::new("events", FaultKind::Error500).times(1));
-    app.settle().await;
-    app.post("/otp/send", to_email(json!({}))).await;
-    app.settle().await;
-    unleash(&app).await;
-    ask(&app, "order-3", "cached").await.data();
+    app.run_until_idle().await;
+    app.post("/otp/send", email_request(json!({}))).await;
+    app.run_until_idle().await;
+    install_unruly(&app).await;
+    initialize_with_narration(&app, "order-3", "cached").await.data();
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
     Monitor::default().poll(&app.app).await;
     app.app.server.metrics.listeners.set_certificate_expiry("public", app.app.clock.now());

@@ -9,7 +9,7 @@ use tollhouse_platform::{
     store,
 };
 
-use super::{meddle, value};
+use super::{execute_sql, metric_value};
 use crate::app::{NOW, TestApp, config};
 
 /// Seconds after which a scan no longer rereads entries.
@@ -57,8 +57,8 @@ impl Host {
     async fn look(&mut self) -> Seen {
         self.watch.poll(&self.app).await;
         let page = self.app.server.telemetry.scrape();
-        assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
-        let found = |name: &str| value(&page, &format!("tollhouse_ledger_{name}"));
+        assert_eq!(metric_value(&page, "tollhouse_store_up"), Some(1.0));
+        let found = |name: &str| metric_value(&page, &format!("tollhouse_ledger_{name}"));
         Seen {
             imbalance: found(r#"imbalance_minor{currency="NGN"}"#),
             unbalanced: found("unbalanced_transactions"),
@@ -70,7 +70,7 @@ impl Host {
     /// Time of the last complete scan, in Unix seconds.
     fn swept(&self) -> f64 {
         let page = self.app.server.telemetry.scrape();
-        value(&page, "tollhouse_ledger_swept_timestamp_seconds").expect("a time")
+        metric_value(&page, "tollhouse_ledger_swept_timestamp_seconds").expect("a time")
     }
 }
 
@@ -113,20 +113,20 @@ async fn credit(app: &TestApp, company: &str) {
 
 both! {
     async fn an_unbalanced_ledger_is_reported(app: TestApp) {
-        app.paid("order-1").await;
+        app.paid_payment("order-1").await;
         credit(app, &app.new_company("Beta Loans").await.id).await;
         app.advance(LATER).await;
         let mut host = Host::start(app, &[]).await;
         assert_eq!(host.look().await, GOOD);
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
         assert_eq!(host.look().await, Seen { imbalance: Some(14.0), wrong: Some(2.0), ..GOOD });
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
-        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
                      SELECT company_id, transaction_id, 3, account, currency, 5 FROM ledger_entries
                      WHERE account = 'operator'").await;
         assert_eq!(host.look().await, Seen { unbalanced: Some(1.0), wrong: Some(1.0), ..GOOD });
         // Entries are never changed: another entry corrects them.
-        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+        execute_sql(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
                      SELECT company_id, transaction_id, 4, account, currency, -5 FROM ledger_entries
                      WHERE account = 'operator' AND line = 3").await;
         assert_eq!(host.look().await, GOOD);
@@ -136,22 +136,22 @@ both! {
         credit(app, &app.company.id).await;
         let mut host = Host::start(app, &[]).await;
         assert_eq!(host.look().await, GOOD);
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
         assert_eq!(host.look().await, Seen { imbalance: Some(7.0), wrong: Some(1.0), ..GOOD });
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
     }
 
     async fn a_ledger_too_large_to_be_summed_up_is_suspect_and_delays_no_other(app: TestApp) {
         large_ledger(app, Timestamp(1), 3_000).await;
         let other = app.new_company("Beta Loans").await;
         credit(app, &other.id).await;
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
         let summed = Seen { imbalance: Some(14.0), wrong: Some(2.0), ..GOOD };
         assert_eq!(host.look().await, summed);
         for block in BLOCK_SUMS {
-            meddle(app, block).await;
+            execute_sql(app, block).await;
         }
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
@@ -161,9 +161,9 @@ both! {
         assert_eq!(host.look().await, suspected);
         assert!(host.swept() > 0.0);
         for unblock in UNBLOCK_SUMS {
-            meddle(app, unblock).await;
+            execute_sql(app, unblock).await;
         }
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
         host.look().await;
         assert_eq!(host.look().await, GOOD);
     }
@@ -172,19 +172,19 @@ both! {
         large_ledger(app, Timestamp(1), 2_400).await;
         post(app, ENTRIES, NOW, 600).await;
         for block in BLOCK_SUMS {
-            meddle(app, block).await;
+            execute_sql(app, block).await;
         }
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
         // These ids sort before some that may have been read.
-        meddle(app, "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
+        execute_sql(app, "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
                      SELECT company_id, '6b015d90', '6b015d90', kind, created_at FROM ledger_transactions
                      WHERE id = '6b015d90000001'").await;
-        meddle(app, "INSERT INTO ledger_rows (company_id, transaction_id, line, account, currency, amount_minor)
+        execute_sql(app, "INSERT INTO ledger_rows (company_id, transaction_id, line, account, currency, amount_minor)
                      SELECT company_id, '6b015d90', line, account, currency, amount_minor FROM ledger_rows
                      WHERE transaction_id = '6b015d90000001'").await;
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 1 WHERE account = 'wallet'").await;
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 1 WHERE account = 'operator'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 1 WHERE account = 'wallet'").await;
+        execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 1 WHERE account = 'operator'").await;
         assert_eq!(host.look().await, GOOD);
         app.advance(LATER).await;
         host.look().await;
@@ -192,7 +192,7 @@ both! {
         assert_eq!(host.look().await, GOOD);
         assert_eq!(host.swept(), (NOW.unix_seconds() + LATER) as f64);
         for unblock in UNBLOCK_SUMS {
-            meddle(app, unblock).await;
+            execute_sql(app, unblock).await;
         }
     }
 }

@@ -14,7 +14,7 @@ fn text<'l>(line: &'l Value, pointer: &str) -> &'l str {
 
 /// Checks that every line is JSON, that every line of the host within a request has the request's
 /// id, and that each of these requests has one line `answered`.
-pub fn check_lines(log: &str, requests: &[String]) {
+pub fn check_json_lines(log: &str, requests: &[String]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for line in log.lines() {
         let parsed: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -48,7 +48,7 @@ pub fn check_lines(log: &str, requests: &[String]) {
 }
 
 /// Checks that each request has one text line `answered` with its id.
-pub fn check_lines_for_people(log: &str, requests: &[String]) {
+pub fn check_text_lines(log: &str, requests: &[String]) {
     let answered: Vec<&str> =
         log.lines().filter(|line| line.contains(": request completed ")).collect();
     for request in requests {

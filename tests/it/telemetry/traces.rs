@@ -22,14 +22,14 @@ use tollhouse_sandbox::{Fault, FaultKind, Simulators};
 use crate::{
     app::{Database, Engine, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
     process::Process,
-    unruly::{SECRET, Upstream},
+    unruly::{RecordingUpstream, SECRET},
 };
 
 /// A collector that stores the traces it receives.
 #[derive(Clone, Default)]
 pub struct Collector {
     pub url: String,
-    got: Arc<Mutex<Vec<Bytes>>>,
+    received: Arc<Mutex<Vec<Bytes>>>,
 }
 
 impl Collector {
@@ -38,7 +38,7 @@ impl Collector {
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let collector = Collector { url, ..Collector::default() };
         let keep = async |State(collector): State<Collector>, body: Bytes| {
-            collector.got.lock().unwrap().push(body);
+            collector.received.lock().unwrap().push(body);
         };
         let router = Router::new().route("/v1/traces", post(keep)).with_state(collector.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
@@ -47,12 +47,12 @@ impl Collector {
 
     /// All received data, undecoded.
     pub fn text(&self) -> String {
-        let got = self.got.lock().unwrap();
+        let got = self.received.lock().unwrap();
         got.iter().map(|body| String::from_utf8_lossy(body).into_owned()).collect()
     }
 
     /// Waits for a span of that name.
-    pub async fn until(&self, name: &str) {
+    pub async fn wait_for_span(&self, name: &str) {
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         let here = async {
             while !self.spans().iter().any(|span| span.name == name) {
@@ -64,7 +64,7 @@ impl Collector {
     }
 
     fn spans(&self) -> Vec<Span> {
-        let got = self.got.lock().unwrap();
+        let got = self.received.lock().unwrap();
         let requests =
             got.iter().map(|body| ExportTraceServiceRequest::decode(body.clone()).unwrap());
         let resources = requests.flat_map(|request| request.resource_spans);
@@ -168,7 +168,7 @@ impl Host {
     }
 
     /// Sets up plugins, accounts and a company. Returns the created company.
-    async fn set_up(&self, upstream: &Upstream) -> Value {
+    async fn set_up(&self, upstream: &RecordingUpstream) -> Value {
         let unruly = json!({ "secret_key": SECRET, "base_url": upstream.url });
         self.install(artifacts::UNRULY, "unruly", unruly).await;
         let base_url = format!("{}/paystack", self.simulators.url());
@@ -200,7 +200,7 @@ impl Host {
 
 /// Traces payments to a collector. Returns the secrets that the traces must not contain.
 async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
-    let upstream = Upstream::start().await;
+    let upstream = RecordingUpstream::start().await;
     let mut host = Host::start(&collector.url, &[]).await;
     let company = host.set_up(&upstream).await;
     let key = &company["api_key"];
@@ -222,10 +222,10 @@ async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
     for event in host.simulators.events() {
         assert!(!format!("{:?}", event.headers).contains("traceparent"), "{:?}", event.headers);
     }
-    for request in upstream.got() {
+    for request in upstream.received() {
         assert_eq!(request.headers.get("traceparent"), None);
     }
-    assert_eq!(upstream.got().len(), 1);
+    assert_eq!(upstream.received().len(), 1);
     host.stop().await;
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     vec![
@@ -317,7 +317,7 @@ async fn a_collector_that_never_responds_delays_neither_requests_nor_shutdown() 
     // The system accepts connections, and nothing reads them.
     let deaf = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", deaf.local_addr().expect("bound"));
-    let upstream = Upstream::start().await;
+    let upstream = RecordingUpstream::start().await;
     let mut host = Host::start(&url, &[]).await;
     let company = host.set_up(&upstream).await;
     for n in 0..20 {

@@ -9,10 +9,10 @@ use tollhouse_app::{routes, state::App, wiring};
 use tollhouse_http as http;
 use tollhouse_platform::{background::jobs, random::Random};
 
-use crate::app::{TestApp, config, smtp};
+use crate::app::{TestApp, config, smtp_flags};
 
 /// Another host on the same database, with the same clock. It runs no jobs by itself.
-pub struct Mortal {
+pub struct CrashingHost {
     pub app: App,
     pub api: String,
     pub internal: String,
@@ -20,10 +20,10 @@ pub struct Mortal {
     runtime: Option<Runtime>,
 }
 
-impl Mortal {
+impl CrashingHost {
     /// Starts a host that crashes when it begins a transaction after this many.
-    pub async fn start(beside: &TestApp, transactions: usize) -> Mortal {
-        let smtp = smtp(&beside.simulators);
+    pub async fn start(beside: &TestApp, transactions: usize) -> CrashingHost {
+        let smtp = smtp_flags(&beside.simulators);
         let flags = smtp.iter().map(String::as_str).chain(["--database-connections=2"]);
         let mut config = config(&beside.database, &flags.collect::<Vec<_>>());
         config.listeners.public_url = Some(beside.api.clone());
@@ -43,11 +43,11 @@ impl Mortal {
         let started = tokio::task::spawn_blocking(start).await;
         let (runtime, (app, api, internal)) = started.expect("a host");
         app.store.crash_after(transactions);
-        Mortal { app, api, internal, runtime: Some(runtime) }
+        CrashingHost { app, api, internal, runtime: Some(runtime) }
     }
 
     /// Returns the result of `work`, or `None` if the host crashes before.
-    pub async fn outlive<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub async fn until_crash<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),
@@ -60,13 +60,13 @@ impl Mortal {
         let app = self.app.clone();
         let runtime = self.runtime.as_ref().expect("a running host");
         let work = runtime.spawn(async move { jobs::run_due(&app).await });
-        if let Some(done) = self.outlive(work).await {
+        if let Some(done) = self.until_crash(work).await {
             done.expect("no panic").expect("jobs that run");
         }
     }
 }
 
-impl Drop for Mortal {
+impl Drop for CrashingHost {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
