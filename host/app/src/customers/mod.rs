@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub use self::{
     export::{REMOVE_JOB, remove_job, sweep},
     store::{
-        User,
+        User, UserKey,
         list::{Filter, Sort, explain},
         search::metadata_digests,
     },
@@ -71,7 +71,7 @@ impl User {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "User")]
 pub struct View {
-    id: String,
+    id: UserKey,
     /// Chosen by the company, or generated with the prefix `usr-`.
     user_id: String,
     first_name: String,
@@ -161,7 +161,7 @@ pub async fn find_by_email_or_id(
 pub async fn find_by_ids(
     tx: &mut Tx,
     company_id: &CompanyId,
-    ids: &[String],
+    ids: &[UserKey],
 ) -> Result<Vec<User>, tollhouse_platform::store::Error> {
     let mut users = Vec::new();
     for some in ids.chunks(self::store::MAX_IDS_PER_QUERY) {

@@ -72,7 +72,7 @@ fn code_key(user: &User, channel: Channel) -> CodeKey {
         if channel == Channel::Email { email::comparison_key(address) } else { address.to_owned() };
     CodeKey {
         scope: "user",
-        identifier: user.id.clone(),
+        identifier: user.id.to_string(),
         kind: channel_noun(channel).to_owned(),
         address,
     }

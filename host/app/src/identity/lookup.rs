@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     customers as users,
-    customers::User,
+    customers::{User, UserKey},
     state::App,
     tenants::{
         companies::Company,
@@ -282,7 +282,7 @@ async fn store_result(
     app: &App,
     company: &Company,
     identity: &Identity,
-    (user_key, user_id): (Option<String>, Option<String>),
+    (user_key, user_id): (Option<UserKey>, Option<String>),
     told: RegisterResult,
 ) -> Result<(Uid, Record)> {
     let identity = identity.name();

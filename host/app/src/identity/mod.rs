@@ -23,7 +23,7 @@ pub use self::{
     openapi::{LookupDescription, describe_lookups},
     store::{SEALED, Uid},
 };
-use crate::state::App;
+use crate::{customers::UserKey, state::App};
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
@@ -71,7 +71,7 @@ pub enum Method {
 pub struct View {
     id: String,
     /// Internal id of the linked user.
-    user: Option<String>,
+    user: Option<UserKey>,
     /// `user_id` as sent in the lookup.
     user_id: Option<String>,
     /// Id of the identity type, the same on every host.

@@ -1,6 +1,7 @@
 //! Storage of UID records and of the switches of identity types.
 
 use super::{Method, seal_context};
+use crate::customers::UserKey;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
@@ -16,7 +17,7 @@ pub struct Uid {
     /// Keyed digest of company, user, type and identifier.
     pub lookup: String,
     /// Internal id of the linked user.
-    pub user_key: Option<String>,
+    pub user_key: Option<UserKey>,
     pub user_id: Option<String>,
     /// Name of the identity type, for example `nigeria.bvn`.
     pub identity: String,
@@ -122,7 +123,7 @@ const MAX_LISTED: i64 = 100;
 pub async fn list_for_user(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
+    user_key: &UserKey,
     now: Timestamp,
 ) -> Result<Vec<Uid>> {
     tx.sql(

@@ -114,7 +114,7 @@ pub fn read_new_user(
     let chosen = user_id.is_some();
     let user = User {
         company_id: company_id.to_owned(),
-        id: app.random.id(now),
+        id: app.random.id(now).into(),
         user_id: user_id.unwrap_or_else(|| format!("usr-{}", app.random.id(now))),
         first_name: body.first_name()?,
         last_name: body.last_name()?,

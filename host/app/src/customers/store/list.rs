@@ -93,7 +93,7 @@ impl Sort {
             Sort::FirstName(_) => user.first_name.as_str().into(),
             Sort::LastName(_) => user.last_name.as_str().into(),
         };
-        UserCursor { key, id: user.id.clone() }
+        UserCursor { key, id: user.id.to_string() }
     }
 }
 
@@ -149,7 +149,7 @@ pub async fn list_ids(
 pub async fn list_by_ids(tx: &mut Tx, company_id: &CompanyId, ids: &[String]) -> Result<Vec<User>> {
     let users: Vec<User> = tx.dynamic(&ids_query(company_id, ids)).all().await?;
     let mut users: HashMap<String, User> =
-        users.into_iter().map(|user| (user.id.clone(), user)).collect();
+        users.into_iter().map(|user| (user.id.to_string(), user)).collect();
     Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
 }
 

@@ -10,13 +10,18 @@ use serde_json::{Map, Value};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Statement, Tx, params},
-    values::id::CompanyId,
+    values::id::{CompanyId, ids},
 };
+
+ids! {
+    /// The internal id of a user. Companies may name a user otherwise, by `user_id`.
+    UserKey;
+}
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct User {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: UserKey,
     pub user_id: String,
     pub first_name: String,
     pub last_name: String,
@@ -185,7 +190,11 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
 pub const MAX_IDS_PER_QUERY: usize = 20;
 
 /// Returns up to [`AT_ONCE`] users. Separate parameters: the engines bind arrays differently.
-pub async fn find_by_ids(tx: &mut Tx, company_id: &CompanyId, ids: &[String]) -> Result<Vec<User>> {
+pub async fn find_by_ids(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    ids: &[UserKey],
+) -> Result<Vec<User>> {
     let Some(last) = ids.last() else { return Ok(Vec::new()) };
     let mut statement = tx
         .sql(

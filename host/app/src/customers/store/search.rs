@@ -16,7 +16,8 @@ const ROWS_PER_STATEMENT: usize = 500;
 
 /// Indexes new users.
 pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
-    let row = |user: &&User| [user.company_id.to_string(), user.id.clone(), searched_text(user)];
+    let row =
+        |user: &&User| [user.company_id.to_string(), user.id.to_string(), searched_text(user)];
     let words: Vec<_> = users.iter().map(row).collect();
     insert_rows(tx, "INSERT INTO user_words (company_id, id, words) VALUES ", &words).await?;
     let mut digests = Vec::new();
@@ -24,7 +25,7 @@ pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
         for (key, value) in &user.metadata.0 {
             let digest = metadata_digest(key, value);
             digests.extend(
-                digest.map(|digest| [user.company_id.to_string(), digest, user.id.clone()]),
+                digest.map(|digest| [user.company_id.to_string(), digest, user.id.to_string()]),
             );
         }
     }

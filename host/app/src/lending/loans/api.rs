@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, TRANSACTIONS, View, schedule, store};
 use crate::{
     customers as users,
+    lending::loans::LoanId,
     operations::{
         audit, feeds as streams,
         feeds::{FeedPage, Reading},
@@ -86,7 +87,7 @@ fn read_installment(body: &Body<DueInstallment>) -> Result<NewInstallment> {
 /// Creates a loan, or replaces it and keeps its repayments.
 pub async fn put(
     State(app): State<App>,
-    Path((company, id)): Path<(CompanyId, String)>,
+    Path((company, id)): Path<(CompanyId, LoanId)>,
     body: Body<LoanChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
@@ -177,7 +178,7 @@ async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) 
 
 pub async fn fetch(
     State(app): State<App>,
-    Path((company, id)): Path<(CompanyId, String)>,
+    Path((company, id)): Path<(CompanyId, LoanId)>,
 ) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         let loan = store::find(tx, &company, &id).await?;

@@ -13,9 +13,11 @@ use serde_json::json;
 
 pub use self::{
     schedule::{next_due, uncovered_amount},
-    store::{Installment, Loan, find, list_installments, lock},
+    store::{Installment, Loan, LoanId, find, list_installments, lock},
 };
 use crate::{
+    customers::UserKey,
+    lending::recollections::RecollectionId,
     operations::{feeds as streams, feeds::Feed},
     state::App,
 };
@@ -33,9 +35,9 @@ pub const CREDIT_EVENTS: Feed = Feed("credit");
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Loan")]
 pub struct View {
-    id: String,
+    id: LoanId,
     /// The internal id of the borrower.
-    user: String,
+    user: UserKey,
     user_id: String,
     amount: Minor,
     currency: String,
@@ -96,7 +98,7 @@ impl From<Installment> for InstallmentView {
 /// Money received for a loan.
 #[derive(Clone, Debug)]
 pub struct Repayment {
-    pub recollection_id: String,
+    pub recollection_id: RecollectionId,
     pub amount: Minor,
     /// The provider fee.
     pub fees: Minor,

@@ -1,21 +1,27 @@
 //! The rows of loans and their installments.
 
+use crate::customers::UserKey;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
     values::{
-        id::CompanyId,
+        id::{CompanyId, ids},
         money::{Minor, Money},
     },
 };
+
+ids! {
+    /// The id of a loan, assigned by the system that created it.
+    LoanId;
+}
 
 /// A loan of a company to a user.
 #[derive(Clone, Debug, FromRow)]
 pub struct Loan {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: LoanId,
     /// The internal id of the borrower.
-    pub user_key: String,
+    pub user_key: UserKey,
     /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
@@ -47,7 +53,7 @@ impl Loan {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Installment {
     pub company_id: CompanyId,
-    pub loan_id: String,
+    pub loan_id: LoanId,
     /// Position in the schedule, from 1.
     pub number: i64,
     pub due_at: Timestamp,
@@ -72,7 +78,7 @@ macro_rules! loans {
     };
 }
 
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Loan>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -80,7 +86,7 @@ pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
 }
 
 /// Locks a loan until the transaction ends: its changes are processed one at a time.
-pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Loan>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .params(params![company_id, id])
         .optional()
@@ -124,7 +130,7 @@ pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
 pub async fn list_installments(
     tx: &mut Tx,
     company_id: &CompanyId,
-    loan_id: &str,
+    loan_id: &LoanId,
 ) -> Result<Vec<Installment>> {
     tx.sql("SELECT * FROM loan_entries WHERE company_id = $1 AND loan_id = $2 ORDER BY number")
         .params(params![company_id, loan_id])

@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Mandate, seal_context, store};
-use crate::{customers as users, operations::audit, state::App, tenants::companies};
+use crate::{
+    customers as users, customers::UserKey, lending::mandates::MandateId, operations::audit,
+    state::App, tenants::companies,
+};
 use tollhouse_http::{
     request::{
         body::Body,
@@ -53,9 +56,9 @@ fields! {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DirectDebit")]
 pub struct View {
-    id: String,
+    id: MandateId,
     /// The internal id of the account holder.
-    user: String,
+    user: UserKey,
     user_id: String,
     payment_service: String,
     currency: String,
@@ -87,7 +90,7 @@ impl Mandate {
 
 pub async fn put(
     State(app): State<App>,
-    Path((company, id)): Path<(CompanyId, String)>,
+    Path((company, id)): Path<(CompanyId, MandateId)>,
     body: Body<DirectDebitChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
@@ -137,7 +140,7 @@ pub async fn put(
 
 pub async fn fetch(
     State(app): State<App>,
-    Path((company, id)): Path<(CompanyId, String)>,
+    Path((company, id)): Path<(CompanyId, MandateId)>,
 ) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| store::find(tx, &company, &id).await;
     let found = app.store.select(read).await?;

@@ -4,22 +4,22 @@
 pub mod api;
 mod store;
 
-pub use self::store::{Mandate, SEALED};
-use crate::state::App;
+pub use self::store::{Mandate, MandateId, SEALED};
+use crate::{customers::UserKey, state::App};
 use tollhouse_platform::{error::Result, store as db, store::Tx, values::id::CompanyId};
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.
 pub async fn find_usable(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
-    id: Option<&str>,
+    user_key: &UserKey,
+    id: Option<&MandateId>,
 ) -> db::Result<Option<Mandate>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
         None => store::find_default(tx, company_id, user_key).await?,
     };
-    Ok(found.filter(|mandate| mandate.active && mandate.user_key == user_key))
+    Ok(found.filter(|mandate| mandate.active && mandate.user_key == *user_key))
 }
 
 impl Mandate {

@@ -1,20 +1,26 @@
 //! The rows of mandates.
 
 use super::seal_context;
+use crate::customers::UserKey;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
-    values::id::CompanyId,
+    values::id::{CompanyId, ids},
 };
+
+ids! {
+    /// The id of a mandate, assigned by the system that created it.
+    MandateId;
+}
 
 /// A mandate to debit a user's bank account.
 #[derive(Clone, Debug, FromRow)]
 pub struct Mandate {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: MandateId,
     /// The internal id of the account holder.
-    pub user_key: String,
+    pub user_key: UserKey,
     /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
@@ -48,7 +54,7 @@ macro_rules! direct_debits {
     };
 }
 
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Mandate>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &MandateId) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!("SELECT", " FROM direct_debits WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -58,7 +64,7 @@ pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
 pub async fn find_default(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
+    user_key: &UserKey,
 ) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!(
         "SELECT",

@@ -9,11 +9,12 @@ use super::{
     settle::{self, RecollectionVerification, still_pending},
     store::{self, Filter, Sort},
     user_of,
-    view::{LoanId, View},
+    view::View,
 };
 use crate::{
     customers as users,
-    lending::loans,
+    lending::{loans, loans::LoanId, mandates::MandateId, recollections::RecollectionId},
+    money::cards::CardId,
     state::App,
     tenants::{
         companies::{AuthenticatedCompany, Company, check_event_url},
@@ -96,8 +97,15 @@ pub async fn create(
     let metadata = body.metadata()?.unwrap_or_default();
     let run = run.name("rec");
     let reference = reference.or_else(|| run.clone());
-    let order =
-        RecollectionRequest { loan, amount, method: way, reference, run, callback_url, metadata };
+    let order = RecollectionRequest {
+        loan: loan.into(),
+        amount,
+        method: way,
+        reference,
+        run,
+        callback_url,
+        metadata,
+    };
     let recollection = create::create(&app, &company, order).await?;
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
@@ -130,8 +138,10 @@ fn read_method(
                 provider: providers::choose_provider(app, company, None, body)?,
             })
         }
-        Some(CARD) => Ok(RepaymentMethod::Card(body.card()?)),
-        Some(DIRECT_DEBIT) => Ok(RepaymentMethod::DirectDebit(body.direct_debit()?)),
+        Some(CARD) => Ok(RepaymentMethod::Card(body.card()?.map(CardId::from))),
+        Some(DIRECT_DEBIT) => {
+            Ok(RepaymentMethod::DirectDebit(body.direct_debit()?.map(MandateId::from)))
+        }
         Some(_) => Err(Error::invalid("invalid payment channel provided")),
     }
 }
@@ -161,7 +171,7 @@ pub async fn verify(
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(id): Path<String>,
+    Path(id): Path<RecollectionId>,
 ) -> Result<DataResponse<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let found = app.store.select(async |tx| store::find(tx, &company.id, &id).await).await?;
@@ -237,7 +247,7 @@ pub async fn list(
             filter.user_key = Some(user.id);
         }
         let (total, found) = store::list(tx, &company.id, &filter, sort, page).await?;
-        let mut keys: Vec<String> = found.iter().map(|found| found.user_key.clone()).collect();
+        let mut keys: Vec<_> = found.iter().map(|found| found.user_key.clone()).collect();
         keys.sort();
         keys.dedup();
         let users = users::find_by_ids(tx, &company.id, &keys).await?;

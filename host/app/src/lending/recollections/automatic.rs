@@ -16,7 +16,7 @@ use super::{
     store::{self, InstallmentKey},
 };
 use crate::{
-    lending::loans::{self, Installment, Loan, uncovered_amount},
+    lending::loans::{self, Installment, Loan, LoanId, uncovered_amount},
     operations::operator_events::{self, NOT_COLLECTED},
     state::App,
     tenants::{
@@ -44,7 +44,7 @@ enum CollectionStep {
 pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let (db, host) = (app.store.clone(), app.clone());
-        let (company_id, loan_id) = (job.company_id, job.subject);
+        let (company_id, loan_id) = (job.company_id, job.subject.into());
         let due =
             db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
         match due {
@@ -66,7 +66,7 @@ async fn next_step(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    loan_id: &str,
+    loan_id: &LoanId,
 ) -> Result<CollectionStep> {
     let Some(loan) = loans::lock(tx, company_id, loan_id).await? else {
         return Ok(CollectionStep::NotBefore(None));

@@ -57,7 +57,12 @@ pub async fn attempt(
             let error = error.into_error(&recollection.payment_service);
             let (company, id, error) =
                 (recollection.company_id.as_str(), &recollection.id, error.chain());
-            tracing::warn!(company, recollection = id, error, "outcome of a charge is unknown");
+            tracing::warn!(
+                company,
+                recollection = id.as_str(),
+                error,
+                "outcome of a charge is unknown"
+            );
             Ok(recollection)
         }
     }
@@ -71,11 +76,11 @@ async fn open_instrument(
     let Recollection { company_id, user_key, card_id, direct_debit_id, .. } = recollection;
     let read = async |tx: &mut Tx| -> Result<Option<(String, String)>> {
         if recollection.payment_channel == CARD {
-            let card = cards::find_for_user(tx, company_id, user_key, card_id.as_deref()).await?;
+            let card = cards::find_for_user(tx, company_id, user_key, card_id.as_ref()).await?;
             let card = card.filter(|card| card.is_valid());
             card.map(|card| Ok((card.token(app)?, card.charge_email))).transpose()
         } else {
-            let id = direct_debit_id.as_deref();
+            let id = direct_debit_id.as_ref();
             let mandate = mandates::find_usable(tx, company_id, user_key, id).await?;
             mandate.map(|mandate| Ok((mandate.token(app)?, mandate.email))).transpose()
         }

@@ -10,17 +10,19 @@ use super::{
 use crate::{
     customers as users,
     lending::{
-        loans::{self, Loan},
+        loans::{self, Loan, LoanId},
         mandates,
+        mandates::MandateId,
     },
     money::{
         cards,
+        cards::CardId,
         charges::{self, ChargeVerifier, Leased, LeasedTable, METADATA_KEY, next_check},
     },
     state::App,
     tenants::{
         companies::Company,
-        providers::{self, Account},
+        providers::{self, Account, AccountId},
     },
     webhooks::{incoming as notifications, incoming::ReferenceOwner},
 };
@@ -37,7 +39,7 @@ use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
 /// A recollection to create, each field validated on its own.
 #[derive(Clone, Debug)]
 pub struct RecollectionRequest {
-    pub loan: String,
+    pub loan: LoanId,
     /// `None`: the outstanding amount.
     pub amount: Option<Minor>,
     pub method: RepaymentMethod,
@@ -56,9 +58,9 @@ pub enum RepaymentMethod {
     /// The customer pays in a checkout session.
     Checkout { provider: String, success_url: String, cancel_url: Option<String> },
     /// Charges a saved card; `None`: the default card.
-    Card(Option<String>),
+    Card(Option<CardId>),
     /// Charges a mandate; `None`: the default mandate.
-    DirectDebit(Option<String>),
+    DirectDebit(Option<MandateId>),
 }
 
 impl RepaymentMethod {
@@ -109,7 +111,7 @@ pub async fn create(
 
 fn leased(recollection: &Recollection) -> Leased {
     let Recollection { company_id, id, lease, .. } = recollection.clone();
-    Leased { table: LeasedTable::Recollections, company_id, id, lease }
+    Leased { table: LeasedTable::Recollections, company_id, id: id.to_string(), lease }
 }
 
 // ---- transaction 1 ------------------------------------------------------------------------------
@@ -246,9 +248,9 @@ async fn compose(
             new.begun_at = Some(new.created_at);
             new.lease = Lease::acquire(app);
         }
-        RepaymentMethod::Card(id) => with_card(tx, company, &mut new, id.as_deref()).await?,
+        RepaymentMethod::Card(id) => with_card(tx, company, &mut new, id.as_ref()).await?,
         RepaymentMethod::DirectDebit(id) => {
-            with_mandate(tx, company, &mut new, id.as_deref()).await?
+            with_mandate(tx, company, &mut new, id.as_ref()).await?
         }
     }
     if new.with_provider {
@@ -267,7 +269,7 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
     let now = app.clock.now();
     Recollection {
         company_id: loan.company_id.clone(),
-        id: app.random.id(now),
+        id: app.random.id(now).into(),
         run: None,
         loan_id: loan.id.clone(),
         user_key: loan.user_key.clone(),
@@ -279,7 +281,7 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
         with_provider: false,
         payment_service: String::new(),
         payment_channel: String::new(),
-        account_id: String::new(),
+        account_id: AccountId::default(),
         credits_wallet: false,
         reference: format!("rec-{}", app.random.id(now)),
         service_ref: String::new(),
@@ -319,7 +321,7 @@ pub async fn with_card(
     tx: &mut Tx,
     company: &Company,
     new: &mut Recollection,
-    id: Option<&str>,
+    id: Option<&CardId>,
 ) -> Result<()> {
     let card = cards::find_for_user(tx, &new.company_id, &new.user_key, id).await?;
     let card = card.ok_or_else(|| Error::not_found("card not found"))?;
@@ -339,7 +341,7 @@ pub async fn with_mandate(
     tx: &mut Tx,
     company: &Company,
     new: &mut Recollection,
-    id: Option<&str>,
+    id: Option<&MandateId>,
 ) -> Result<()> {
     let mandate = mandates::find_usable(tx, &new.company_id, &new.user_key, id).await?;
     let mandate = mandate.ok_or_else(|| Error::not_found("direct debit not found"))?;
@@ -368,7 +370,7 @@ fn owner(recollection: &Recollection) -> ReferenceOwner {
     ReferenceOwner {
         company_id: recollection.company_id.clone(),
         subject: SUBJECT.to_owned(),
-        subject_id: recollection.id.clone(),
+        subject_id: recollection.id.to_string(),
     }
 }
 

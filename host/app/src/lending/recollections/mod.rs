@@ -28,7 +28,12 @@ mod view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::{automatic::collect_job, settle::settle_job, store::Recollection, view::EventData};
+pub use self::{
+    automatic::collect_job,
+    settle::settle_job,
+    store::{Recollection, RecollectionId},
+    view::EventData,
+};
 use crate::{
     customers as users,
     customers::User,

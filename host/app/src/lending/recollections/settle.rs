@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     customers as users,
-    lending::loans::{self, Loan, Repayment},
+    lending::{
+        loans::{self, Loan, Repayment},
+        recollections::RecollectionId,
+    },
     money::charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
     state::App,
     tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
@@ -95,7 +98,7 @@ pub async fn record(
         let mismatch = match decide_transition(now.status.of_charge(), &now.money(), &seen) {
             Transition::Succeeded => {
                 if now.status == Status::Failed {
-                    let id = &now.id;
+                    let id = now.id.as_str();
                     tracing::warn!(
                         recollection = id,
                         "recollection succeeded after it was recorded as failed"
@@ -251,7 +254,7 @@ async fn emit(
     let user = user.map(|user| user.view(app.clock.now()));
     let event = events::Event {
         kind,
-        subject_id: recollection.id.clone(),
+        subject_id: recollection.id.to_string(),
         data: json!(recollection.clone().view(user)),
         callback_url: recollection.callback_url.clone(),
     };
@@ -261,7 +264,9 @@ async fn emit(
 /// Settles a recollection after a webhook and on schedule.
 pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
-        let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
+        let find = async |tx: &mut Tx| {
+            store::find(tx, &job.company_id, &RecollectionId::from(&job.subject)).await
+        };
         let Some(recollection) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         let (begun_at, before) = (recollection.checks_start_at(), recollection.status);
         let settled = verify(&app, recollection).await.map(RecollectionVerification::into_inner);

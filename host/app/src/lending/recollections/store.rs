@@ -3,25 +3,36 @@
 use serde_json::{Map, Value};
 
 use super::{ABANDONED_SECONDS, Lease, Status};
+use crate::{
+    customers::UserKey,
+    lending::{loans::LoanId, mandates::MandateId},
+    money::cards::CardId,
+    tenants::providers::AccountId,
+};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
-        id::CompanyId,
+        id::{CompanyId, ids},
         listing::{PageRequest, Period, SortOrder},
         money::{Minor, Money},
     },
 };
 
+ids! {
+    /// The id of a recollection.
+    RecollectionId;
+}
+
 #[derive(Clone, Debug, FromRow)]
 pub struct Recollection {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: RecollectionId,
     /// The idempotency name of the request that created the recollection.
     pub run: Option<String>,
-    pub loan_id: String,
+    pub loan_id: LoanId,
     /// The internal id of the user.
-    pub user_key: String,
+    pub user_key: UserKey,
     /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
@@ -35,7 +46,7 @@ pub struct Recollection {
     /// Empty for a manual recollection, like the other fields of the provider.
     pub payment_service: String,
     pub payment_channel: String,
-    pub account_id: String,
+    pub account_id: AccountId,
     /// `true` on the service account: a success credits the company's wallet.
     pub credits_wallet: bool,
     pub reference: String,
@@ -44,8 +55,8 @@ pub struct Recollection {
     pub message: String,
     pub callback_url: Option<String>,
     pub repaid_at: Option<Timestamp>,
-    pub card_id: Option<String>,
-    pub direct_debit_id: Option<String>,
+    pub card_id: Option<CardId>,
+    pub direct_debit_id: Option<MandateId>,
     pub success_url: Option<String>,
     pub cancel_url: Option<String>,
     pub checkout_url: Option<String>,
@@ -130,7 +141,11 @@ pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     Ok(())
 }
 
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Recollection>> {
+pub async fn find(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &RecollectionId,
+) -> Result<Option<Recollection>> {
     tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -153,7 +168,7 @@ pub async fn find_by_reference(
 pub async fn pending_charges(
     tx: &mut Tx,
     company_id: &CompanyId,
-    loan_id: &str,
+    loan_id: &LoanId,
     now: Timestamp,
 ) -> Result<Minor> {
     let (sum,): (i64,) = tx
@@ -173,7 +188,7 @@ pub async fn pending_charges(
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// The user's internal id.
-    pub user_key: Option<String>,
+    pub user_key: Option<UserKey>,
     pub loan: Option<String>,
     pub created: Option<Period>,
 }
@@ -228,7 +243,7 @@ pub async fn list(
 #[derive(Clone, Copy, Debug)]
 pub struct InstallmentKey<'i> {
     pub company_id: &'i CompanyId,
-    pub loan_id: &'i str,
+    pub loan_id: &'i LoanId,
     /// The ordinal among the installments with this due date, from 1.
     pub number: i64,
     pub due_at: Timestamp,
@@ -238,7 +253,7 @@ pub struct InstallmentKey<'i> {
 pub async fn record_collection(
     tx: &mut Tx,
     installment: InstallmentKey<'_>,
-    recollection_id: Option<&String>,
+    recollection_id: Option<&RecollectionId>,
     now: Timestamp,
 ) -> Result<bool> {
     let inserted = tx
@@ -261,7 +276,7 @@ pub async fn record_collection(
 pub async fn collected_installments(
     tx: &mut Tx,
     company_id: &CompanyId,
-    loan_id: &str,
+    loan_id: &LoanId,
 ) -> Result<Vec<(i64, Timestamp)>> {
     tx.sql("SELECT number, due_at FROM collections WHERE company_id = $1 AND loan_id = $2")
         .params(params![company_id, loan_id])

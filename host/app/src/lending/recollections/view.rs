@@ -5,14 +5,18 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{CHECKOUT, Recollection, Status};
-use crate::{customers as users, lending::loans};
+use crate::{
+    customers as users,
+    lending::{loans, loans::LoanId, mandates::MandateId, recollections::RecollectionId},
+    money::cards::CardId,
+};
 use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// A recollection. `loan` is an id or, when fetched by reference, the loan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "RecollectionOf{Loan}")]
 pub struct View<Loan> {
-    id: String,
+    id: RecollectionId,
     /// The borrower.
     user: Option<users::View>,
     user_id: String,
@@ -31,9 +35,9 @@ pub struct View<Loan> {
     callback_url: Option<String>,
     repaid_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    card: Option<String>,
+    card: Option<CardId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    direct_debit: Option<String>,
+    direct_debit: Option<MandateId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkout: Option<Checkout>,
     metadata: Map<String, Value>,
@@ -50,7 +54,6 @@ pub struct Checkout {
     url: Option<String>,
 }
 
-pub type LoanId = String;
 /// A recollection in events.
 pub type EventData = View<LoanId>;
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     customers as users,
+    money::cards::CardId,
     operations::audit,
     state::App,
     tenants::{
@@ -95,7 +96,7 @@ pub async fn create(
 pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(card): Path<String>,
+    Path(card): Path<CardId>,
 ) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     let card = find_or_not_found(&app, &company, &card).await?;
@@ -123,7 +124,7 @@ fn not_verified(card: Card) -> Error {
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(card): Path<String>,
+    Path(card): Path<CardId>,
 ) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     DataResponse::data(
@@ -132,7 +133,7 @@ pub async fn fetch(
     )
 }
 
-async fn find_or_not_found(app: &App, company: &Company, id: &str) -> Result<Card> {
+async fn find_or_not_found(app: &App, company: &Company, id: &CardId) -> Result<Card> {
     let found = app.store.select(async |tx| store::find(tx, &company.id, id).await).await?;
     found.ok_or_else(not_found)
 }
@@ -167,7 +168,7 @@ pub async fn list(
 pub async fn set_default(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(card): Path<String>,
+    Path(card): Path<CardId>,
 ) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     let db = app.store.clone();
@@ -205,7 +206,7 @@ fields! {
 pub async fn delete(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(card): Path<String>,
+    Path(card): Path<CardId>,
     query: Query<Deleting>,
 ) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;

@@ -4,7 +4,11 @@
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{Card, REVOKE_JOB, Status, not_found, store};
-use crate::{customers as users, money::charges::ChargeVerifier, state::App};
+use crate::{
+    customers as users,
+    money::{cards::CardId, charges::ChargeVerifier},
+    state::App,
+};
 use tollhouse_platform::{
     background::jobs::{self, Job, JobResult},
     clock::Timestamp,
@@ -50,7 +54,7 @@ pub async fn delete(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    id: &str,
+    id: &CardId,
     default_too: bool,
 ) -> Result<()> {
     let found = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
@@ -77,7 +81,9 @@ pub async fn delete(
 /// Deauthorizes the token of a deleted card at the provider, then destroys it.
 pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
-        let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
+        let find = async |tx: &mut Tx| {
+            store::find_any(tx, &job.company_id, &CardId::from(&job.subject)).await
+        };
         let card = app.store.select(find).await?;
         let Some(card) = card.filter(|card| card.removed_at.is_some() && card.token.is_some())
         else {
@@ -91,7 +97,7 @@ pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
             let (company, id, error) = (card.company_id.as_str(), &card.id, error.chain());
             tracing::error!(
                 company,
-                card = id,
+                card = id.as_str(),
                 error,
                 "token of a deleted card could not be revoked; giving up"
             );

@@ -9,7 +9,10 @@ use tracing::instrument;
 use super::{Card, SUBJECT, Status, cleanup, not_found, refund, seal_context, store};
 use crate::{
     customers as users,
-    money::charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
+    money::{
+        cards::CardId,
+        charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
+    },
     state::App,
     webhooks::{incoming as notifications, outgoing as events},
 };
@@ -99,7 +102,7 @@ async fn record(
 async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment) -> Result<()> {
     if card.status == Status::Failed {
         tracing::warn!(
-            card = card.id,
+            card = card.id.as_str(),
             "verification charge succeeded after it was recorded as failed"
         );
     }
@@ -173,7 +176,7 @@ async fn fail(tx: &mut Tx, app: &App, mut card: Card, status: Status, message: &
 async fn emit(tx: &mut Tx, app: &App, card: &Card, kind: &'static str) -> Result<()> {
     let event = events::Event {
         kind,
-        subject_id: card.id.clone(),
+        subject_id: card.id.to_string(),
         data: json!(card.view()),
         callback_url: None,
     };
@@ -184,7 +187,9 @@ async fn emit(tx: &mut Tx, app: &App, card: &Card, kind: &'static str) -> Result
 /// is removed; its session is checked for two more days.
 pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
-        let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
+        let find = async |tx: &mut Tx| {
+            store::find_any(tx, &job.company_id, &CardId::from(&job.subject)).await
+        };
         let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         let asked = verify(&app, &card).await;
         let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };

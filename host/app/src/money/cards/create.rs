@@ -67,7 +67,7 @@ async fn record(app: &App, company: &Company, order: CardRequest) -> Result<Card
         let now = app.clock.now();
         let new = Card {
             company_id: company.id.clone(),
-            id: app.random.id(now),
+            id: app.random.id(now).into(),
             user_key: user.id,
             user_id: user.user_id,
             run: order.run,
@@ -129,7 +129,7 @@ fn owner(card: &Card) -> ReferenceOwner {
     ReferenceOwner {
         company_id: card.company_id.clone(),
         subject: SUBJECT.to_owned(),
-        subject_id: card.id.clone(),
+        subject_id: card.id.to_string(),
     }
 }
 

@@ -24,10 +24,10 @@ pub use self::{
     cleanup::{revoke_job, sweep},
     confirm::confirm_job,
     refund::refund_job,
-    store::{Card, SEALED},
+    store::{Card, CardId, SEALED},
     view::EventData,
 };
-use crate::{money::charges, state::App};
+use crate::{customers::UserKey, money::charges, state::App};
 use tollhouse_platform::{
     error::{Error, Result},
     store as db,
@@ -80,14 +80,14 @@ fn not_found() -> Error {
 pub async fn find_for_user(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
-    id: Option<&str>,
+    user_key: &UserKey,
+    id: Option<&CardId>,
 ) -> db::Result<Option<Card>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
         None => store::find_default(tx, company_id, user_key).await?,
     };
-    Ok(found.filter(|card| card.user_key == user_key))
+    Ok(found.filter(|card| card.user_key == *user_key))
 }
 
 impl Card {

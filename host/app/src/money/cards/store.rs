@@ -4,23 +4,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Status, seal_context};
+use crate::{customers::UserKey, tenants::providers::AccountId};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
     values::{
-        id::CompanyId,
+        id::{CompanyId, ids},
         listing::SortOrder,
         money::{Minor, Money},
     },
 };
 
+ids! {
+    /// The id of a saved card.
+    CardId;
+}
+
 #[derive(Clone, Debug, FromRow)]
 pub struct Card {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: CardId,
     /// The internal id of the user.
-    pub user_key: String,
+    pub user_key: UserKey,
     /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
@@ -29,7 +35,7 @@ pub struct Card {
     pub status: Status,
     pub is_default: bool,
     pub payment_service: String,
-    pub account_id: String,
+    pub account_id: AccountId,
     /// The amount of the verification charge.
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
@@ -133,7 +139,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
 }
 
 /// Finds a card that is not removed.
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Card>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
         .params(params![company_id, id])
         .optional()
@@ -141,7 +147,7 @@ pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
 }
 
 /// Finds a card, removed or not.
-pub async fn find_any(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Card>> {
+pub async fn find_any(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -159,7 +165,7 @@ pub async fn find_by_run(tx: &mut Tx, company_id: &CompanyId, run: &str) -> Resu
 pub async fn find_default(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
+    user_key: &UserKey,
 ) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
         .params(params![company_id, user_key])
@@ -185,7 +191,7 @@ pub async fn list_other_valid(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
 pub async fn list_for_user(
     tx: &mut Tx,
     company_id: &CompanyId,
-    user_key: &str,
+    user_key: &UserKey,
     valid: Option<bool>,
     order: SortOrder,
 ) -> Result<Vec<Card>> {
@@ -231,11 +237,11 @@ pub struct Refund {
     #[serde(skip)]
     pub refund_ref: Option<String>,
     #[serde(rename = "card")]
-    pub card_id: String,
+    pub card_id: CardId,
     pub status: RefundStatus,
     pub payment_service: String,
     #[serde(skip)]
-    pub account_id: String,
+    pub account_id: AccountId,
     pub service_ref: String,
     pub transaction_id: String,
     #[sqlx(rename = "amount_minor")]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Card;
+use crate::{customers::UserKey, money::cards::CardId};
 use tollhouse_platform::clock::Timestamp;
 
 /// A saved card.
@@ -19,9 +20,9 @@ pub struct View {
 /// The fields of a card without its timestamps.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Kept {
-    id: String,
+    id: CardId,
     /// The internal id of the user.
-    user: String,
+    user: UserKey,
     user_id: String,
     /// `true` if this is the customer's default card.
     default: bool,

@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::lease::{Lease, Leased, LeasedTable};
-use crate::{state::App, tenants::providers};
+use crate::{
+    state::App,
+    tenants::{providers, providers::AccountId},
+};
 use tollhouse_platform::{
     background::jobs::{Job, JobResult},
     clock::Timestamp,
@@ -128,7 +131,7 @@ impl ChargeVerifier {
         app: &App,
         company_id: &CompanyId,
         provider: &str,
-        account_id: &str,
+        account_id: &AccountId,
     ) -> Result<ChargeVerifier> {
         let no_key = || Error::invalid("payment service key not found");
         let provider = app.plugins.provider(provider, company_id)?;

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     customers as users,
     customers::User,
+    money::payments::PaymentId,
     operations::audit,
     state::App,
     tenants::{
@@ -193,7 +194,7 @@ async fn verify_unless_final(app: &App, payment: Payment) -> Result<Payment> {
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(id): Path<String>,
+    Path(id): Path<PaymentId>,
 ) -> Result<DataResponse<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let payment = find_by_id(&app, &company.id, &id).await?;
@@ -210,7 +211,7 @@ pub async fn fetch_by_reference(
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
-async fn find_by_id(app: &App, company_id: &CompanyId, id: &str) -> Result<Payment> {
+async fn find_by_id(app: &App, company_id: &CompanyId, id: &PaymentId) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
     app.store.select(read).await?.ok_or_else(not_found)
 }
@@ -314,7 +315,7 @@ async fn users_of(
     company_id: &CompanyId,
     payments: &[Payment],
 ) -> tollhouse_platform::store::Result<Vec<User>> {
-    let mut ids: Vec<String> = payments.iter().filter_map(|p| p.user_key.clone()).collect();
+    let mut ids: Vec<_> = payments.iter().filter_map(|p| p.user_key.clone()).collect();
     ids.sort();
     ids.dedup();
     users::find_by_ids(tx, company_id, &ids).await
@@ -331,7 +332,7 @@ pub async fn list_of_company(
 
 pub async fn fetch_of_company(
     State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, String)>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
@@ -348,7 +349,7 @@ pub async fn fetch_of_company_by_reference(
 /// Verifies a payment for an operator. A pending payment is not an error here.
 pub async fn verify_of_company(
     State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, String)>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
@@ -370,7 +371,7 @@ fields! {
 
 pub async fn refund(
     State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, String)>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
     body: Body<RefundOrder>,
 ) -> Result<DataResponse<View<users::View>>> {
     let force = body.force()?.unwrap_or(false);
@@ -382,7 +383,7 @@ pub async fn refund(
 /// Returns the refund of a payment. Its amount is in the payment's currency.
 pub async fn fetch_refund(
     State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, String)>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<DataResponse<Refund>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;

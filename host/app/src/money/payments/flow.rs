@@ -97,7 +97,7 @@ pub async fn initialize(app: &App, company: &Company, order: PaymentRequest) -> 
 
 fn leased(payment: &Payment) -> Leased {
     let Payment { company_id, id, lease, .. } = payment.clone();
-    Leased { table: LeasedTable::Payments, company_id, id, lease }
+    Leased { table: LeasedTable::Payments, company_id, id: id.to_string(), lease }
 }
 
 fn needs_session(payment: &Payment) -> bool {
@@ -168,7 +168,7 @@ fn compose(
     metadata.insert("event".to_owned(), "payment".into());
     Ok(Payment {
         company_id: company.id.clone(),
-        id: app.random.id(now),
+        id: app.random.id(now).into(),
         user_key: user.map(|user| user.id.clone()),
         user_id: user.map(|user| user.user_id.clone()),
         email,
@@ -245,7 +245,7 @@ fn owner(payment: &Payment) -> ReferenceOwner {
     ReferenceOwner {
         company_id: payment.company_id.clone(),
         subject: SUBJECT.to_owned(),
-        subject_id: payment.id.clone(),
+        subject_id: payment.id.to_string(),
     }
 }
 
@@ -326,7 +326,7 @@ fn checkout_order(payment: &Payment) -> CheckoutOrder {
 /// The payment's metadata plus the entry that identifies the payment at the provider.
 fn metadata_of(payment: &Payment) -> String {
     let mut metadata = payment.metadata.0.clone();
-    metadata.insert(METADATA_KEY.to_owned(), payment.id.clone().into());
+    metadata.insert(METADATA_KEY.to_owned(), payment.id.as_str().into());
     Value::Object(metadata).to_string()
 }
 

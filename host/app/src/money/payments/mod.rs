@@ -9,7 +9,7 @@ mod view;
 
 pub use self::{
     settle::settle_job,
-    store::{Payment, Refund, RefundStatus},
+    store::{Payment, PaymentId, Refund, RefundStatus},
     view::EventData,
 };
 use crate::money::charges::Lease;

@@ -27,7 +27,10 @@ use super::{
     store,
 };
 use crate::{
-    money::charges::{Leased, LeasedTable},
+    money::{
+        charges::{Leased, LeasedTable},
+        payments::PaymentId,
+    },
     operations::audit,
     state::App,
     tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
@@ -69,7 +72,7 @@ enum Attempt {
 pub async fn refund(
     app: &App,
     company_id: &CompanyId,
-    payment_id: &str,
+    payment_id: &PaymentId,
     force: bool,
 ) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
@@ -188,7 +191,7 @@ async fn lock_if_leased(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment,
 
 fn leased(refund: &Refund) -> Leased {
     let Refund { company_id, payment_id, lease, .. } = refund.clone();
-    Leased { table: LeasedTable::Refunds, company_id, id: payment_id, lease }
+    Leased { table: LeasedTable::Refunds, company_id, id: payment_id.to_string(), lease }
 }
 
 /// Requests or polls the refund at the provider.
@@ -307,7 +310,7 @@ async fn record(
 fn alarm(app: &App, payment: &Payment, what: &'static str) {
     app.metrics.alarms.count_alarm(what);
     let (company, payment) = (payment.company_id.as_str(), &payment.id);
-    tracing::error!(alarm = what, company, payment, "refund requires attention");
+    tracing::error!(alarm = what, company, payment = payment.as_str(), "refund requires attention");
 }
 
 /// Records a rejected refund and credits the wallet again.

@@ -9,8 +9,11 @@ use tracing::instrument;
 
 use super::{Payment, SUBJECT, Status, not_found, refund, store};
 use crate::{
-    money::charges::{
-        self, ChargeVerifier, Transition, decide_transition, is_ours, next_check, without_token,
+    money::{
+        charges::{
+            self, ChargeVerifier, Transition, decide_transition, is_ours, next_check, without_token,
+        },
+        payments::PaymentId,
     },
     state::App,
     tenants::{
@@ -153,7 +156,10 @@ async fn succeed(
     seen: &ProviderPayment,
 ) -> Result<PaymentVerification> {
     if payment.status == Status::Failed {
-        tracing::warn!(payment = payment.id, "payment succeeded after it was recorded as failed");
+        tracing::warn!(
+            payment = payment.id.as_str(),
+            "payment succeeded after it was recorded as failed"
+        );
     }
     let now = app.clock.now();
     let payment = Payment {
@@ -248,7 +254,7 @@ pub async fn release_pending(tx: &mut Tx, app: &App, payment: &Payment) -> Resul
 pub async fn emit(tx: &mut Tx, app: &App, payment: &Payment, kind: &'static str) -> Result<()> {
     let event = events::Event {
         kind,
-        subject_id: payment.id.clone(),
+        subject_id: payment.id.to_string(),
         data: json!(payment.event_data()),
         callback_url: payment.callback_url.clone(),
     };
@@ -271,11 +277,12 @@ fn outcome_label(checked: &Result<PaymentVerification>) -> &'static str {
 /// Settles a payment, or advances its refund, after a webhook and on schedule.
 pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
+        let id = PaymentId::from(&job.subject);
         let (payment, refund) = app
             .store
             .read(async |tx| -> Result<_> {
-                let payment = store::find(tx, &job.company_id, &job.subject).await?;
-                let refund = store::find_refund(tx, &job.company_id, &job.subject).await?;
+                let payment = store::find(tx, &job.company_id, &id).await?;
+                let refund = store::find_refund(tx, &job.company_id, &id).await?;
                 Ok((payment, refund))
             })
             .await?;
@@ -296,7 +303,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
             (Err(error), None) if job.failures >= MAX_FAILURES => {
                 let (payment, error) = (payment.id, error.chain());
                 tracing::error!(
-                    payment,
+                    payment = payment.as_str(),
                     error,
                     "payment could not be verified with the provider; giving up"
                 );

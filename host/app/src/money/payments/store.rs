@@ -5,28 +5,34 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Lease, Status};
+use crate::{customers::UserKey, tenants::providers::AccountId};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
-        id::CompanyId,
+        id::{CompanyId, ids},
         listing::{PageRequest, Period, SortOrder},
         money::{Minor, Money},
     },
 };
 
+ids! {
+    /// The id of a payment.
+    PaymentId;
+}
+
 #[derive(Clone, Debug, FromRow)]
 pub struct Payment {
     pub company_id: CompanyId,
-    pub id: String,
+    pub id: PaymentId,
     /// The internal id of the user.
-    pub user_key: Option<String>,
+    pub user_key: Option<UserKey>,
     /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: Option<String>,
     pub email: String,
     pub payment_service: String,
-    pub account_id: String,
+    pub account_id: AccountId,
     /// `true` on the service account: a success credits the company's wallet.
     pub credits_wallet: bool,
     #[sqlx(rename = "amount_minor")]
@@ -129,7 +135,7 @@ pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
     Ok(())
 }
 
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Payment>> {
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
         .params(params![company_id, id])
         .optional()
@@ -147,7 +153,7 @@ pub async fn find_by_reference(
         .await
 }
 
-pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Payment>> {
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .params(params![company_id, id])
         .optional()
@@ -159,7 +165,7 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
 pub struct Filter {
     pub status: Option<String>,
     /// The user's internal id.
-    pub user_key: Option<String>,
+    pub user_key: Option<UserKey>,
     pub provider: Option<String>,
     pub payment_channel: Option<String>,
     pub created: Option<Period>,
@@ -178,13 +184,15 @@ impl Filter {
         sql = sql.append(" FROM payments WHERE company_id = ").bind(company_id);
         for (column, wanted) in [
             (" AND status = ", &self.status),
-            (" AND user_key = ", &self.user_key),
             (" AND payment_service = ", &self.provider),
             (" AND payment_channel = ", &self.payment_channel),
         ] {
             if let Some(wanted) = wanted {
                 sql = sql.append(column).bind(wanted.as_str());
             }
+        }
+        if let Some(user_key) = &self.user_key {
+            sql = sql.append(" AND user_key = ").bind(user_key);
         }
         if let Some(Period { from, before }) = self.created {
             sql = sql.append(" AND created_at >= ").bind(from);
@@ -223,7 +231,7 @@ pub struct Refund {
     #[serde(skip)]
     pub company_id: CompanyId,
     #[serde(rename = "payment")]
-    pub payment_id: String,
+    pub payment_id: PaymentId,
     pub id: String,
     /// The provider's reference of the refund. `None`: the refund's `id`.
     #[serde(skip)]
@@ -258,7 +266,7 @@ pub enum RefundStatus {
 pub async fn find_refund(
     tx: &mut Tx,
     company_id: &CompanyId,
-    payment_id: &str,
+    payment_id: &PaymentId,
 ) -> Result<Option<Refund>> {
     tx.sql(
         "SELECT *, asking_until AS starting_until FROM refunds

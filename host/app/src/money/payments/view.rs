@@ -5,7 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Payment, Status};
-use crate::{customers as users, customers::User};
+use crate::{
+    customers as users,
+    customers::{User, UserKey},
+    money::payments::PaymentId,
+};
 use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// A payment in a list.
@@ -21,7 +25,7 @@ pub struct Listed<Payer> {
 /// The fields of a payment up to `narration`.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OrderView<Payer> {
-    id: String,
+    id: PaymentId,
     user: Option<Payer>,
     user_id: Option<String>,
     email: String,
@@ -85,9 +89,9 @@ pub struct View<Payer> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Payment")]
 pub struct EventData {
-    id: String,
+    id: PaymentId,
     /// The internal id of the user.
-    user: Option<String>,
+    user: Option<UserKey>,
     user_id: Option<String>,
     email: String,
     payment_service: String,
@@ -110,7 +114,7 @@ pub struct UserId(String);
 impl Payment {
     /// Returns the view for the response to creation.
     pub fn view(mut self) -> View<UserId> {
-        let user = self.user_key.take().map(UserId);
+        let user = self.user_key.take().map(|key| UserId(key.to_string()));
         self.into_view(user)
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Account, AccountOwner, Mode, not_configured,
+    Account, AccountId, AccountOwner, Mode, not_configured,
     probe::{self, ProbeOutcome},
     store,
 };
@@ -58,7 +58,7 @@ fields! {
 #[schemars(rename = "ProviderAccount")]
 pub struct View {
     provider: String,
-    account: String,
+    account: AccountId,
     /// Companies with this `server` use the account.
     mode: Mode,
     active: bool,
@@ -170,7 +170,7 @@ async fn set(
         let new = Account {
             owner: target.owner.clone(),
             provider: provider.clone(),
-            id: app.random.token(""),
+            id: app.random.token("").into(),
             credentials: None,
             active: true,
             created_at: now,
@@ -210,7 +210,7 @@ fields! {
 #[schemars(rename = "ProviderTested")]
 pub struct ProviderTested {
     provider: String,
-    account: String,
+    account: AccountId,
     mode: Mode,
     outcome: ProbeOutcome,
     /// Fault code of the plugin or the host; empty without a fault.

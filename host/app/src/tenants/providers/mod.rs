@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use self::{
     api::choose_provider,
-    store::{Account, SEALED},
+    store::{Account, AccountId, SEALED},
 };
 use crate::{state::App, tenants::companies::Company};
 use tollhouse_platform::{
@@ -127,7 +127,11 @@ pub async fn find_usable(
 }
 
 /// Returns the account with which a payment instrument was saved, if `company` may charge it.
-pub async fn find_chargeable(tx: &mut Tx, company: &Company, account_id: &str) -> Result<Account> {
+pub async fn find_chargeable(
+    tx: &mut Tx,
+    company: &Company,
+    account_id: &AccountId,
+) -> Result<Account> {
     let account = store::find_by_id(tx, account_id).await?;
     let account =
         account.filter(|account| account.is_usable_by(company) && account.credentials.is_some());
@@ -255,7 +259,7 @@ mod tests {
             (None, account("s", false, true), Err(deactivated)),
         ] {
             let chosen = select(own, services).map(|account| account.id);
-            assert_eq!(chosen, expected.map(str::to_owned));
+            assert_eq!(chosen, expected.map(AccountId::from));
         }
     }
 }

@@ -5,7 +5,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Result, Tx, params},
+    values::id::ids,
 };
+
+ids! {
+    /// The id of a provider account: opaque and unguessable.
+    AccountId;
+}
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Account {
@@ -13,7 +19,7 @@ pub struct Account {
     pub owner: AccountOwner,
     pub provider: String,
     /// Opaque, unguessable id.
-    pub id: String,
+    pub id: AccountId,
     /// Sealed JSON object of strings.
     pub credentials: Option<String>,
     pub active: bool,

@@ -8,7 +8,7 @@ pub mod api;
 mod store;
 
 pub use self::store::{ReferenceOwner, list_references, release, replace, reserve};
-use crate::state::App;
+use crate::{state::App, tenants::providers::AccountId};
 use tollhouse_platform::{
     background::jobs,
     clock::Timestamp,
@@ -20,7 +20,7 @@ use tollhouse_plugins::{Notification, Subject};
 async fn enqueue_verification(
     tx: &mut Tx,
     app: &App,
-    account_id: &str,
+    account_id: &AccountId,
     told: &Notification,
     now: Timestamp,
 ) -> Result<()> {

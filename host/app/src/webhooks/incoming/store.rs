@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::tenants::providers::AccountId;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
@@ -20,7 +21,7 @@ pub struct ReferenceOwner {
 /// Adds a reference to the directory. Returns `false` if another record of the account has it.
 pub async fn reserve(
     tx: &mut Tx,
-    account_id: &str,
+    account_id: &AccountId,
     service_ref: &str,
     belongs: &ReferenceOwner,
     now: Timestamp,
@@ -48,7 +49,7 @@ pub async fn reserve(
 /// another record has it. Webhooks may name either; only the returned one is verified from now on.
 pub async fn replace(
     tx: &mut Tx,
-    account_id: &str,
+    account_id: &AccountId,
     service_ref: &str,
     by: &str,
     belongs: &ReferenceOwner,
@@ -68,7 +69,7 @@ pub async fn replace(
 }
 
 /// Removes a reference that the provider uses for another charge.
-pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
+pub async fn release(tx: &mut Tx, account_id: &AccountId, service_ref: &str) -> Result<()> {
     tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
         .params(params![account_id, service_ref])
         .run()
@@ -78,7 +79,7 @@ pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
 
 pub async fn owner_of(
     tx: &mut Tx,
-    account_id: &str,
+    account_id: &AccountId,
     service_ref: &str,
 ) -> Result<Option<ReferenceOwner>> {
     tx.sql(
@@ -111,7 +112,7 @@ pub async fn list_references(
 
 /// The stored fields of a provider webhook.
 pub struct ReceivedWebhook<'n> {
-    pub account_id: &'n str,
+    pub account_id: &'n AccountId,
     pub owner: &'n Owner,
     pub provider: &'n str,
     pub digest: &'n str,

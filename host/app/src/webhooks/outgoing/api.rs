@@ -11,7 +11,7 @@ use super::{
     DELIVER_JOB,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{operations::audit, state::App, tenants::companies};
+use crate::{operations::audit, state::App, tenants::companies, webhooks::outgoing::EventId};
 use tollhouse_http::{
     request::{
         path::Path,
@@ -30,7 +30,7 @@ use tollhouse_platform::{
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct View {
-    id: String,
+    id: EventId,
     /// The kind of event, for example `payment.success`.
     event: String,
     /// The id of the record that changed.
@@ -52,7 +52,7 @@ pub async fn list(
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
             let (total, events) = store::list(tx, &company, page).await?;
-            let mut deliveries: HashMap<String, Vec<Delivery>> = HashMap::new();
+            let mut deliveries: HashMap<EventId, Vec<Delivery>> = HashMap::new();
             for delivery in store::list_deliveries_of_page(tx, &company, page).await? {
                 deliveries.entry(delivery.event_id.clone()).or_default().push(delivery);
             }
@@ -79,7 +79,7 @@ fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
 
 pub async fn attempts(
     State(app): State<App>,
-    Path((company, event)): Path<(CompanyId, String)>,
+    Path((company, event)): Path<(CompanyId, EventId)>,
 ) -> Result<DataResponse<Vec<Attempt>>> {
     let attempts = app
         .store
@@ -100,7 +100,7 @@ pub struct Redelivered {
 /// Requeues an event for its endpoints, enabling them, and for the company's current URL.
 pub async fn redeliver(
     State(app): State<App>,
-    Path((company, event)): Path<(CompanyId, String)>,
+    Path((company, event)): Path<(CompanyId, EventId)>,
 ) -> Result<DataResponse<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {

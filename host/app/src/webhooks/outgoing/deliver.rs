@@ -72,7 +72,7 @@ async fn send(
         url: delivery.url.clone(),
         headers: vec![
             header("content-type", "application/json".to_owned()),
-            header("webhook-id", event.id.clone()),
+            header("webhook-id", event.id.to_string()),
             header("webhook-timestamp", seconds.to_string()),
             header("webhook-signature", signatures(secrets, &event.id, seconds, &event.body)),
         ],

@@ -12,7 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use self::{deliver::deliver_job, store::enable};
+pub use self::{
+    deliver::deliver_job,
+    store::{EventId, enable},
+};
 use crate::{state::App, tenants::companies};
 use tollhouse_platform::{
     background::jobs,
@@ -50,7 +53,7 @@ pub struct Message<'e, Data> {
 pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) -> Result<()> {
     let now = app.clock.now();
     let company = companies::get(tx, company_id).await?;
-    let id = format!("evt_{}", app.random.id(now));
+    let id = EventId::from(format!("evt_{}", app.random.id(now)));
     let service = &app.settings.service;
     let message = Message { company_id, event: event.kind, service, data: event.data };
     let body = serde_json::to_string(&message).map_err(Error::internal)?;

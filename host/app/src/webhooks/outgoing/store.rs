@@ -6,8 +6,16 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
-    values::{id::CompanyId, listing::PageRequest},
+    values::{
+        id::{CompanyId, ids},
+        listing::PageRequest,
+    },
 };
+
+ids! {
+    /// The id of an event.
+    EventId;
+}
 
 pub async fn insert(
     tx: &mut Tx,
@@ -30,7 +38,7 @@ pub async fn insert(
 
 #[derive(Clone, Debug, FromRow)]
 pub struct EventRow {
-    pub id: String,
+    pub id: EventId,
     pub kind: String,
     pub subject_id: String,
     pub body: String,
@@ -69,7 +77,7 @@ pub struct Delivery {
     #[serde(skip)]
     pub company_id: CompanyId,
     pub id: String,
-    pub event_id: String,
+    pub event_id: EventId,
     pub url: String,
     /// `pending`, `delivered`, `failed` or `disabled`.
     pub state: String,
@@ -87,7 +95,7 @@ impl Delivery {
     pub fn new(
         company_id: &CompanyId,
         id: String,
-        event_id: &str,
+        event_id: &EventId,
         url: String,
         disabled: bool,
     ) -> Delivery {
@@ -163,7 +171,7 @@ pub async fn requeue_delivery(tx: &mut Tx, company_id: &CompanyId, id: &str) -> 
 pub async fn list_deliveries(
     tx: &mut Tx,
     company_id: &CompanyId,
-    event_id: &str,
+    event_id: &EventId,
 ) -> Result<Vec<Delivery>> {
     tx.sql(
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
@@ -238,7 +246,7 @@ pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt)
 pub async fn list_attempts(
     tx: &mut Tx,
     company_id: &CompanyId,
-    event_id: &str,
+    event_id: &EventId,
 ) -> Result<Vec<Attempt>> {
     tx.sql(
         "SELECT d.url, a.number, a.status, a.error, a.duration_ms, a.created_at
