@@ -148,7 +148,7 @@ async fn debit(app: &TestApp, minor: i64, cover: Overdraft) -> error::Result<wal
         kind: "test".into(),
         from: LedgerAccount::Wallet,
         to: LedgerAccount::Operator,
-        money: Money { minor: Minor(minor), currency: "NGN".to_owned() },
+        money: Money { minor: Minor(minor), currency: "NGN".into() },
     };
     let store = app.app.store.clone();
     store.write(async move |tx| wallet::post(tx, &host, &company, &movement, cover).await).await

@@ -213,7 +213,7 @@ async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
     let credentials = Credentials { id: "an account".to_owned(), values: values.into() };
     let order = CheckoutOrder {
         service_ref: "order-1".to_owned(),
-        amount: Money { minor: Minor(500), currency: "NGN".to_owned() },
+        amount: Money { minor: Minor(500), currency: "NGN".into() },
         email: "ada@example.com".to_owned(),
         customer_name: None,
         narration: narration.to_owned(),

@@ -73,7 +73,7 @@ both! {
     async fn a_balance_beyond_its_range_is_rejected(app: TestApp) {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
         let (from, to) = (LedgerAccount::Operator, LedgerAccount::Wallet);
-        let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
+        let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".into() };
         let movement = LedgerTransaction { key: "all".to_owned(), kind: "test".into(), from, to, money };
         let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Overdraft::Forbidden).await);
         posted.await.expect("a movement");

@@ -2,10 +2,10 @@
 
 use sqlx::{Database, Decode, Encode, Type, encode::IsNull, error::BoxDynError};
 
-/// Declares id types: opaque texts, written like plain strings in JSON, in SQL and in OpenAPI.
+/// Declares types of opaque texts, written like plain strings in JSON, in SQL and in OpenAPI.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! __ids {
+macro_rules! __text_types {
     ($($(#[doc = $about:literal])* $name:ident;)*) => {$(
         $(#[doc = $about])*
         #[derive(
@@ -27,6 +27,12 @@ macro_rules! __ids {
             type Target = str;
 
             fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }
@@ -65,9 +71,9 @@ macro_rules! __ids {
     )*};
 }
 
-pub use __ids as ids;
+pub use __text_types as text_types;
 
-ids! {
+text_types! {
     /// The id of a company.
     CompanyId;
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::values::id::text_types;
 use rust_decimal::Decimal;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -13,16 +14,21 @@ pub const MAX_MINOR: i64 = 1_000_000_000_000_000;
 /// The currency in which wallets are billed.
 pub const BILLING_CURRENCY: &str = "NGN";
 
+text_types! {
+    /// A currency, as an ISO 4217 code with two decimals such as `NGN`.
+    Currency;
+}
+
 /// An amount in minor units (kobo, cent), serialized as a decimal number in the major unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Minor(pub i64);
 
-/// An amount and its currency, an ISO 4217 code with two decimals.
+/// An amount and its currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Money {
     #[serde(rename = "amount")]
     pub minor: Minor,
-    pub currency: String,
+    pub currency: Currency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

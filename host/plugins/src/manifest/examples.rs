@@ -209,7 +209,7 @@ impl Call {
 
 fn amount(manifest: &Manifest) -> Money {
     let currency = manifest.currencies.first().map_or("NGN", String::as_str);
-    Money { minor: AMOUNT, currency: currency.to_owned() }
+    Money { minor: AMOUNT, currency: currency.into() }
 }
 
 fn checkout_order(manifest: &Manifest) -> CheckoutOrder {

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Statement, Tx, params},
-    values::id::{CompanyId, ids},
+    values::id::{CompanyId, text_types},
 };
 
-ids! {
+text_types! {
     /// The internal id of a user. Companies may name a user otherwise, by `user_id`.
     UserKey;
 }

@@ -111,7 +111,7 @@ pub async fn put(
             user_id: user.user_id,
             amount,
             amount_paid: Minor(0),
-            currency,
+            currency: currency.into(),
             disbursed,
             last_pay_date: None,
             created_at: now,

@@ -21,7 +21,12 @@ use crate::{
     operations::{feeds as streams, feeds::Feed},
     state::App,
 };
-use tollhouse_platform::{clock::Timestamp, error::Result, store::Tx, values::money::Minor};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::Result,
+    store::Tx,
+    values::money::{Currency, Minor},
+};
 
 /// The job that collects due installments.
 pub const COLLECT_JOB: &str = "loan.collect";
@@ -40,7 +45,7 @@ pub struct View {
     user: UserKey,
     user_id: String,
     amount: Minor,
-    currency: String,
+    currency: Currency,
     disbursed: bool,
     amount_paid: Minor,
     amount_remaining_to_pay: Minor,

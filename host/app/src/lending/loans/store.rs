@@ -5,12 +5,12 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
     values::{
-        id::{CompanyId, ids},
-        money::{Minor, Money},
+        id::{CompanyId, text_types},
+        money::{Currency, Minor, Money},
     },
 };
 
-ids! {
+text_types! {
     /// The id of a loan, assigned by the system that created it.
     LoanId;
 }
@@ -29,7 +29,7 @@ pub struct Loan {
     pub amount: Minor,
     #[sqlx(rename = "amount_paid_minor")]
     pub amount_paid: Minor,
-    pub currency: String,
+    pub currency: Currency,
     pub disbursed: bool,
     pub last_pay_date: Option<Timestamp>,
     pub created_at: Timestamp,

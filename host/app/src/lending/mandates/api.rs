@@ -22,12 +22,12 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
-    values::id::CompanyId,
+    values::{id::CompanyId, money::Currency},
 };
 
-pub struct Currency;
+pub struct MandateCurrency;
 
-impl Choice for Currency {
+impl Choice for MandateCurrency {
     const ALL: &'static [&'static str] = &["NGN", "USD"];
 }
 
@@ -44,7 +44,7 @@ fields! {
         /// The e-mail address with which the mandate was created.
         email: Email,
         bank: Option<Text<100>>,
-        currency: Option<OneOf<Currency>>,
+        currency: Option<OneOf<MandateCurrency>>,
         /// `false` blocks all debits. Default: `true`.
         active: Option<Flag>,
         /// `true` makes it the user's default mandate for collections.
@@ -61,7 +61,7 @@ pub struct View {
     user: UserKey,
     user_id: String,
     payment_service: String,
-    currency: String,
+    currency: Currency,
     email: String,
     bank: String,
     active: bool,
@@ -119,7 +119,7 @@ pub async fn put(
             user_key: user.id,
             user_id: user.user_id,
             payment_service,
-            currency,
+            currency: currency.into(),
             email,
             bank,
             active,

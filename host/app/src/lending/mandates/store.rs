@@ -6,10 +6,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
-    values::id::{CompanyId, ids},
+    values::{
+        id::{CompanyId, text_types},
+        money::Currency,
+    },
 };
 
-ids! {
+text_types! {
     /// The id of a mandate, assigned by the system that created it.
     MandateId;
 }
@@ -25,7 +28,7 @@ pub struct Mandate {
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     pub payment_service: String,
-    pub currency: String,
+    pub currency: Currency,
     /// Sealed.
     pub token: String,
     /// The e-mail address that the provider requires with the token.

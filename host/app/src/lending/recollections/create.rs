@@ -236,7 +236,7 @@ async fn compose(
         RepaymentMethod::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, company, &provider).await?;
             let served = providers::plugin_of(app, &provider, &company.id)?;
-            if !served.manifest().currencies.contains(&new.currency) {
+            if !served.manifest().currencies.iter().any(|c| *c == *new.currency) {
                 let message = format!("{provider} does not support {}", new.currency);
                 return Err(Error::Invalid(message));
             }

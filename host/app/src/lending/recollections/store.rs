@@ -13,13 +13,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
-        id::{CompanyId, ids},
+        id::{CompanyId, text_types},
         listing::{PageRequest, Period, SortOrder},
-        money::{Minor, Money},
+        money::{Currency, Minor, Money},
     },
 };
 
-ids! {
+text_types! {
     /// The id of a recollection.
     RecollectionId;
 }
@@ -41,7 +41,7 @@ pub struct Recollection {
     pub amount: Minor,
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
-    pub currency: String,
+    pub currency: Currency,
     pub with_provider: bool,
     /// Empty for a manual recollection, like the other fields of the provider.
     pub payment_service: String,

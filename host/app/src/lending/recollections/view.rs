@@ -10,7 +10,10 @@ use crate::{
     lending::{loans, loans::LoanId, mandates::MandateId, recollections::RecollectionId},
     money::cards::CardId,
 };
-use tollhouse_platform::{clock::Timestamp, values::money::Minor};
+use tollhouse_platform::{
+    clock::Timestamp,
+    values::money::{Currency, Minor},
+};
 
 /// A recollection. `loan` is an id or, when fetched by reference, the loan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -23,7 +26,7 @@ pub struct View<Loan> {
     loan: Loan,
     status: Status,
     amount: Minor,
-    currency: String,
+    currency: Currency,
     /// The provider; empty for a manual recollection.
     payment_service: String,
     /// `checkout`, `card` or `direct_debit`; any label for a manual recollection.

@@ -38,9 +38,9 @@ use tollhouse_platform::{
     values::{id::CompanyId, listing, money::Money},
 };
 
-pub struct Currency;
+pub struct CardCurrency;
 
-impl Choice for Currency {
+impl Choice for CardCurrency {
     const ALL: &'static [&'static str] = &["NGN", "USD"];
 }
 
@@ -49,7 +49,7 @@ fields! {
     Body NewCard {
         /// The `user_id` or internal id of the card's user.
         user_id: Text<100>,
-        currency: OneOf<Currency>,
+        currency: OneOf<CardCurrency>,
         checkout: Body<Pages>,
         /// The provider. Default: the company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
@@ -86,7 +86,7 @@ pub async fn create(
         }
     }
     let minor = app.settings.card_charges.of(&currency);
-    let money = Money { minor, currency };
+    let money = Money { minor, currency: currency.into() };
     let order =
         CardRequest { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
     let card = create::create(&app, &company, order).await?;

@@ -10,13 +10,13 @@ use tollhouse_platform::{
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
     values::{
-        id::{CompanyId, ids},
+        id::{CompanyId, text_types},
         listing::SortOrder,
-        money::{Minor, Money},
+        money::{Currency, Minor, Money},
     },
 };
 
-ids! {
+text_types! {
     /// The id of a saved card.
     CardId;
 }
@@ -39,7 +39,7 @@ pub struct Card {
     /// The amount of the verification charge.
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
-    pub currency: String,
+    pub currency: Currency,
     /// The user's current e-mail address; empty if there is none.
     #[sqlx(rename = "present_email")]
     pub email: String,
@@ -246,7 +246,7 @@ pub struct Refund {
     pub transaction_id: String,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
-    pub currency: String,
+    pub currency: Currency,
     /// The provider's id of the refund; empty until it accepts the refund.
     pub provider_id: String,
     /// Number of times the refund was started.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Card;
 use crate::{customers::UserKey, money::cards::CardId};
-use tollhouse_platform::clock::Timestamp;
+use tollhouse_platform::{clock::Timestamp, values::money::Currency};
 
 /// A saved card.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -29,7 +29,7 @@ struct Kept {
     payment_service: String,
     /// `true` if the card can be charged.
     valid: bool,
-    currency: String,
+    currency: Currency,
     card: Details,
     /// Identifies the physical card among the customer's cards at this provider.
     signature: String,

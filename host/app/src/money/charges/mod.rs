@@ -216,9 +216,9 @@ pub fn alarm(
         subject,
         id,
         asked_minor = asked.minor.0,
-        asked_currency = asked.currency,
+        asked_currency = asked.currency.as_str(),
         seen_minor = seen.amount.minor.0,
-        seen_currency = seen.amount.currency,
+        seen_currency = seen.amount.currency.as_str(),
         "charge at the provider differs from the requested one"
     );
 }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn money(minor: i64, currency: &str) -> Money {
-        Money { minor: Minor(minor), currency: currency.to_owned() }
+        Money { minor: Minor(minor), currency: currency.into() }
     }
 
     fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> ProviderPayment {

@@ -126,7 +126,7 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::P
     if body.charge()?.is_some_and(|charge| charge != Minor(0)) {
         return Err(Error::invalid("charge is not allowed"));
     }
-    let money = Money { minor, currency };
+    let money = Money { minor, currency: currency.into() };
     Ok(flow::PaymentRequest {
         user_id,
         email,

@@ -10,13 +10,13 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
-        id::{CompanyId, ids},
+        id::{CompanyId, text_types},
         listing::{PageRequest, Period, SortOrder},
-        money::{Minor, Money},
+        money::{Currency, Minor, Money},
     },
 };
 
-ids! {
+text_types! {
     /// The id of a payment.
     PaymentId;
 }
@@ -39,7 +39,7 @@ pub struct Payment {
     pub amount: Minor,
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
-    pub currency: String,
+    pub currency: Currency,
     pub reference: String,
     pub status: Status,
     pub narration: String,

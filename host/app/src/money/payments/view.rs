@@ -10,7 +10,10 @@ use crate::{
     customers::{User, UserKey},
     money::payments::PaymentId,
 };
-use tollhouse_platform::{clock::Timestamp, values::money::Minor};
+use tollhouse_platform::{
+    clock::Timestamp,
+    values::money::{Currency, Minor},
+};
 
 /// A payment in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -34,7 +37,7 @@ struct OrderView<Payer> {
     amount: Minor,
     /// The provider fees; 0 until the payment succeeds.
     fees: Minor,
-    currency: String,
+    currency: Currency,
     /// The reference from the request, or a generated one with the prefix `pay-`.
     reference: String,
     status: Status,
@@ -97,7 +100,7 @@ pub struct EventData {
     payment_service: String,
     amount: Minor,
     fees: Minor,
-    currency: String,
+    currency: Currency,
     reference: String,
     status: Status,
     narration: String,

@@ -13,7 +13,7 @@ use tollhouse_platform::{
     error::Result,
     random::id_lower_bound,
     store::{Error as StoreError, Tx, UnavailableReason},
-    values::id::CompanyId,
+    values::{id::CompanyId, money::Currency},
 };
 
 /// Limits of one poll.
@@ -23,7 +23,7 @@ const MAX_LEDGERS_PER_POLL: usize = 200;
 const MARGIN_SECONDS: i64 = 120;
 
 /// Sums by account and currency.
-type Sums = BTreeMap<(String, String), i64>;
+type Sums = BTreeMap<(String, Currency), i64>;
 
 /// Progress and findings of a ledger scan.
 #[derive(Default)]
@@ -238,7 +238,7 @@ impl LedgerProgress {
                 alarm = "ledger",
                 company = self.company_id.as_str(),
                 account,
-                currency,
+                currency = currency.as_str(),
                 "a ledger balance differs from the sum of its entries"
             );
         }
@@ -256,8 +256,8 @@ fn to_sums(balances: Vec<AccountSum>) -> Sums {
 }
 
 /// Returns the accounts that differ. A missing one counts as zero.
-fn differences(a: &Sums, b: &Sums) -> Vec<(String, String)> {
-    let of = |sums: &Sums, key: &(String, String)| sums.get(key).copied().unwrap_or_default();
+fn differences(a: &Sums, b: &Sums) -> Vec<(String, Currency)> {
+    let of = |sums: &Sums, key: &(String, Currency)| sums.get(key).copied().unwrap_or_default();
     let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
     keys.sort();
     keys.dedup();
@@ -282,7 +282,7 @@ mod tests {
         ScannedEntry {
             transaction_id: text(transaction),
             account: text(account),
-            currency: text("NGN"),
+            currency: "NGN".into(),
             amount_minor,
         }
     }
@@ -294,10 +294,10 @@ mod tests {
         assert_eq!(book.add(&good), 0);
         assert_eq!(book.add(&[entry("t2", "wallet", 5), entry("t3", "wallet", 1)]), 2);
         assert_eq!(book.last_transaction, "t3");
-        let wallet = ("wallet".to_owned(), "NGN".to_owned());
+        let wallet = ("wallet".to_owned(), "NGN".into());
         assert_eq!(book.sums[&wallet], 11);
         let balances = to_sums(vec![("wallet".into(), "NGN".into(), 10)]);
-        let operator = ("operator".to_owned(), "NGN".to_owned());
+        let operator = ("operator".to_owned(), "NGN".into());
         assert_eq!(differences(&balances, &book.sums), [operator, wallet]);
     }
 

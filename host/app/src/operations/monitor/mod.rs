@@ -67,7 +67,7 @@ impl Monitor {
             tracing::error!(
                 alarm = "ledger",
                 company = company_id.as_str(),
-                currency,
+                currency = currency.as_str(),
                 minor,
                 "a ledger does not sum to zero"
             );

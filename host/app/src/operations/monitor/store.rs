@@ -3,7 +3,7 @@
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
-    values::id::CompanyId,
+    values::{id::CompanyId, money::Currency},
 };
 
 /// Maximum count of a backlog: beyond it, the exact number does not matter.
@@ -109,7 +109,7 @@ pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct UnbalancedLedger {
     pub company_id: CompanyId,
-    pub currency: String,
+    pub currency: Currency,
     pub minor: i64,
 }
 
@@ -140,7 +140,7 @@ pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<CompanyId>> 
 pub struct ScannedEntry {
     pub transaction_id: String,
     pub account: String,
-    pub currency: String,
+    pub currency: Currency,
     pub amount_minor: i64,
 }
 
@@ -163,7 +163,7 @@ pub async fn page(
 }
 
 /// Account, currency and amount.
-pub type AccountSum = (String, String, i64);
+pub type AccountSum = (String, Currency, i64);
 
 pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<AccountSum>> {
     tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")

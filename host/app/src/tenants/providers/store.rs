@@ -5,10 +5,10 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Result, Tx, params},
-    values::id::ids,
+    values::id::text_types,
 };
 
-ids! {
+text_types! {
     /// The id of a provider account: opaque and unguessable.
     AccountId;
 }

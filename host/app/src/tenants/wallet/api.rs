@@ -26,7 +26,7 @@ use tollhouse_platform::{
     values::{
         id::CompanyId,
         listing::ListPage,
-        money::{BILLING_CURRENCY, Minor, Money},
+        money::{BILLING_CURRENCY, Currency, Minor, Money},
     },
 };
 
@@ -39,7 +39,7 @@ pub struct Wallet {
     pending: Minor,
     currency: &'static str,
     /// Balances by currency.
-    balances: BTreeMap<String, Balance>,
+    balances: BTreeMap<Currency, Balance>,
 }
 
 pub async fn fetch(
@@ -53,7 +53,7 @@ pub async fn fetch(
             Ok(store::balances(tx, &company).await?)
         })
         .await?;
-    let billing = *balances.entry(BILLING_CURRENCY.to_owned()).or_default();
+    let billing = *balances.entry(BILLING_CURRENCY.into()).or_default();
     let wallet = Wallet {
         balance: billing.balance,
         pending: billing.pending,
@@ -100,7 +100,7 @@ fields! {
 pub struct Transferred {
     key: String,
     amount: Minor,
-    currency: String,
+    currency: Currency,
     /// Balance of the wallet in this currency.
     balance: Minor,
 }
@@ -111,7 +111,7 @@ fn read(body: &Body<Transfer>) -> Result<(Money, String)> {
     if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_uppercase()) {
         return Err(body.must_be("currency", "a currency code of three capital letters"));
     }
-    Ok((Money { minor, currency }, body.key()?))
+    Ok((Money { minor, currency: currency.into() }, body.key()?))
 }
 
 /// Posts a transfer. A repeated key returns the current balance; with another amount, currency or

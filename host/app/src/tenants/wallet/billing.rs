@@ -55,7 +55,7 @@ pub async fn charge_fee(
         kind: item.name,
         from: LedgerAccount::Wallet,
         to: LedgerAccount::Billing,
-        money: Money { minor: amount, currency: BILLING_CURRENCY.to_owned() },
+        money: Money { minor: amount, currency: BILLING_CURRENCY.into() },
     };
     let begun = insert_transaction(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
     let Some(id) = begun else { return Ok(PostOutcome::Duplicate) };

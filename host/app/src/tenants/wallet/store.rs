@@ -12,7 +12,7 @@ use tollhouse_platform::{
     values::{
         id::CompanyId,
         listing::{PageRequest, Period},
-        money::Minor,
+        money::{Currency, Minor},
     },
 };
 
@@ -49,7 +49,7 @@ pub async fn insert_entry(
     transaction_id: &str,
     line: i64,
     account: &str,
-    currency: &str,
+    currency: &Currency,
     amount: Minor,
 ) -> Result<()> {
     tx.sql(
@@ -73,7 +73,7 @@ pub async fn add_to_balance(
     company_id: &CompanyId,
     transaction_id: &str,
     account: &str,
-    currency: &str,
+    currency: &Currency,
     amount: Minor,
     floor: Minor,
 ) -> Result<Option<Minor>> {
@@ -102,7 +102,7 @@ async fn update(
     company_id: &CompanyId,
     transaction_id: &str,
     account: &str,
-    currency: &str,
+    currency: &Currency,
     amount: Minor,
     floor: Minor,
 ) -> Result<Option<Minor>> {
@@ -122,8 +122,8 @@ async fn update(
 }
 
 /// Returns available and pending balances by currency.
-pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<String, Balance>> {
-    let rows: Vec<(String, String, Minor)> = tx
+pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<Currency, Balance>> {
+    let rows: Vec<(String, Currency, Minor)> = tx
         .sql(
             "SELECT account, currency, amount_minor FROM ledger_balances
              WHERE company_id = $1 AND account IN ($2, $3)",
@@ -131,7 +131,7 @@ pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<St
         .params(params![company_id, LedgerAccount::Wallet.name(), LedgerAccount::Pending.name()])
         .all()
         .await?;
-    let mut balances: BTreeMap<String, Balance> = BTreeMap::new();
+    let mut balances: BTreeMap<Currency, Balance> = BTreeMap::new();
     for (account, currency, amount) in rows {
         let balance = balances.entry(currency).or_default();
         if account == LedgerAccount::Wallet.name() {
@@ -155,7 +155,7 @@ pub struct LedgerEntry {
     pub kind: String,
     /// Ledger account: `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
     pub account: String,
-    pub currency: String,
+    pub currency: Currency,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     /// Reference of the related payment or recollection.
@@ -238,7 +238,7 @@ pub async fn find_posted(
     tx: &mut Tx,
     company_id: &CompanyId,
     key: &str,
-) -> Result<Option<(String, String, Minor)>> {
+) -> Result<Option<(String, Currency, Minor)>> {
     tx.sql(
         "SELECT t.kind, e.currency, e.amount_minor FROM ledger_transactions t
          JOIN ledger_entries e ON e.company_id = t.company_id AND e.transaction_id = t.id AND e.line = 2

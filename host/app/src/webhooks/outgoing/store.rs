@@ -7,12 +7,12 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
     values::{
-        id::{CompanyId, ids},
+        id::{CompanyId, text_types},
         listing::PageRequest,
     },
 };
 
-ids! {
+text_types! {
     /// The id of an event.
     EventId;
 }

@@ -51,7 +51,7 @@ fn url(text: String) -> Result<String, Fault> {
 
 /// Rejects an amount out of range: the plugin is faulty.
 fn amount(money: wit::Money) -> Result<Money, Fault> {
-    Ok(Money { minor: minor(money.minor)?, currency: short(money.currency) })
+    Ok(Money { minor: minor(money.minor)?, currency: short(money.currency).into() })
 }
 
 fn minor(minor: u64) -> Result<Minor, Fault> {
@@ -64,7 +64,7 @@ fn minor(minor: u64) -> Result<Minor, Fault> {
 impl From<&Money> for wit::Money {
     fn from(money: &Money) -> wit::Money {
         let minor = u64::try_from(money.minor.0).unwrap_or(0);
-        wit::Money { minor, currency: money.currency.clone() }
+        wit::Money { minor, currency: money.currency.to_string() }
     }
 }
 
