@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, values::listing::Period};
 
 /// A statement with its parameters.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,30 @@ impl DynamicStatement {
         self
     }
 
+    /// Appends a condition and its parameter, if there is one.
+    #[must_use]
+    pub fn append_if(
+        self,
+        condition: &'static str,
+        value: Option<impl Into<SqlValue>>,
+    ) -> DynamicStatement {
+        match value {
+            Some(value) => self.append(condition).bind(value),
+            None => self,
+        }
+    }
+
+    /// Appends the conditions for the first instant of a period and for the one after it.
+    #[must_use]
+    pub fn append_period(
+        self,
+        [from, before]: [&'static str; 2],
+        period: Option<Period>,
+    ) -> DynamicStatement {
+        self.append_if(from, period.map(|period| period.from))
+            .append_if(before, period.map(|period| period.before))
+    }
+
     /// Appends `IN (…)`; an empty list matches nothing.
     #[must_use]
     pub fn append_in(self, texts: &[String]) -> DynamicStatement {
@@ -43,6 +67,18 @@ impl DynamicStatement {
             sql = sql.append(if n == 0 { "" } else { ", " }).bind(text.as_str());
         }
         sql.append(if texts.is_empty() { "NULL)" } else { ")" })
+    }
+}
+
+impl From<&'static str> for DynamicStatement {
+    fn from(piece: &'static str) -> DynamicStatement {
+        DynamicStatement::default().append(piece)
+    }
+}
+
+impl From<&String> for SqlValue {
+    fn from(text: &String) -> SqlValue {
+        SqlValue::Text(text.clone())
     }
 }
 

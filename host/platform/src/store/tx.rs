@@ -12,6 +12,7 @@ use super::{
     DynamicStatement, Error, Result, SqlValue, pool::PooledConnection, postgres::PostgresManager,
     sqlite::SqliteManager,
 };
+use crate::values::listing::PageRequest;
 
 /// Timeout for restoring a connection that was left during a statement or transaction.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -134,6 +135,21 @@ impl Tx {
             SqlValue::Integer(number) => statement.bind(*number),
             SqlValue::Boolean(flag) => statement.bind(*flag),
         })
+    }
+
+    /// Returns a page of a list and the total number of its items. `filter` completes a `SELECT`
+    /// with table and conditions.
+    pub async fn list<T: Record>(
+        &mut self,
+        filter: impl Fn(&'static str) -> DynamicStatement,
+        select: &'static str,
+        order_by: &'static str,
+        page: PageRequest,
+    ) -> Result<(i64, Vec<T>)> {
+        let (total,) = self.dynamic(&filter("SELECT COUNT(*)")).one().await?;
+        let sql = filter(select).append(order_by).append(" LIMIT ").bind(page.limit);
+        let items = self.dynamic(&sql.append(" OFFSET ").bind(page.offset())).all().await?;
+        Ok((total, items))
     }
 
     /// Returns the engine's query plan for a statement, one line per step.

@@ -71,6 +71,7 @@ macro_rules! __text_types {
     )*};
 }
 
+use crate::store::SqlValue;
 pub use __text_types as text_types;
 
 text_types! {
@@ -93,6 +94,12 @@ impl Owner {
             Owner::Service => "",
             Owner::Company(id) => id,
         }
+    }
+}
+
+impl From<&Owner> for SqlValue {
+    fn from(owner: &Owner) -> SqlValue {
+        owner.column().into()
     }
 }
 

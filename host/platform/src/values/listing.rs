@@ -55,6 +55,34 @@ pub enum SortOrder {
     Descending,
 }
 
+/// The order of records by a time; ids break ties.
+#[derive(Clone, Copy, Debug)]
+pub enum TimeSort {
+    Created(SortOrder),
+    Updated(SortOrder),
+}
+
+impl TimeSort {
+    /// Returns the requested order. Default: newest first.
+    #[must_use]
+    pub fn new(created: Option<SortOrder>, updated: Option<SortOrder>) -> TimeSort {
+        match (created, updated) {
+            (None, Some(order)) => TimeSort::Updated(order),
+            (created, _) => TimeSort::Created(created.unwrap_or(SortOrder::Descending)),
+        }
+    }
+
+    #[must_use]
+    pub fn order_by(self) -> &'static str {
+        match self {
+            TimeSort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
+            TimeSort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
+            TimeSort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
+            TimeSort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
+        }
+    }
+}
+
 /// A requested page, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {

@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Result, Tx, params},
     values::id::CompanyId,
 };
 
@@ -23,16 +23,12 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 
 /// Returns the usage of all files except `name`, of one company or of all.
 pub async fn usage(tx: &mut Tx, company_id: Option<&CompanyId>, name: &str) -> Result<ExportUsage> {
-    tx.sql(
+    let sql = DynamicStatement::from(
         "SELECT COUNT(*) AS files, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes,
              MIN(removed_at) AS removed_at
-         FROM user_exports
-         WHERE company_id <> '' AND name <> $2
-             AND (CAST($1 AS TEXT) IS NULL OR company_id = $1)",
-    )
-    .params(params![company_id, name])
-    .one()
-    .await
+         FROM user_exports WHERE company_id <> '' AND name <> ",
+    );
+    tx.dynamic(&sql.bind(name).append_if(" AND company_id = ", company_id)).one().await
 }
 
 /// Inserts or replaces the row of a file.

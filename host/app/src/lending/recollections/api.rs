@@ -7,7 +7,7 @@ use super::{
     create::{self, RecollectionRequest, RepaymentMethod},
     not_found,
     settle::{self, RecollectionVerification, still_pending},
-    store::{self, Filter, Sort},
+    store::{self, Filter},
     user_of,
     view::View,
 };
@@ -35,7 +35,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     values::{
-        listing::{self, ListPage, PageRequest},
+        listing::{ListPage, PageRequest, TimeSort},
         money::Minor,
     },
 };
@@ -234,11 +234,7 @@ pub async fn list(
     let page = PageRequest { number: query.page()?, limit: query.limit()? };
     let user_id = query.user_id()?;
     let filter = Filter { user_key: None, loan: query.loan()?, created: query.date_created_at()? };
-    let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
-        (None, Some(order)) => Sort::Updated(order),
-        (Some(order), _) => Sort::Created(order),
-        (None, None) => Sort::Created(listing::SortOrder::Descending),
-    };
+    let sort = TimeSort::new(query.sort_created_at()?, query.sort_updated_at()?);
     let read = async |tx: &mut Tx| -> Result<_> {
         let mut filter = filter;
         if let Some(user_id) = &user_id {

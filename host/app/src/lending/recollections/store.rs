@@ -14,7 +14,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, Period, SortOrder},
+        listing::{PageRequest, Period, TimeSort},
         money::{Currency, Minor, Money},
     },
 };
@@ -193,50 +193,23 @@ pub struct Filter {
     pub created: Option<Period>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub enum Sort {
-    Created(SortOrder),
-    Updated(SortOrder),
-}
-
-impl Filter {
-    fn apply_to(&self, select: &'static str, company_id: &CompanyId) -> DynamicStatement {
-        let mut sql = DynamicStatement::default()
-            .append(select)
-            .append(" FROM recollections WHERE company_id = ")
-            .bind(company_id);
-        if let Some(user_key) = &self.user_key {
-            sql = sql.append(" AND user_key = ").bind(user_key.as_str());
-        }
-        if let Some(loan) = &self.loan {
-            sql = sql.append(" AND loan_id = ").bind(loan.as_str());
-        }
-        if let Some(Period { from, before }) = self.created {
-            sql = sql.append(" AND created_at >= ").bind(from);
-            sql = sql.append(" AND created_at < ").bind(before);
-        }
-        sql
-    }
-}
-
 /// Returns a page of a company's recollections, and the total number.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     filter: &Filter,
-    sort: Sort,
+    sort: TimeSort,
     page: PageRequest,
 ) -> Result<(i64, Vec<Recollection>)> {
-    let (total,) = tx.dynamic(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
-    let order = match sort {
-        Sort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
-        Sort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
-        Sort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
-        Sort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
+    let filtered = |select| {
+        DynamicStatement::from(select)
+            .append(" FROM recollections WHERE company_id = ")
+            .bind(company_id)
+            .append_if(" AND user_key = ", filter.user_key.as_ref())
+            .append_if(" AND loan_id = ", filter.loan.as_ref())
+            .append_period([" AND created_at >= ", " AND created_at < "], filter.created)
     };
-    let sql = filter.apply_to(recollections!(""), company_id).append(order);
-    let sql = sql.append(" LIMIT ").bind(page.limit).append(" OFFSET ").bind(page.offset());
-    Ok((total, tx.dynamic(&sql).all().await?))
+    tx.list(filtered, recollections!(""), sort.order_by(), page).await
 }
 
 /// The key of a collected installment.

@@ -7,7 +7,7 @@ use super::{Channel, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, Type, params},
+    store::{DynamicStatement, FromRow, Result, Tx, Type, params},
     values::{id::CompanyId, listing::PageRequest},
 };
 
@@ -172,24 +172,12 @@ pub async fn list(
     filter: &Filter,
     page: PageRequest,
 ) -> Result<(i64, Vec<Message>)> {
-    let (total,) = tx
-        .sql(
-            "SELECT COUNT(*) FROM messages WHERE company_id = $1
-             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)",
-        )
-        .params(params![company_id, &filter.state, &filter.channel])
-        .one()
-        .await?;
-    let messages = tx
-        .sql(
-            "SELECT * FROM messages WHERE company_id = $1
-             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)
-             ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5",
-        )
-        .params(params![company_id, &filter.state, &filter.channel, page.limit, page.offset()])
-        .all()
-        .await?;
-    Ok((total, messages))
+    let filtered = |select| {
+        DynamicStatement::from(select)
+            .append(" FROM messages WHERE company_id = ")
+            .bind(company_id)
+            .append_if(" AND state = ", filter.state.as_ref())
+            .append_if(" AND channel = ", filter.channel.as_ref())
+    };
+    tx.list(filtered, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
 }

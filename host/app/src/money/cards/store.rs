@@ -8,10 +8,10 @@ use crate::{customers::UserKey, tenants::providers::AccountId};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, Type, params},
+    store::{DynamicStatement, FromRow, Result, Tx, Type, params},
     values::{
         id::{CompanyId, text_types},
-        listing::SortOrder,
+        listing::{SortOrder, TimeSort},
         money::{Currency, Minor, Money},
     },
 };
@@ -195,23 +195,13 @@ pub async fn list_for_user(
     valid: Option<bool>,
     order: SortOrder,
 ) -> Result<Vec<Card>> {
-    macro_rules! selected {
-        ($order:literal) => {
-            concat!(
-                cards!(
-                    "SELECT",
-                    " FROM cards WHERE company_id = $1 AND user_key = $2 AND removed_at IS NULL
-                     AND (CAST($3 AS BOOLEAN) IS NULL OR (status = 'valid') = $3) ORDER BY "
-                ),
-                $order
-            )
-        };
-    }
-    let sql = match order {
-        SortOrder::Ascending => selected!("created_at, id"),
-        SortOrder::Descending => selected!("created_at DESC, id DESC"),
-    };
-    tx.sql(sql).bind(company_id).bind(user_key).bind(valid).all().await
+    let sql = DynamicStatement::from(cards!("SELECT", " FROM cards WHERE company_id = "))
+        .bind(company_id)
+        .append(" AND removed_at IS NULL AND user_key = ")
+        .bind(user_key)
+        .append_if(" AND (status = 'valid') = ", valid)
+        .append(TimeSort::Created(order).order_by());
+    tx.dynamic(&sql).all().await
 }
 
 /// Deletes up to `limit` cards of all companies removed before `before`. Returns their number.
@@ -336,11 +326,10 @@ pub async fn list_refunds(
     after: &str,
     limit: i64,
 ) -> Result<Vec<Refund>> {
-    tx.sql(
-        "SELECT * FROM card_refunds
-         WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND id > $2 ORDER BY id LIMIT $3",
-    )
-    .params(params![status, after, limit])
-    .all()
-    .await
+    let sql = DynamicStatement::from("SELECT * FROM card_refunds WHERE id > ")
+        .bind(after)
+        .append_if(" AND status = ", status)
+        .append(" ORDER BY id LIMIT ")
+        .bind(limit);
+    tx.dynamic(&sql).all().await
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     CHANNELS, Payment, Refund, Status, flow, not_found, refund,
     settle::{self, PaymentVerification},
-    store::{self, Filter, Sort},
+    store::{self, Filter},
     view::{Listed as ListedPayment, UserId, View},
 };
 use crate::{
@@ -38,7 +38,7 @@ use tollhouse_platform::{
     store::Tx,
     values::{
         id::CompanyId,
-        listing::{self, ListPage, PageRequest},
+        listing::{ListPage, PageRequest, TimeSort},
         money::{Minor, Money},
     },
 };
@@ -285,11 +285,7 @@ async fn list_for(
         created: query.created_at()?,
         paid: query.paid_at()?,
     };
-    let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
-        (None, Some(order)) => Sort::Updated(order),
-        (Some(order), _) => Sort::Created(order),
-        (None, None) => Sort::Created(listing::SortOrder::Descending),
-    };
+    let sort = TimeSort::new(query.sort_created_at()?, query.sort_updated_at()?);
     let user_id = query.user_id()?;
     let (total, payments, users) = app
         .store

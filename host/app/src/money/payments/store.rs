@@ -11,7 +11,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, Period, SortOrder},
+        listing::{PageRequest, Period, TimeSort},
         money::{Currency, Minor, Money},
     },
 };
@@ -172,57 +172,26 @@ pub struct Filter {
     pub paid: Option<Period>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub enum Sort {
-    Created(SortOrder),
-    Updated(SortOrder),
-}
-
-impl Filter {
-    fn apply_to(&self, select: &'static str, company_id: &CompanyId) -> DynamicStatement {
-        let mut sql = DynamicStatement::default().append(select);
-        sql = sql.append(" FROM payments WHERE company_id = ").bind(company_id);
-        for (column, wanted) in [
-            (" AND status = ", &self.status),
-            (" AND payment_service = ", &self.provider),
-            (" AND payment_channel = ", &self.payment_channel),
-        ] {
-            if let Some(wanted) = wanted {
-                sql = sql.append(column).bind(wanted.as_str());
-            }
-        }
-        if let Some(user_key) = &self.user_key {
-            sql = sql.append(" AND user_key = ").bind(user_key);
-        }
-        if let Some(Period { from, before }) = self.created {
-            sql = sql.append(" AND created_at >= ").bind(from);
-            sql = sql.append(" AND created_at < ").bind(before);
-        }
-        if let Some(Period { from, before }) = self.paid {
-            sql = sql.append(" AND paid_at >= ").bind(from).append(" AND paid_at < ").bind(before);
-        }
-        sql
-    }
-}
-
 /// Returns a page of a company's payments, and the total number.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     filter: &Filter,
-    sort: Sort,
+    sort: TimeSort,
     page: PageRequest,
 ) -> Result<(i64, Vec<Payment>)> {
-    let (total,) = tx.dynamic(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
-    let order = match sort {
-        Sort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
-        Sort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
-        Sort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
-        Sort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
+    let filtered = |select| {
+        DynamicStatement::from(select)
+            .append(" FROM payments WHERE company_id = ")
+            .bind(company_id)
+            .append_if(" AND status = ", filter.status.as_ref())
+            .append_if(" AND user_key = ", filter.user_key.as_ref())
+            .append_if(" AND payment_service = ", filter.provider.as_ref())
+            .append_if(" AND payment_channel = ", filter.payment_channel.as_ref())
+            .append_period([" AND created_at >= ", " AND created_at < "], filter.created)
+            .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid)
     };
-    let sql = filter.apply_to(payments!("SELECT", ""), company_id).append(order);
-    let sql = sql.append(" LIMIT ").bind(page.limit).append(" OFFSET ").bind(page.offset());
-    Ok((total, tx.dynamic(&sql).all().await?))
+    tx.list(filtered, payments!("SELECT", ""), sort.order_by(), page).await
 }
 
 /// The full refund of a payment. A payment has at most one.

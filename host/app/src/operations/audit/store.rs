@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{id::Owner, listing::PageRequest},
 };
 
@@ -46,15 +46,9 @@ pub async fn insert(
 
 /// Returns a page of entries, newest first, and their total number.
 pub async fn list(tx: &mut Tx, owner: &Owner, page: PageRequest) -> Result<(i64, Vec<AuditEntry>)> {
-    let (total,) =
-        tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1").bind(owner).one().await?;
-    let entries = tx
-        .sql(
-            "SELECT id, actor, action, detail, created_at FROM audit_log WHERE company_id = $1
-             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
-        )
-        .params(params![owner, page.limit, page.offset()])
-        .all()
-        .await?;
-    Ok((total, entries))
+    let filtered = |select| {
+        DynamicStatement::from(select).append(" FROM audit_log WHERE company_id = ").bind(owner)
+    };
+    let select = "SELECT id, actor, action, detail, created_at";
+    tx.list(filtered, select, " ORDER BY created_at DESC, id DESC", page).await
 }

@@ -3,17 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    Feed, next_cursor,
-    store::{self, FeedEntry},
-    visibility_horizon,
-};
+use super::{Feed, Range, page, store::FeedEntry};
 use crate::state::App;
 use tollhouse_http::request::{
     fields::fields,
     query::{Cursor, Exactly, Limit, Query},
 };
-use tollhouse_platform::error::Result;
+use tollhouse_platform::{error::Result, store::DynamicStatement};
 
 fields! {
     /// Range of a feed.
@@ -37,14 +33,14 @@ pub struct FeedPage {
     next: String,
 }
 
-pub async fn read(app: &App, stream: Feed, query: &Query<Reading>) -> Result<FeedPage> {
-    let (after, company, limit) = (query.after()?, query.company()?, query.limit()?);
-    let before = visibility_horizon(app);
-    let between = [&*after, &*before];
-    let entries = app
-        .store
-        .select(async |tx| store::read(tx, stream.0, between, company.as_ref(), limit).await)
-        .await?;
-    let next = next_cursor(entries.iter().map(|entry| &*entry.id), limit, between);
+pub async fn read(app: &App, feed: Feed, query: &Query<Reading>) -> Result<FeedPage> {
+    let range = Range { after: query.after()?, limit: query.limit()? };
+    let company = query.company()?;
+    let select = "SELECT id, company_id, data, created_at FROM streams WHERE id > ";
+    let of_feed = |sql: DynamicStatement| {
+        let sql = sql.append(" AND stream = ").bind(feed.0);
+        sql.append_if(" AND company_id = ", company.as_ref())
+    };
+    let (entries, next) = page(app, range, select, of_feed).await?;
     Ok(FeedPage { entries, next })
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Identified;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
@@ -19,6 +20,12 @@ pub struct FeedEntry {
     #[schemars(with = "Value")]
     pub data: Json<Value>,
     pub created_at: Timestamp,
+}
+
+impl Identified for FeedEntry {
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 pub async fn insert(
@@ -37,23 +44,4 @@ pub async fn insert(
     .run()
     .await?;
     Ok(())
-}
-
-/// Returns entries of a feed between two ids, of one company or of all, oldest first.
-pub async fn read(
-    tx: &mut Tx,
-    stream: &str,
-    [after, before]: [&str; 2],
-    company_id: Option<&String>,
-    limit: i64,
-) -> Result<Vec<FeedEntry>> {
-    tx.sql(
-        "SELECT id, company_id, data, created_at FROM streams
-         WHERE stream = $1 AND id > $2 AND id < $3
-             AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
-         ORDER BY id LIMIT $5",
-    )
-    .params(params![stream, after, before, company_id, limit])
-    .all()
-    .await
 }

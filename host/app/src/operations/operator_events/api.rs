@@ -4,8 +4,11 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::store::{self, EventQuery, OperatorEvent};
-use crate::{operations::feeds as streams, state::App};
+use super::store::OperatorEvent;
+use crate::{
+    operations::feeds::{Range, page},
+    state::App,
+};
 use tollhouse_http::{
     request::{
         fields::fields,
@@ -13,7 +16,7 @@ use tollhouse_http::{
     },
     response::DataResponse,
 };
-use tollhouse_platform::{error::Result, values::id::CompanyId};
+use tollhouse_platform::{error::Result, store::DynamicStatement};
 
 fields! {
     /// Range and filters of operator events.
@@ -42,15 +45,13 @@ pub async fn read(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<OperatorEvents>> {
-    let part = EventQuery {
-        after: query.after()?,
-        kind: query.kind()?,
-        company_id: query.company()?.map(CompanyId::from),
-        limit: query.limit()?,
-        before: streams::visibility_horizon(&app),
+    let range = Range { after: query.after()?, limit: query.limit()? };
+    let (kind, company) = (query.kind()?, query.company()?);
+    let select = "SELECT id, kind, company_id, data, created_at FROM operator_events WHERE id > ";
+    let filter = |sql: DynamicStatement| {
+        sql.append_if(" AND kind = ", kind.as_ref())
+            .append_if(" AND company_id = ", company.as_ref())
     };
-    let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
-    let ids = events.iter().map(|event| &*event.id);
-    let next = streams::next_cursor(ids, part.limit, [&part.after, &part.before]);
+    let (events, next) = page(&app, range, select, filter).await?;
     DataResponse::data(OperatorEvents { events, next }, "Events fetched successfully")
 }

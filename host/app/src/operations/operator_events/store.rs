@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::operations::feeds::Identified;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
-    values::id::{CompanyId, Owner},
+    values::id::Owner,
 };
 
 /// An event for operators.
@@ -23,6 +24,12 @@ pub struct OperatorEvent {
     #[schemars(with = "Value")]
     pub data: Json<Value>,
     pub created_at: Timestamp,
+}
+
+impl Identified for OperatorEvent {
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 pub async fn insert(
@@ -52,29 +59,5 @@ pub async fn sweep(tx: &mut Tx, before: &str, limit: i64) -> Result<u64> {
     )
     .params(params![before, limit])
     .run()
-    .await
-}
-
-/// Range and filters of operator events.
-#[derive(Clone, Debug)]
-pub struct EventQuery {
-    pub after: String,
-    pub before: String,
-    pub kind: Option<String>,
-    pub company_id: Option<CompanyId>,
-    pub limit: i64,
-}
-
-/// Returns events, oldest first.
-pub async fn read(tx: &mut Tx, part: &EventQuery) -> Result<Vec<OperatorEvent>> {
-    tx.sql(
-        "SELECT id, kind, company_id, data, created_at FROM operator_events
-         WHERE id > $1 AND id < $2
-             AND (CAST($3 AS TEXT) IS NULL OR kind = $3)
-             AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
-         ORDER BY id LIMIT $5",
-    )
-    .params(params![&part.after, &part.before, &part.kind, &part.company_id, part.limit])
-    .all()
     .await
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Result, Tx, params},
     values::{id::CompanyId, listing::PageRequest},
 };
 
@@ -88,28 +88,16 @@ pub async fn list(
     filter: &Filter,
     page: PageRequest,
 ) -> Result<(i64, Vec<RecordedCall>)> {
-    let (total,) = tx
-        .sql(
-            "SELECT COUNT(*) FROM plugin_recordings WHERE plugin = $1
-             AND (CAST($2 AS TEXT) IS NULL OR function = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)",
-        )
-        .params(params![plugin, &filter.function, &filter.company_id])
-        .one()
-        .await?;
-    let recorded = tx
-        .sql(
-            "SELECT id, plugin, version, digest, function, outcome, faithful, company_id,
-                 began_at
-             FROM plugin_recordings WHERE plugin = $1
-             AND (CAST($2 AS TEXT) IS NULL OR function = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)
-             ORDER BY id DESC LIMIT $4 OFFSET $5",
-        )
-        .params(params![plugin, &filter.function, &filter.company_id, page.limit, page.offset()])
-        .all()
-        .await?;
-    Ok((total, recorded))
+    let filtered = |select| {
+        DynamicStatement::from(select)
+            .append(" FROM plugin_recordings WHERE plugin = ")
+            .bind(plugin)
+            .append_if(" AND function = ", filter.function.as_ref())
+            .append_if(" AND company_id = ", filter.company_id.as_ref())
+    };
+    let select =
+        "SELECT id, plugin, version, digest, function, outcome, faithful, company_id, began_at";
+    tx.list(filtered, select, " ORDER BY id DESC", page).await
 }
 
 /// Returns the company of a call, and the sealed recording.

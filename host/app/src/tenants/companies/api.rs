@@ -142,7 +142,7 @@ pub async fn list(
     query: Query<Pages>,
 ) -> Result<DataResponse<ListPage<View>>> {
     let page = query.read()?;
-    let read = async |tx: &mut Tx| store::list(tx, page.limit, page.offset()).await;
+    let read = async |tx: &mut Tx| store::list(tx, page).await;
     let (total, companies) = app.store.read(read).await?;
     let companies = companies.iter().map(Company::view).collect();
     DataResponse::data(page.to_list_page(total, companies), "Companies fetched successfully")

@@ -6,8 +6,8 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{FromRow, Json, Result, Tx, params},
-    values::{id::CompanyId, money::Minor},
+    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
+    values::{id::CompanyId, listing::PageRequest, money::Minor},
 };
 
 #[derive(Clone, Debug, FromRow)]
@@ -140,14 +140,9 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
     tx.sql("SELECT * FROM companies WHERE id = $1 FOR UPDATE").bind(id).optional().await
 }
 
-pub async fn list(tx: &mut Tx, limit: i64, offset: i64) -> Result<(i64, Vec<Company>)> {
-    let (total,) = tx.sql("SELECT COUNT(*) FROM companies").one().await?;
-    let companies = tx
-        .sql("SELECT * FROM companies ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2")
-        .params(params![limit, offset])
-        .all()
-        .await?;
-    Ok((total, companies))
+pub async fn list(tx: &mut Tx, page: PageRequest) -> Result<(i64, Vec<Company>)> {
+    let all = |select| DynamicStatement::from(select).append(" FROM companies");
+    tx.list(all, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
 }
 
 pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {

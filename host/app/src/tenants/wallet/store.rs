@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Statement, Tx, params},
+    store::{DynamicStatement, FromRow, Result, Tx, params},
     values::{
         id::CompanyId,
         listing::{PageRequest, Period},
@@ -169,21 +169,6 @@ pub struct Filter {
     pub created: Option<Period>,
 }
 
-/// A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
-macro_rules! filtered {
-    ($what:literal, $rest:literal) => {
-        concat!(
-            "SELECT ",
-            $what,
-            " FROM ledger_transactions t CROSS JOIN ledger_entries e
-             WHERE t.company_id = $1 AND e.company_id = t.company_id AND e.transaction_id = t.id
-             AND (CAST($2 AS TEXT) IS NULL OR e.account = $2)
-             AND (CAST($3 AS BIGINT) IS NULL OR t.created_at >= $3 AND t.created_at < $4) ",
-            $rest
-        )
-    };
-}
-
 /// Returns a page of a company's ledger entries, newest first, and their total number.
 pub async fn list_entries(
     tx: &mut Tx,
@@ -191,46 +176,47 @@ pub async fn list_entries(
     filter: &Filter,
     page: PageRequest,
 ) -> Result<(i64, Vec<LedgerEntry>)> {
-    let count = match filter.created {
-        Some(_) => filter.bind(tx.sql(filtered!("COUNT(*)", "")), company_id),
-        // Avoids the join with ledger transactions, which multiplies the time.
-        None => tx
-            .sql(
-                "SELECT COUNT(*) FROM ledger_entries
-                 WHERE company_id = $1 AND (CAST($2 AS TEXT) IS NULL OR account = $2)",
+    // A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
+    let filtered = |select| {
+        DynamicStatement::from(select)
+            .append(
+                " FROM ledger_transactions t CROSS JOIN ledger_entries e
+                 WHERE e.company_id = t.company_id AND e.transaction_id = t.id
+                     AND t.company_id = ",
             )
-            .bind(company_id.to_owned())
-            .bind(filter.account.clone()),
+            .bind(company_id)
+            .append_if(" AND e.account = ", filter.account.as_ref())
+            .append_period([" AND t.created_at >= ", " AND t.created_at < "], filter.created)
     };
-    let (total,) = count.one().await?;
+    let count = match filter.created {
+        Some(_) => filtered("SELECT COUNT(*)"),
+        // Avoids the join with ledger transactions, which multiplies the time.
+        None => DynamicStatement::from("SELECT COUNT(*) FROM ledger_entries WHERE company_id = ")
+            .bind(company_id)
+            .append_if(" AND account = ", filter.account.as_ref()),
+    };
+    let (total,) = tx.dynamic(&count).one().await?;
     // The key names the related record in the formats of `payments`, `recollections` and `billing`.
-    let entries = tx.sql(filtered!(
-        "e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at,
-         CASE WHEN t.key LIKE 'payment:%' THEN
-             (SELECT reference FROM payments WHERE company_id = t.company_id
-             AND id = substr(t.key, 9, 24))
-         WHEN t.key LIKE 'recollection:%' THEN
-             (SELECT reference FROM recollections WHERE company_id = t.company_id
-             AND id = substr(t.key, 14, 24))
-         WHEN t.key LIKE 'charge:recollection:%' OR t.key LIKE 'refund:recollection:%' THEN
-             (SELECT reference FROM recollections WHERE company_id = t.company_id
-             AND id = substr(t.key, 21, 24))
-         END AS reference",
-        "ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $5 OFFSET $6"
-    ));
-    let entries = filter.bind(entries, company_id).bind(page.limit).bind(page.offset());
-    Ok((total, entries.all().await?))
-}
-
-impl Filter {
-    fn bind<'t>(&self, statement: Statement<'t>, company_id: &CompanyId) -> Statement<'t> {
-        statement.params(params![
-            company_id.to_owned(),
-            self.account.clone(),
-            self.created.map(|period| period.from),
-            self.created.map(|period| period.before)
-        ])
-    }
+    let entries = filtered(
+        "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor,
+             t.created_at,
+             CASE WHEN t.key LIKE 'payment:%' THEN
+                 (SELECT reference FROM payments
+                  WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
+             WHEN t.key LIKE 'recollection:%' THEN
+                 (SELECT reference FROM recollections
+                  WHERE company_id = t.company_id AND id = substr(t.key, 14, 24))
+             WHEN t.key LIKE 'charge:recollection:%' OR t.key LIKE 'refund:recollection:%' THEN
+                 (SELECT reference FROM recollections
+                  WHERE company_id = t.company_id AND id = substr(t.key, 21, 24))
+             END AS reference",
+    );
+    let entries = entries
+        .append(" ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT ")
+        .bind(page.limit)
+        .append(" OFFSET ")
+        .bind(page.offset());
+    Ok((total, tx.dynamic(&entries).all().await?))
 }
 
 /// Returns kind, currency and amount of a ledger transaction; `None` if missing or of amount zero.

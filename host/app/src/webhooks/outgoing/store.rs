@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Result, Tx, params},
     values::{
         id::{CompanyId, text_types},
         listing::PageRequest,
@@ -58,17 +58,10 @@ pub async fn list(
     company_id: &CompanyId,
     page: PageRequest,
 ) -> Result<(i64, Vec<EventRow>)> {
-    let (total,) =
-        tx.sql("SELECT COUNT(*) FROM events WHERE company_id = $1").bind(company_id).one().await?;
-    let events = tx
-        .sql(
-            "SELECT * FROM events WHERE company_id = $1
-             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
-        )
-        .params(params![company_id, page.limit, page.offset()])
-        .all()
-        .await?;
-    Ok((total, events))
+    let filtered = |select| {
+        DynamicStatement::from(select).append(" FROM events WHERE company_id = ").bind(company_id)
+    };
+    tx.list(filtered, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
 }
 
 /// An event for one webhook endpoint.
