@@ -22,6 +22,7 @@ use tracing::instrument;
 
 use super::{
     ImageLimiter, Method, RETENTION_SECONDS, Record, Uid,
+    api::Lookup,
     catalog::{Identity, LookupMethod},
     image, store, verification,
 };
@@ -46,17 +47,8 @@ use tollhouse_plugins::{
     Question,
 };
 
-/// A lookup request with validated fields.
-pub struct LookupRequest {
-    pub identity: Identity,
-    pub subject: LookupSubject<String>,
-    pub user_id: Option<String>,
-    pub send_otp: bool,
-    /// Name of the request, if it may run more than once.
-    pub run: Option<String>,
-}
-
 /// Input of a lookup. `I` is an image as named by the request, then as loaded.
+#[derive(Clone)]
 pub enum LookupSubject<I> {
     Number { identifier: String },
     Face { identifier: String, selfie: I },
@@ -109,40 +101,47 @@ impl LookupSubject<String> {
 pub async fn look_up(
     app: &App,
     company: &Company,
-    order: LookupRequest,
+    identity: &Identity,
+    order: Lookup,
+    run: Option<String>,
 ) -> Result<CompletedLookup> {
-    let context = prepare(app, company, &order).await?;
-    let LookupRequest { identity, subject, user_id, send_otp, run } = order;
+    let context = prepare(app, company, identity, &order).await?;
+    let Lookup { user_id, send_otp, subject } = order;
     let method = subject.method();
     let result = {
         // The permit covers all work that holds an image in memory.
         let _permit = app.slot::<ImageLimiter>().try_acquire(method)?;
         let subject = subject.load(app).await?;
-        charge_fee(app, company, &identity, method, run.as_deref()).await?;
-        query_register(&context, &identity, subject).await
+        charge_fee(app, company, identity, method, run.as_deref()).await?;
+        query_register(&context, identity, subject).await
     };
-    let result = result
-        .map_err(|error| Error::AfterCommit(client_error(&identity, method, error).into()))?;
+    let result =
+        result.map_err(|error| Error::AfterCommit(client_error(identity, method, error).into()))?;
     let link = (context.user.map(|user| user.id), user_id);
-    let (uid, record) = store_result(app, company, &identity, link, result).await?;
-    let code_sent =
-        match send_otp && verification::can_be_verified_by_code(Some(&identity), &record) {
-            true => Some(verification::send(app, company, &uid, &record, run).await),
-            false => None,
-        };
+    let (uid, record) = store_result(app, company, identity, link, result).await?;
+    let code_sent = match send_otp == Some(true)
+        && verification::can_be_verified_by_code(Some(identity), &record)
+    {
+        true => Some(verification::send(app, company, &uid, &record, run).await),
+        false => None,
+    };
     Ok(CompletedLookup { uid, record, code_sent })
 }
 
 /// Performs all checks that are possible before an image is fetched and the fee is charged.
-async fn prepare(app: &App, company: &Company, order: &LookupRequest) -> Result<LookupContext> {
-    let LookupRequest { identity, user_id, .. } = order;
+async fn prepare(
+    app: &App,
+    company: &Company,
+    identity: &Identity,
+    order: &Lookup,
+) -> Result<LookupContext> {
     let read = async |tx: &mut Tx| -> Result<_> {
         if store::is_disabled(tx, &Owner::from(&company.id), &identity.name()).await? {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));
         }
-        let user = match user_id {
+        let user = match &order.user_id {
             Some(user_id) => Some(find_user(tx, company, user_id).await?),
             None => None,
         };

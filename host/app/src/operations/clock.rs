@@ -1,22 +1,7 @@
 //! Control of the clock in development mode.
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::state::App;
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Whole, fields},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    background::jobs,
-    clock::Timestamp,
-    error::{Error, Result},
-};
+use crate::state::prelude::*;
+use tollhouse_platform::background::jobs;
 
 const MOST_SECONDS: i64 = 10 * 366 * 86_400;
 
@@ -42,7 +27,7 @@ pub async fn advance_clock(
             "the clock can be advanced in development mode only".to_owned(),
         ));
     }
-    jobs::advance(&app, body.seconds()?).await?;
+    jobs::advance(&app, body.read()?.seconds).await?;
     for sweep in app.tables.sweeps {
         sweep(app.clone()).await?;
     }

@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod metrics;
+pub mod prelude;
 pub mod settings;
 pub mod slots;
 

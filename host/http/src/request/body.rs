@@ -1,6 +1,6 @@
 //! Reads bodies.
 
-use std::ops::Deref;
+use std::{marker::PhantomData, ops::Deref};
 
 use axum::{
     body::Bytes,
@@ -10,45 +10,53 @@ use axum::{
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use super::fields::ReadFrom;
 pub use super::object::Fields;
 use crate::openapi::{Describe, Operation};
 use tollhouse_platform::error::{Error, Result};
 
-/// A body of the fields that `T` declares by [`fields!`](super::fields). An empty one has none.
-#[derive(Clone)]
-pub struct Body<T>(T);
+/// A JSON body of the fields that `T` declares by [`fields!`](super::fields). An empty body has no
+/// fields.
+pub struct Body<T> {
+    fields: Fields,
+    declared: PhantomData<fn() -> T>,
+}
 
-impl<T: From<Fields>> From<Fields> for Body<T> {
-    fn from(fields: Fields) -> Body<T> {
-        Body(fields.into())
+impl<T: ReadFrom<Fields>> Body<T> {
+    /// Reads the fields in order.
+    pub fn read(&self) -> Result<T> {
+        T::read_from(&self.fields)
     }
 }
 
 impl<T> Deref for Body<T> {
-    type Target = T;
+    type Target = Fields;
 
-    fn deref(&self) -> &T {
-        &self.0
+    fn deref(&self) -> &Fields {
+        &self.fields
     }
 }
 
-impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Body<T> {
+impl<T> Clone for Body<T> {
+    fn clone(&self) -> Body<T> {
+        Body { fields: self.fields.clone(), declared: PhantomData }
+    }
+}
+
+impl<S: Send + Sync, T> FromRequest<S> for Body<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>> {
         let json = is_json(&request);
         let RawBody(body) = RawBody::from_request(request, state).await?;
-        if body.is_empty() {
-            return Ok(Fields::default().into());
-        }
-        if json != Some(true) {
-            return Err(Error::UnsupportedMediaType("application/json"));
-        }
-        match serde_json::from_slice(&body) {
-            Ok(Value::Object(values)) => Ok(Fields::from(values).into()),
-            Ok(_) => Err(Error::invalid("the body must be a JSON object")),
-            Err(_) => Err(Error::invalid("the body is not valid JSON")),
-        }
+        let fields = match serde_json::from_slice(&body) {
+            _ if body.is_empty() => Fields::default(),
+            _ if json != Some(true) => return Err(Error::UnsupportedMediaType("application/json")),
+            Ok(Value::Object(values)) => Fields::from(values),
+            Ok(_) => return Err(Error::invalid("the body must be a JSON object")),
+            Err(_) => return Err(Error::invalid("the body is not valid JSON")),
+        };
+        Ok(Body { fields, declared: PhantomData })
     }
 }
 
@@ -67,7 +75,7 @@ pub struct UploadedFile {
 /// The form field of the file.
 const FILE: &str = "csv";
 
-impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Upload<T> {
+impl<S: Send + Sync, T> FromRequest<S> for Upload<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, state: &S) -> Result<Upload<T>> {
@@ -168,7 +176,7 @@ mod tests {
             }
             let request = request.body(body.into()).unwrap();
             let read =
-                Body::<Fields>::from_request(request, &()).await.map(|body| body.names().count());
+                Body::<()>::from_request(request, &()).await.map(|body| body.names().count());
             let expected = expected.map_err(str::to_owned);
             assert_eq!(read.map_err(|e| e.to_string()), expected, "{content_type:?} {body}");
         }

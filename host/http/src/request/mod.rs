@@ -3,6 +3,7 @@
 pub mod body;
 pub mod fields;
 pub mod get;
+pub mod kinds;
 pub mod object;
 pub mod path;
 pub mod query;

@@ -1,6 +1,6 @@
 //! Reads query strings.
 
-use std::{borrow::Cow, collections::HashMap, num::IntErrorKind, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, marker::PhantomData, num::IntErrorKind, ops::Deref};
 
 use axum::{
     extract::{FromRequestParts, Request, State, rejection::QueryRejection},
@@ -12,7 +12,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 use url::form_urlencoded;
 
-use super::fields::{Declared, Field, PLAIN, fields, inline_schema};
+use super::{
+    fields::{Declared, Field, ReadFrom, fields},
+    kinds::{PLAIN, inline_schema},
+};
 use crate::openapi::{Describe, Operation};
 use tollhouse_platform::{
     clock::parse_date,
@@ -21,17 +24,27 @@ use tollhouse_platform::{
 };
 
 /// A query string of the parameters that `T` declares by [`fields!`](super::fields), all optional.
-pub struct Query<T>(T);
+pub struct Query<T> {
+    parameters: Parameters,
+    declared: PhantomData<fn() -> T>,
+}
 
-impl<T> Deref for Query<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
+impl<T: ReadFrom<Parameters>> Query<T> {
+    /// Reads the parameters in order.
+    pub fn read(&self) -> Result<T> {
+        T::read_from(&self.parameters)
     }
 }
 
-impl<S: Send + Sync, T: From<Parameters>> FromRequestParts<S> for Query<T> {
+impl<T> Deref for Query<T> {
+    type Target = Parameters;
+
+    fn deref(&self) -> &Parameters {
+        &self.parameters
+    }
+}
+
+impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>> {
@@ -44,7 +57,7 @@ impl<S: Send + Sync, T: From<Parameters>> FromRequestParts<S> for Query<T> {
             return Err(must_be(name, "free of control characters"));
         }
         let parameters = Parameters(pairs.0.into_iter().collect());
-        Ok(Query(parameters.into()))
+        Ok(Query { parameters, declared: PhantomData })
     }
 }
 
@@ -229,7 +242,7 @@ macro_rules! kinds {
             }
         }
 
-        inline_schema! { $kind [$($($bound: i64),*)?] $schema }
+        inline_schema! { [$($(const $bound: i64),*)?] $kind $(<$($bound),*>)? = |_generator| json_schema!($schema); }
     )*};
 }
 
@@ -301,11 +314,13 @@ impl Field<Parameters> for ByKey {
     }
 }
 
-inline_schema! { ByKey [] {
-    "type": "object",
-    "additionalProperties": { "type": "string", "pattern": PLAIN },
-    "maxProperties": MAX_KEYS,
-} }
+inline_schema! {
+    [] ByKey = |_generator| json_schema!({
+        "type": "object",
+        "additionalProperties": { "type": "string", "pattern": PLAIN },
+        "maxProperties": MAX_KEYS,
+    });
+}
 
 fields! {
     /// Selection of a page.
@@ -317,9 +332,9 @@ fields! {
     }
 }
 
-impl Pages {
-    pub fn read(&self) -> Result<PageRequest> {
-        Ok(PageRequest { number: self.page()?, limit: self.limit()? })
+impl From<Pages> for PageRequest {
+    fn from(Pages { page, limit }: Pages) -> PageRequest {
+        PageRequest { number: page, limit }
     }
 }
 
@@ -330,22 +345,23 @@ mod tests {
 
     fn query(pairs: &[(&str, &str)]) -> Query<Pages> {
         let pairs = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        Query(Parameters(pairs.collect()).into())
+        Query { parameters: Parameters(pairs.collect()), declared: PhantomData }
     }
 
     #[test]
     fn pages_and_limits_out_of_range_are_named() {
+        let read = |pairs: &[(&str, &str)]| query(pairs).read().map(PageRequest::from);
         for (name, value) in
             [("page", "0"), ("limit", "0"), ("limit", "1.5"), ("page", "x"), ("limit", "-1")]
         {
-            let refused = query(&[(name, value)]).read().unwrap_err().to_string();
+            let refused = read(&[(name, value)]).unwrap_err().to_string();
             assert!(refused.starts_with(&format!("the {name} field must be")), "{refused}");
         }
-        assert_eq!(query(&[]).read().unwrap(), PageRequest { number: 1, limit: 50 });
+        assert_eq!(read(&[]).unwrap(), PageRequest { number: 1, limit: 50 });
         for (limit, counts_as) in
             [("1000", 1_000), ("1001", 1_000), ("99999999999999999999", 1_000)]
         {
-            let page = query(&[("limit", limit)]).read().unwrap();
+            let page = read(&[("limit", limit)]).unwrap();
             assert_eq!(page, PageRequest { number: 1, limit: counts_as });
         }
     }

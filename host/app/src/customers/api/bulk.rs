@@ -1,24 +1,14 @@
 //! Bulk creation of users.
 
-use axum::extract::State;
-
 use super::{
     super::{FEATURE, User, import, table},
-    fields::{NewUser, read_new_user},
+    fields::NewUser,
 };
 use crate::{
-    state::App,
+    state::prelude::*,
     tenants::companies::{AuthenticatedCompany, Company},
 };
-use tollhouse_http::{
-    IdempotentRequest,
-    request::{
-        body::{Body, Fields, Upload},
-        fields::{Rows, fields},
-    },
-    response::MessageResponse,
-};
-use tollhouse_platform::error::{Error, Result};
+use tollhouse_http::request::body::Upload;
 
 const MOST: usize = 1_000;
 
@@ -43,16 +33,16 @@ pub async fn create(
 
 fn read_users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result<Vec<User>> {
     let rows = match upload {
-        Upload::Json(body) => body.users()?,
+        Upload::Json(body) => body.read()?.users,
         Upload::Form(None) => return Err(Error::invalid("the csv field is required")),
         Upload::Form(Some(file)) => {
             let rows = table::parse_rows(file.name.as_deref(), &file.bytes, MOST)?;
             if rows.is_empty() {
                 return Err(Error::invalid("the users field is required"));
             }
-            (1..).zip(rows).map(|(row, values)| Body::from(Fields::of_row(row, values))).collect()
+            (1..).zip(rows).map(|(row, values)| Fields::of_row(row, values)).collect()
         }
     };
-    let read = |row: &Body<NewUser>| read_new_user(app, &company.id, row).map(|(user, _)| user);
+    let read = |row| Ok(NewUser::read(row, app)?.into_user(app, &company.id));
     rows.iter().map(read).collect()
 }

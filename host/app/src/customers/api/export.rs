@@ -1,22 +1,11 @@
 //! Export of users, and downloads by signed link.
 
-use axum::extract::State;
-
 use super::{
     super::export::{self, Link},
-    list::{UserFilter, read_filter},
+    list::UserFilter,
 };
-use crate::{state::App, tenants::companies::AuthenticatedCompany};
-use tollhouse_http::{
-    GetOnly,
-    request::{
-        fields::fields,
-        path::Path,
-        query::{AtMost, Exactly, Query},
-    },
-    response::{Attachment, DataResponse},
-};
-use tollhouse_platform::error::Result;
+use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
+use tollhouse_http::response::Attachment;
 
 fields! {
     /// Limit of an export.
@@ -33,8 +22,9 @@ pub async fn export(
     cap: Query<Cap>,
     query: Query<UserFilter>,
 ) -> Result<DataResponse<Link>> {
-    let most = cap.limit()?.unwrap_or(i64::MAX);
-    let (filter, sort) = read_filter(&query, app.clock.now().to_datetime().date_naive())?;
+    let most = cap.read()?.limit.unwrap_or(i64::MAX);
+    let today = app.clock.now().to_datetime().date_naive();
+    let (filter, sort) = query.read()?.into_filter(today);
     let link = export::export(&app, &company.id, filter, sort, most).await?;
     DataResponse::data(link, "Users exported successfully")
 }
@@ -60,7 +50,7 @@ pub async fn fetch(
     Path(file): Path<String>,
     query: Query<Signed>,
 ) -> Result<Attachment> {
-    let (expires, signature) = (query.expires()?, query.signature()?);
+    let Signed { expires, signature } = query.read()?;
     let (expires, signature) = (expires.unwrap_or_default(), signature.unwrap_or_default());
     let bytes = export::open(&app, &file, &expires, &signature).await?;
     Ok(Attachment { name: "users.csv", content_type: "text/csv", bytes })

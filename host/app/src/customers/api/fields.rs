@@ -3,46 +3,26 @@
 use serde_json::{Map, Value};
 
 use super::super::{ISO_DATE, User, country_code};
-use crate::state::App;
-use tollhouse_http::request::{
-    body::{Body, Fields},
-    fields::{
-        Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole, fields,
-    },
-};
+use crate::state::prelude::*;
 use tollhouse_platform::{
     clock::parse_date,
-    error::Result,
-    store::Json,
     values::{email::one_line, id::CompanyId},
 };
 
 /// Maximum number of keys in a user's metadata.
 const MAX_METADATA_KEYS: usize = 100;
 
-pub struct Gender;
-
-impl Choice for Gender {
-    const ALL: &'static [&'static str] = &["male", "female", "others"];
-}
-
-pub struct Employment;
-
-impl Choice for Employment {
-    const ALL: &'static [&'static str] = &[
+choices! {
+    Gender = &["male", "female", "others"];
+    Employment = &[
         "employed", "self-employed", "contract-worker", "business-owner", "student", "unemployed",
     ];
-}
-
-pub struct Role;
-
-impl Choice for Role {
-    const ALL: &'static [&'static str] = &["customer"];
+    Role = &["customer"];
 }
 
 fields! {
     /// A user to create.
-    Body NewUser {
+    Body NewUser(body, app: &App) {
         /// Your id of the user, percent-encoded in paths. Default: an id with the prefix `usr-`.
         user_id: Option<PathSegment<100>>,
         first_name: Text<100>,
@@ -53,14 +33,14 @@ fields! {
         phone: Option<Phone>,
         /// `DD/MM/YYYY`, not in the future.
         #[schemars(extend("pattern" = r"^\d{2}/\d{2}/\d{4}$", "examples" = ["10/12/1990"]))]
-        date_of_birth: Option<Text<100>>,
+        date_of_birth: Option<Text<100>> => check_birth_date(app, body, date_of_birth),
         gender: Option<OneOf<Gender>>,
         address: Option<Prose<500>>,
         state: Option<Text<100>>,
         city: Option<Text<100>>,
         /// English name of the country.
         #[schemars(extend("examples" = ["nigeria"]))]
-        country: Option<Text<100>>,
+        country: Option<Text<100>> as Option<Country> => find_country(body, country),
         image: Option<HttpUrl>,
         employment_status: Option<OneOf<Employment>>,
         years_of_employment: Option<Whole<0, 100>>,
@@ -68,137 +48,48 @@ fields! {
         active: Option<Flag>,
         role: Option<OneOf<Role>>,
         /// At most 100 keys.
-        metadata: Option<Object>,
+        metadata: Option<Object> => check_metadata(body, metadata),
     }
 }
 
 fields! {
     /// Changes to a user. Omitted fields stay unchanged; `""` or `null` clears an optional field.
-    Body UserChange {
-        user_id: Option<PathSegment<100>>,
-        first_name: Option<Text<100>>,
-        last_name: Option<Text<100>>,
-        middle_name: Option<Text<100>>,
+    Body UserChange(body, app: &App) {
+        user_id: Changeable<PathSegment<100>>,
+        first_name: Changeable<Text<100>>,
+        last_name: Changeable<Text<100>>,
+        middle_name: Clearable<Text<100>>,
         /// Unique in your company, ignoring case.
-        email: Option<Email>,
-        phone: Option<Phone>,
+        email: Clearable<Email>,
+        phone: Clearable<Phone>,
         /// `DD/MM/YYYY`, not in the future.
         #[schemars(extend("pattern" = r"^\d{2}/\d{2}/\d{4}$", "examples" = ["10/12/1990"]))]
-        date_of_birth: Option<Text<100>>,
-        gender: Option<OneOf<Gender>>,
-        address: Option<Prose<500>>,
+        date_of_birth: Clearable<Text<100>>
+            => date_of_birth.try_map(|text| check_birth_date(app, body, text)),
+        gender: Clearable<OneOf<Gender>>,
+        address: Clearable<Prose<500>>,
         /// English name of the country.
         #[schemars(extend("examples" = ["nigeria"]))]
-        country: Option<Text<100>>,
-        state: Option<Text<100>>,
-        city: Option<Text<100>>,
-        image: Option<HttpUrl>,
-        employment_status: Option<OneOf<Employment>>,
-        years_of_employment: Option<Whole<0, 100>>,
-        active: Option<Flag>,
-        email_verified: Option<Flag>,
-        phone_verified: Option<Flag>,
+        country: Clearable<Text<100>> as Change<Country>
+            => country.try_map(|name| find_country(body, name)),
+        state: Clearable<Text<100>>,
+        city: Clearable<Text<100>>,
+        image: Clearable<HttpUrl>,
+        employment_status: Clearable<OneOf<Employment>>,
+        years_of_employment: Clearable<Whole<0, 100>>,
+        active: Changeable<Flag>,
+        email_verified: Changeable<Flag>,
+        phone_verified: Changeable<Flag>,
         /// Replaces all metadata; at most 100 keys.
-        metadata: Option<Object>,
+        metadata: Clearable<Object>
+            => metadata.try_map(|metadata| check_metadata(body, metadata)),
     }
 }
 
-/// Reads a new user, and whether the body sets the `user_id`.
-pub fn read_new_user(
-    app: &App,
-    company_id: &CompanyId,
-    body: &Body<NewUser>,
-) -> Result<(User, bool)> {
-    let now = app.clock.now();
-    let user_id = body.user_id()?;
-    let chosen = user_id.is_some();
-    let user = User {
-        company_id: company_id.to_owned(),
-        id: app.random.id(now).into(),
-        user_id: user_id.unwrap_or_else(|| format!("usr-{}", app.random.id(now))),
-        first_name: body.first_name()?,
-        last_name: body.last_name()?,
-        middle_name: body.middle_name()?,
-        email: Some(body.email()?),
-        phone: body.phone()?,
-        date_of_birth: birth_date_of(app, body, body.date_of_birth()?)?,
-        gender: body.gender()?,
-        address: body.address()?,
-        state: body.state()?,
-        city: body.city()?,
-        country: None,
-        country_code: None,
-        image: None,
-        employment_status: None,
-        years_of_employment: None,
-        email_verified: false,
-        phone_verified: false,
-        active: true,
-        metadata: Json::default(),
-        created_at: now,
-        updated_at: now,
-    };
-    Ok((read_optional_fields(user, body)?, chosen))
-}
+/// A country: its name in lower case, and its code.
+type Country = (String, String);
 
-fn read_optional_fields(mut user: User, body: &Body<NewUser>) -> Result<User> {
-    (user.country, user.country_code) = country_of(body, body.country()?)?;
-    user.image = body.image()?;
-    user.employment_status = body.employment_status()?;
-    user.years_of_employment = body.years_of_employment()?;
-    user.active = body.active()?.unwrap_or(true);
-    body.role()?;
-    user.metadata = metadata_of(body, body.metadata()?)?;
-    Ok(user)
-}
-
-/// Changes a user in place.
-pub fn apply_change(app: &App, user: &mut User, body: &Body<UserChange>) -> Result<()> {
-    set_required(body, "user_id", body.user_id()?, &mut user.user_id)?;
-    set_required(body, "first_name", body.first_name()?, &mut user.first_name)?;
-    set_required(body, "last_name", body.last_name()?, &mut user.last_name)?;
-    set_optional(body, "middle_name", body.middle_name()?, &mut user.middle_name);
-    set_optional(body, "email", body.email()?, &mut user.email);
-    set_optional(body, "phone", body.phone()?, &mut user.phone);
-    let born = birth_date_of(app, body, body.date_of_birth()?)?;
-    set_optional(body, "date_of_birth", born, &mut user.date_of_birth);
-    set_optional(body, "gender", body.gender()?, &mut user.gender);
-    set_optional(body, "address", body.address()?, &mut user.address);
-    let (country, code) = country_of(body, body.country()?)?;
-    set_optional(body, "country", country, &mut user.country);
-    set_optional(body, "country", code, &mut user.country_code);
-    set_optional(body, "state", body.state()?, &mut user.state);
-    set_optional(body, "city", body.city()?, &mut user.city);
-    set_optional(body, "image", body.image()?, &mut user.image);
-    set_optional(body, "employment_status", body.employment_status()?, &mut user.employment_status);
-    let years = body.years_of_employment()?;
-    set_optional(body, "years_of_employment", years, &mut user.years_of_employment);
-    set_required(body, "active", body.active()?, &mut user.active)?;
-    set_required(body, "email_verified", body.email_verified()?, &mut user.email_verified)?;
-    set_required(body, "phone_verified", body.phone_verified()?, &mut user.phone_verified)?;
-    if body.has("metadata") {
-        user.metadata = metadata_of(body, body.metadata()?)?;
-    }
-    Ok(())
-}
-
-/// Applies a change to a field that cannot be cleared.
-fn set_required<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut T) -> Result<()> {
-    match sent {
-        Some(value) => *into = value,
-        None if body.has(field) => return Err(body.required(field)),
-        None => {}
-    }
-    Ok(())
-}
-
-fn set_optional<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut Option<T>) {
-    if body.has(field) {
-        *into = sent;
-    }
-}
-
-fn birth_date_of(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
+fn check_birth_date(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let today = app.clock.now().to_datetime().date_naive();
     match parse_date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
@@ -207,24 +98,87 @@ fn birth_date_of(app: &App, body: &Fields, text: Option<String>) -> Result<Optio
     }
 }
 
-/// Returns the country in lower case and its code.
-fn country_of(body: &Fields, name: Option<String>) -> Result<(Option<String>, Option<String>)> {
-    let Some(name) = name else { return Ok((None, None)) };
+fn find_country(body: &Fields, name: Option<String>) -> Result<Option<Country>> {
+    let Some(name) = name else { return Ok(None) };
     let code = country_code(&name);
     let code = code.ok_or_else(|| body.must_be("country", "the name of a country"))?;
-    Ok((Some(one_line(&name).to_lowercase()), Some(code.to_owned())))
+    Ok(Some((one_line(&name).to_lowercase(), code.to_owned())))
 }
 
-fn metadata_of(
+fn check_metadata(
     body: &Fields,
     metadata: Option<Map<String, Value>>,
-) -> Result<Json<Map<String, Value>>> {
-    let metadata = metadata.unwrap_or_default();
-    match metadata.len() <= MAX_METADATA_KEYS {
-        true => Ok(Json(metadata)),
-        false => {
-            Err(body
-                .must_be("metadata", &format!("an object with at most {MAX_METADATA_KEYS} keys")))
+) -> Result<Option<Map<String, Value>>> {
+    if metadata.as_ref().is_some_and(|metadata| metadata.len() > MAX_METADATA_KEYS) {
+        let what = format!("an object with at most {MAX_METADATA_KEYS} keys");
+        return Err(body.must_be("metadata", &what));
+    }
+    Ok(metadata)
+}
+
+impl NewUser {
+    pub fn into_user(self, app: &App, company_id: &CompanyId) -> User {
+        let now = app.clock.now();
+        let (country, country_code) = self.country.unzip();
+        User {
+            company_id: company_id.to_owned(),
+            id: app.random.id(now).into(),
+            user_id: self.user_id.unwrap_or_else(|| format!("usr-{}", app.random.id(now))),
+            first_name: self.first_name,
+            last_name: self.last_name,
+            middle_name: self.middle_name,
+            email: Some(self.email),
+            phone: self.phone,
+            date_of_birth: self.date_of_birth,
+            gender: self.gender,
+            address: self.address,
+            state: self.state,
+            city: self.city,
+            country,
+            country_code,
+            image: self.image,
+            employment_status: self.employment_status,
+            years_of_employment: self.years_of_employment,
+            email_verified: false,
+            phone_verified: false,
+            active: self.active.unwrap_or(true),
+            metadata: Json(self.metadata.unwrap_or_default()),
+            created_at: now,
+            updated_at: now,
         }
+    }
+}
+
+impl UserChange {
+    pub fn apply(self, user: &mut User) {
+        set(self.user_id, &mut user.user_id);
+        set(self.first_name, &mut user.first_name);
+        set(self.last_name, &mut user.last_name);
+        self.middle_name.apply(&mut user.middle_name);
+        self.email.apply(&mut user.email);
+        self.phone.apply(&mut user.phone);
+        self.date_of_birth.apply(&mut user.date_of_birth);
+        self.gender.apply(&mut user.gender);
+        self.address.apply(&mut user.address);
+        if let Change::To(country) = self.country {
+            (user.country, user.country_code) = country.unzip();
+        }
+        self.state.apply(&mut user.state);
+        self.city.apply(&mut user.city);
+        self.image.apply(&mut user.image);
+        self.employment_status.apply(&mut user.employment_status);
+        self.years_of_employment.apply(&mut user.years_of_employment);
+        set(self.active, &mut user.active);
+        set(self.email_verified, &mut user.email_verified);
+        set(self.phone_verified, &mut user.phone_verified);
+        if let Change::To(metadata) = self.metadata {
+            user.metadata = Json(metadata.unwrap_or_default());
+        }
+    }
+}
+
+fn set<T>(new: Option<T>, value: &mut T) {
+    if let Some(new) = new {
+        *value = new;
     }
 }

@@ -1,6 +1,5 @@
 //! List of users, with the filters of the query string.
 
-use axum::extract::State;
 use chrono::{Datelike, NaiveDate};
 
 use super::super::{
@@ -10,28 +9,14 @@ use super::super::{
         search,
     },
 };
-use crate::{state::App, tenants::companies::AuthenticatedCompany};
-use tollhouse_http::{
-    request::{
-        fields::{Choice, OneOf, fields},
-        query::{
-            AscElseDesc, ByKey, Days, Exactly, PageNumber, Query, Range, StrictLimit, Truth, Words,
-        },
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::Result,
-    values::{
-        email::one_line,
-        listing::{ListPage, PERIODS, PageRequest, Period, SortOrder},
-    },
+use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
+use tollhouse_platform::values::{
+    email::one_line,
+    listing::{PERIODS, Period, SortOrder},
 };
 
-pub struct Named;
-
-impl Choice for Named {
-    const ALL: &'static [&'static str] = &PERIODS;
+choices! {
+    Named = &PERIODS;
 }
 
 fields! {
@@ -46,7 +31,7 @@ fields! {
 
 fields! {
     /// Filters and order of users.
-    Query UserFilter {
+    Query UserFilter(query) {
         /// Words, ignoring case: each must occur in `user_id`, a name, `email` or `phone`.
         search: Words,
         id: Exactly,
@@ -63,7 +48,7 @@ fields! {
         #[schemars(extend("propertyNames" = { "pattern": r"^metadata\." }))]
         metadata: ByKey,
         /// One day in UTC, or the first and last day of a range.
-        created_at: Days,
+        created_at: Days where !matches!(query.one_of("date_by", &PERIODS), Ok(Some(_))),
         /// Overrides `created_at`; weeks begin on Monday.
         date_by: OneOf<Named>,
         sort_created_at as "sort-created_at": AscElseDesc,
@@ -80,8 +65,9 @@ pub async fn list(
     query: Query<UserFilter>,
 ) -> Result<DataResponse<ListPage<View>>> {
     let now = app.clock.now();
-    let page = PageRequest { number: pages.page()?, limit: pages.limit()? };
-    let (filter, sort) = read_filter(&query, now.to_datetime().date_naive())?;
+    let UserPages { page, limit } = pages.read()?;
+    let page = PageRequest { number: page, limit };
+    let (filter, sort) = query.read()?.into_filter(now.to_datetime().date_naive());
     let (total, users) = app
         .store
         .read(async |tx| -> Result<_> {
@@ -93,37 +79,32 @@ pub async fn list(
     DataResponse::data(page.to_list_page(total, docs), "Users fetched successfully")
 }
 
-/// Reads parameters in the order of the specification, so that errors name the first invalid one.
-pub fn read_filter(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, Sort)> {
-    let words = search_words(query.search()?);
-    let (id, user_id) = (query.id()?, query.user_id()?);
-    let (active, email_verified) = (query.active()?, query.email_verified()?);
-    let phone_verified = query.phone_verified()?;
-    let nobody = query.role()?.is_some_and(|role| role != "customer");
-    let country = query.country()?.map(|country| one_line(&country).to_lowercase());
-    let born = query.age()?.map(|ages| birth_dates_of_ages(ages, today));
-    let years_of_employment = query.years_of_employment()?;
-    let metadata = query.metadata()?;
-    let metadata = metadata.iter().map(|(key, text)| search::metadata_digests(key, text)).collect();
-    let date_by = query.date_by();
-    // Not validated if `date_by` overrides it.
-    let created = if let Ok(Some(_)) = date_by { None } else { query.created_at()? };
-    let named = date_by?.and_then(|name| Period::named(&name, today));
-    let filter = Filter {
-        words,
-        id,
-        user_id,
-        active,
-        email_verified,
-        phone_verified,
-        country,
-        birth_dates: born,
-        years_of_employment,
-        metadata,
-        created: named.or(created),
-        matches_none: nobody,
-    };
-    Ok((filter, read_sort(query)?))
+impl UserFilter {
+    pub fn into_filter(self, today: NaiveDate) -> (Filter, Sort) {
+        let digest = |(key, text): &(String, String)| search::metadata_digests(key, text);
+        let named = self.date_by.and_then(|name| Period::named(&name, today));
+        let filter = Filter {
+            words: search_words(self.search),
+            id: self.id,
+            user_id: self.user_id,
+            active: self.active,
+            email_verified: self.email_verified,
+            phone_verified: self.phone_verified,
+            country: self.country.map(|country| one_line(&country).to_lowercase()),
+            birth_dates: self.age.map(|ages| birth_dates_of_ages(ages, today)),
+            years_of_employment: self.years_of_employment,
+            metadata: self.metadata.iter().map(digest).collect(),
+            created: named.or(self.created_at),
+            matches_none: self.role.is_some_and(|role| role != "customer"),
+        };
+        // The first sort parameter in this order; default: newest first.
+        let created = self.sort_created_at.map(Sort::Created);
+        let updated = self.sort_updated_at.map(Sort::Updated);
+        let first_name = self.sort_first_name.map(Sort::FirstName);
+        let last_name = self.sort_last_name.map(Sort::LastName);
+        let sort = created.or(updated).or(first_name).or(last_name);
+        (filter, sort.unwrap_or(Sort::Created(SortOrder::Descending)))
+    }
 }
 
 /// Lower-cases the words and drops each substring of another: a match of the longer implies it.
@@ -137,16 +118,6 @@ fn search_words(words: Vec<String>) -> Vec<String> {
         }
     }
     sought
-}
-
-/// Returns the first sort parameter in this order; default: newest first.
-fn read_sort(query: &Query<UserFilter>) -> Result<Sort> {
-    let created = query.sort_created_at()?.map(Sort::Created);
-    let updated = query.sort_updated_at()?.map(Sort::Updated);
-    let first_name = query.sort_first_name()?.map(Sort::FirstName);
-    let last_name = query.sort_last_name()?.map(Sort::LastName);
-    let named = created.or(updated).or(first_name).or(last_name);
-    Ok(named.unwrap_or(Sort::Created(SortOrder::Descending)))
 }
 
 /// Returns the first and last birth date of people of these ages. The first need not be a date: it

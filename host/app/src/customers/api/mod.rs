@@ -4,31 +4,16 @@ pub mod bulk;
 pub mod export;
 mod fields;
 mod list;
+mod verification;
 
-use axum::extract::State;
-
-use self::fields::{NewUser, UserChange, apply_change, read_new_user};
-pub use self::list::list;
-use super::{FEATURE, User, View, create, find_by_email_or_id, store, verification};
-use crate::{
-    messaging::{messages::Channel, otp},
-    state::App,
-    tenants::companies::{AuthenticatedCompany, Company},
+use self::fields::{NewUser, UserChange};
+pub use self::{
+    list::list,
+    verification::{send_email, send_phone, verify_email, verify_phone},
 };
-use tollhouse_http::{
-    GetOnly, IdempotentRequest,
-    request::{
-        body::Body,
-        fields::{Text, fields},
-        path::Path,
-    },
-    response::{DataResponse, MessageResponse},
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::{Tx, is_duplicate},
-    values::id::CompanyId,
-};
+use super::{FEATURE, User, View, create, find_by_email_or_id, store};
+use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
+use tollhouse_platform::{store::is_duplicate, values::id::CompanyId};
 
 pub async fn create(
     State(app): State<App>,
@@ -36,7 +21,9 @@ pub async fn create(
     body: Body<NewUser>,
 ) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
-    let (user, chosen) = read_new_user(&app, &company.id, &body)?;
+    let new = NewUser::read(&body, &app)?;
+    let chosen = new.user_id.is_some();
+    let user = new.into_user(&app, &company.id);
     let (db, host) = (app.store.clone(), app.clone());
     let user =
         db.write(async move |tx| create::create(tx, &host, &company, user, chosen).await).await?;
@@ -59,7 +46,7 @@ async fn find_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> R
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
-/// Like [`named`], but locks the user until the transaction ends.
+/// Like [`find_or_not_found`], but locks the user until the transaction ends.
 async fn lock_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<User> {
     let user = find_or_not_found(tx, company_id, name).await?;
     let user = store::lock(tx, company_id, &user.id).await?;
@@ -77,7 +64,7 @@ pub async fn edit(
         .write(async move |tx| {
             let before = lock_or_not_found(tx, &company.id, &user_id).await?;
             let mut user = before.clone();
-            apply_change(&host, &mut user, &body)?;
+            UserChange::read(&body, &host)?.apply(&mut user);
             user.updated_at = host.clock.now();
             update(tx, &before, user).await
         })
@@ -105,79 +92,4 @@ async fn update(tx: &mut Tx, before: &User, user: User) -> Result<User> {
         Err(error) if is_duplicate(&error) => Err(taken()),
         updated => Ok(updated.map(|()| user)?),
     }
-}
-
-pub async fn send_email(
-    State(app): State<App>,
-    _: GetOnly,
-    AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(user_id): Path<String>,
-) -> Result<MessageResponse> {
-    send(app, company, user_id, Channel::Email).await?;
-    Ok(MessageResponse("Email verification token sent successfully"))
-}
-
-pub async fn send_phone(
-    State(app): State<App>,
-    _: GetOnly,
-    AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(user_id): Path<String>,
-) -> Result<MessageResponse> {
-    send(app, company, user_id, Channel::Sms).await?;
-    Ok(MessageResponse("Phone verification token sent successfully"))
-}
-
-async fn send(app: App, company: Company, user_id: String, channel: Channel) -> Result<()> {
-    let order = async move |tx: &mut Tx, _: &App, company: &Company| {
-        let user = find_or_not_found(tx, &company.id, &user_id).await?;
-        verification::code_request(company, &user, channel)
-    };
-    otp::send(&app, &company, order).await
-}
-
-fields! {
-    /// A verification code.
-    Body Token {
-        /// Code as entered by the user.
-        token: Text<255>,
-    }
-}
-
-pub async fn verify_email(
-    State(app): State<App>,
-    AuthenticatedCompany(company): AuthenticatedCompany,
-    run: IdempotentRequest,
-    Path(user_id): Path<String>,
-    body: Body<Token>,
-) -> Result<MessageResponse> {
-    verify(app, company, run, user_id, body, Channel::Email).await?;
-    Ok(MessageResponse("Email verified successfully"))
-}
-
-pub async fn verify_phone(
-    State(app): State<App>,
-    AuthenticatedCompany(company): AuthenticatedCompany,
-    run: IdempotentRequest,
-    Path(user_id): Path<String>,
-    body: Body<Token>,
-) -> Result<MessageResponse> {
-    verify(app, company, run, user_id, body, Channel::Sms).await?;
-    Ok(MessageResponse("Phone verified successfully"))
-}
-
-async fn verify(
-    app: App,
-    company: Company,
-    run: IdempotentRequest,
-    user_id: String,
-    body: Body<Token>,
-    channel: Channel,
-) -> Result<()> {
-    let (db, host, run) = (app.store.clone(), app.clone(), run.name("user"));
-    let checked = async move |tx: &mut Tx| {
-        let user = lock_or_not_found(tx, &company.id, &user_id).await?;
-        let token = body.token()?;
-        verification::verify(tx, &host, user, channel, &token, run.as_deref()).await
-    };
-    otp::finish_check(&app, db.write(checked).await)
 }

@@ -1,22 +1,8 @@
 //! Operator API for identity types and their switches.
 
-use axum::extract::State;
-use serde_json::json;
-
 use super::super::{catalog, store};
-use crate::{operations::audit, state::App, tenants::companies};
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Flag, fields},
-        path::Path,
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    values::id::{CompanyId, Owner},
-};
+use crate::{operations::audit, state::prelude::*, tenants::companies};
+use tollhouse_platform::values::id::{CompanyId, Owner};
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<catalog::View>>> {
     all(&app, &Owner::Service).await
@@ -76,7 +62,7 @@ async fn set_active(
     catalog::check_ready(&app.plugins, &identity)?;
     let known = catalog::find_by_name(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity type not found"))?;
-    let active = body.active()?;
+    let active = body.read()?.active;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
         store::set_active(tx, &owner, &identity, active, host.clock.now()).await?;

@@ -1,8 +1,5 @@
 //! The operator API for loans, and the feeds of repayments.
 
-use axum::extract::State;
-use serde_json::json;
-
 use super::{COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, TRANSACTIONS, View, schedule, store};
 use crate::{
     customers as users,
@@ -11,23 +8,12 @@ use crate::{
         audit, feeds as streams,
         feeds::{FeedPage, Reading},
     },
-    state::App,
+    state::prelude::*,
     tenants::companies,
-};
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Amount, Flag, Rows, Text, fields},
-        path::Path,
-        query::Query,
-    },
-    response::DataResponse,
 };
 use tollhouse_platform::{
     background::jobs,
-    clock::{Timestamp, parse_date},
-    error::{Error, Result},
-    store::Tx,
+    clock::parse_date,
     values::{id::CompanyId, money::Minor},
 };
 
@@ -35,53 +21,62 @@ const MOST_ENTRIES: usize = 1_000;
 
 fields! {
     /// A loan to create or replace.
-    Body LoanChange {
+    Body LoanChange(body) {
         /// The borrower, by `user_id` or internal id.
         user_id: Text<100>,
         /// The loan amount: the sum of the installments.
         amount: Amount,
         #[schemars(extend("examples" = ["NGN"]))]
-        currency: Text<10>,
+        currency: Text<10>
+            => body.require_one_of("currency", &currency, &["NGN", "USD"]).map(|()| currency),
         /// `true` once the borrower has the money. Before that, the loan cannot be repaid.
         disbursed: Flag,
-        schedule: Rows<DueInstallment, MOST_ENTRIES>,
+        schedule: Rows<DueInstallment, MOST_ENTRIES> as Vec<DueInstallment>
+            => read_schedule(body, amount, &schedule),
     }
 }
 
 fields! {
     /// An installment.
-    Body DueInstallment {
+    Body DueInstallment(body) {
         /// A day (`YYYY-MM-DD`, from 00:00 UTC) or an RFC 3339 timestamp.
-        due_date: Text<40>,
+        due_date: Text<40> as DueDate => DueDate::read(body, &due_date),
         amount: Amount,
     }
 }
 
-/// A validated installment.
 #[derive(Clone, Copy)]
-struct NewInstallment {
-    due_at: Timestamp,
+pub struct DueDate {
+    at: Timestamp,
     /// The end of the due day, or `at`. Collection is automatic unless the loan is newer.
     overdue_at: Timestamp,
-    amount: Minor,
 }
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-fn read_installment(body: &Body<DueInstallment>) -> Result<NewInstallment> {
-    let (text, amount) = (body.due_date()?, body.amount()?);
-    let day = parse_date(&text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
-    let (at, late_at) = match (day, Timestamp::parse(&text)) {
-        (Some(day), _) => {
-            let at = Timestamp(day.and_utc().timestamp_millis());
-            (at, at.plus_seconds(DAY_SECONDS))
+impl DueDate {
+    fn read(body: &Fields, text: &str) -> Result<DueDate> {
+        let day = parse_date(text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
+        match (day, Timestamp::parse(text)) {
+            (Some(day), _) => {
+                let at = Timestamp(day.and_utc().timestamp_millis());
+                Ok(DueDate { at, overdue_at: at.plus_seconds(DAY_SECONDS) })
+            }
+            (None, Some(at)) => Ok(DueDate { at, overdue_at: at }),
+            (None, None) => {
+                Err(body.must_be("due_date", "a day (YYYY-MM-DD) or an RFC 3339 timestamp"))
+            }
         }
-        (None, Some(at)) => (at, at),
-        (None, None) => {
-            return Err(body.must_be("due_date", "a day (YYYY-MM-DD) or an RFC 3339 timestamp"));
-        }
-    };
-    Ok(NewInstallment { due_at: at, overdue_at: late_at, amount })
+    }
+}
+
+fn read_schedule(body: &Fields, amount: Minor, rows: &[Fields]) -> Result<Vec<DueInstallment>> {
+    let dues = rows.iter().map(DueInstallment::read).collect::<Result<Vec<_>>>()?;
+    let sum = dues.iter().try_fold(0_i64, |sum, due| sum.checked_add(due.amount.0));
+    match sum == Some(amount.0) {
+        true => Ok(dues),
+        false => Err(body.must_be("amount", "the sum of the schedule")),
+    }
 }
 
 /// Creates a loan, or replaces it and keeps its repayments.
@@ -91,14 +86,7 @@ pub async fn put(
     body: Body<LoanChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
-    let (user_id, amount) = (body.user_id()?, body.amount()?);
-    let (currency, disbursed) = (body.currency()?, body.disbursed()?);
-    body.require_one_of("currency", &currency, &["NGN", "USD"])?;
-    let dues = body.schedule()?.iter().map(read_installment).collect::<Result<Vec<_>>>()?;
-    let sum = dues.iter().try_fold(0_i64, |sum, due| sum.checked_add(due.amount.0));
-    if sum != Some(amount.0) {
-        return Err(body.must_be("amount", "the sum of the schedule"));
-    }
+    let LoanChange { user_id, amount, currency, disbursed, schedule } = body.read()?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let user = users::find(tx, &company, &user_id).await?;
@@ -117,7 +105,7 @@ pub async fn put(
             created_at: now,
             updated_at: now,
         };
-        let (loan, entries) = upsert(tx, new, dues).await?;
+        let (loan, entries) = upsert(tx, new, schedule).await?;
         let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
         audit::record(tx, &app, &company, "loan.put", detail).await?;
         schedule_collection(tx, &loan, &entries).await?;
@@ -129,7 +117,7 @@ pub async fn put(
 async fn upsert(
     tx: &mut Tx,
     new: Loan,
-    dues: Vec<NewInstallment>,
+    dues: Vec<DueInstallment>,
 ) -> Result<(Loan, Vec<Installment>)> {
     let known = store::lock_or_insert(tx, &new).await?;
     let must =
@@ -155,10 +143,10 @@ async fn upsert(
             company_id: loan.company_id.clone(),
             loan_id: loan.id.clone(),
             number,
-            due_at: due.due_at,
+            due_at: due.due_date.at,
             amount: due.amount,
             remaining: due.amount,
-            automatic: due.overdue_at >= loan.created_at,
+            automatic: due.due_date.overdue_at >= loan.created_at,
         })
         .collect();
     schedule::allocate(&mut entries, loan.amount_paid);
@@ -194,7 +182,7 @@ pub async fn transactions(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<FeedPage>> {
-    let part = streams::read(&app, TRANSACTIONS, &query).await?;
+    let part = streams::read(&app, TRANSACTIONS, query.read()?).await?;
     DataResponse::data(part, "Transactions fetched successfully")
 }
 
@@ -202,6 +190,6 @@ pub async fn credit_events(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<FeedPage>> {
-    let part = streams::read(&app, CREDIT_EVENTS, &query).await?;
+    let part = streams::read(&app, CREDIT_EVENTS, query.read()?).await?;
     DataResponse::data(part, "Credit score events fetched successfully")
 }

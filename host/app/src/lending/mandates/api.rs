@@ -1,34 +1,14 @@
 //! The operator API for mandates.
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
-
 use super::{Mandate, seal_context, store};
 use crate::{
     customers as users, customers::UserKey, lending::mandates::MandateId, operations::audit,
-    state::App, tenants::companies,
+    state::prelude::*, tenants::companies,
 };
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Choice, Email, Flag, OneOf, Text, fields},
-        path::Path,
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::{id::CompanyId, money::Currency},
-};
+use tollhouse_platform::values::{id::CompanyId, money::Currency};
 
-pub struct MandateCurrency;
-
-impl Choice for MandateCurrency {
-    const ALL: &'static [&'static str] = &["NGN", "USD"];
+choices! {
+    MandateCurrency = &["NGN", "USD"];
 }
 
 fields! {
@@ -94,34 +74,31 @@ pub async fn put(
     body: Body<DirectDebitChange>,
 ) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
-    let (user_id, payment_service) = (body.user_id()?, body.payment_service()?);
-    let (token, email) = (body.token()?, body.email()?);
-    let bank = body.bank()?.unwrap_or_default();
-    let currency = body.currency()?.unwrap_or_else(|| "NGN".to_owned());
-    let active = body.active()?.unwrap_or(true);
-    let is_default = body.default()?.unwrap_or(false) && active;
-    match app.plugins.provider(&payment_service, &company) {
+    let new = body.read()?;
+    let active = new.active.unwrap_or(true);
+    let is_default = new.default.unwrap_or(false) && active;
+    match app.plugins.provider(&new.payment_service, &company) {
         Ok(plugin) if plugin.offers("direct-debit") => {}
         Err(busy @ Error::RetryLater { .. }) => return Err(busy),
         _ => return Err(body.must_be("payment_service", "a provider that debits bank accounts")),
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let user = users::find(tx, &company, &user_id).await?;
+        let user = users::find(tx, &company, &new.user_id).await?;
         let user = user.ok_or_else(|| Error::not_found("user not found"))?;
         // Keeps the default unique.
         users::lock(tx, &company, &user.id).await?;
         let now = app.clock.now();
         let mandate = Mandate {
-            token: app.sealer.seal(&seal_context(&company, &id), &token),
+            token: app.sealer.seal(&seal_context(&company, &id), &new.token),
             company_id: company.clone(),
             id,
             user_key: user.id,
             user_id: user.user_id,
-            payment_service,
-            currency: currency.into(),
-            email,
-            bank,
+            payment_service: new.payment_service,
+            currency: new.currency.map_or_else(|| "NGN".into(), Currency::from),
+            email: new.email,
+            bank: new.bank.unwrap_or_default(),
             active,
             is_default,
             created_at: now,

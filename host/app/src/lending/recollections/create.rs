@@ -1,16 +1,17 @@
 //! Creating a recollection: record it and, unless it is manual, start it at the provider.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tracing::instrument;
 
 use super::{
-    CARD, CHECKOUT, DIRECT_DEBIT, Lease, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle,
-    store, user_of,
+    CARD, CHECKOUT, DIRECT_DEBIT, Lease, Recollection, SETTLE_JOB, SUBJECT, Status,
+    api::{NewRecollection, Pages},
+    charge, settle, store, user_of,
 };
 use crate::{
-    customers as users,
+    customers::{self as users, User},
     lending::{
-        loans::{self, Loan, LoanId},
+        loans::{self, Loan},
         mandates,
         mandates::MandateId,
     },
@@ -28,7 +29,6 @@ use crate::{
 };
 use tollhouse_platform::{
     background::jobs,
-    clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
     telemetry::spans::SPAN_TARGET,
@@ -36,38 +36,8 @@ use tollhouse_platform::{
 };
 use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
 
-/// A recollection to create, each field validated on its own.
-#[derive(Clone, Debug)]
-pub struct RecollectionRequest {
-    pub loan: LoanId,
-    /// `None`: the outstanding amount.
-    pub amount: Option<Minor>,
-    pub method: RepaymentMethod,
-    pub reference: Option<String>,
-    /// The idempotency name of the request, if it has one.
-    pub run: Option<String>,
-    pub callback_url: Option<String>,
-    pub metadata: Map<String, Value>,
-}
-
-/// The repayment method.
-#[derive(Clone, Debug)]
-pub enum RepaymentMethod {
-    /// The money has already been received.
-    Manual { channel: String, repaid_at: Option<Timestamp> },
-    /// The customer pays in a checkout session.
-    Checkout { provider: String, success_url: String, cancel_url: Option<String> },
-    /// Charges a saved card; `None`: the default card.
-    Card(Option<CardId>),
-    /// Charges a mandate; `None`: the default mandate.
-    DirectDebit(Option<MandateId>),
-}
-
-impl RepaymentMethod {
-    fn is_charge(&self) -> bool {
-        matches!(self, RepaymentMethod::Card(_) | RepaymentMethod::DirectDebit(_))
-    }
-}
+/// The default channel of a manual recollection.
+const CASH: &str = "cash";
 
 /// The history of a charge at the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +50,10 @@ pub enum Attempt {
 pub async fn create(
     app: &App,
     company: &Company,
-    order: RecollectionRequest,
+    order: NewRecollection,
+    run: Option<String>,
 ) -> Result<Recollection> {
-    let (recollection, attempt) = record(app, company, order).await?;
+    let (recollection, attempt) = record(app, company, order, run).await?;
     if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
         return Ok(recollection);
     }
@@ -119,7 +90,8 @@ fn leased(recollection: &Recollection) -> Leased {
 async fn record(
     app: &App,
     company: &Company,
-    order: RecollectionRequest,
+    order: NewRecollection,
+    run: Option<String>,
 ) -> Result<(Recollection, Attempt)> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
@@ -128,10 +100,11 @@ async fn record(
         if let Some(reference) = &order.reference
             && let Some(known) = store::find_by_reference(tx, &company.id, reference).await?
         {
-            return Ok((find_or_resume(tx, &app, &loan, &order, known).await?, Attempt::Retry));
+            let known = find_or_resume(tx, &app, &loan, &order, run.as_ref(), known).await?;
+            return Ok((known, Attempt::Retry));
         }
         check_outstanding(&loan)?;
-        let new = compose(tx, &app, &company, &loan, order).await?;
+        let new = compose(tx, &app, &company, &loan, order, run).await?;
         if !store::insert(tx, &new).await? {
             // A concurrent request for another loan has used the reference.
             return Err(reference_taken());
@@ -166,16 +139,17 @@ async fn find_or_resume(
     tx: &mut Tx,
     app: &App,
     loan: &Loan,
-    order: &RecollectionRequest,
+    order: &NewRecollection,
+    run: Option<&String>,
     known: Recollection,
 ) -> Result<Recollection> {
     let now = app.clock.now();
-    let is_own = order.run.is_some() && order.run == known.run;
+    let is_own = run.is_some() && run == known.run.as_ref();
     let has_no_page = known.status == Status::Pending
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
     let may = match has_no_page {
-        true => matches!(order.method, RepaymentMethod::Checkout { .. }),
+        true => order.is_by(CHECKOUT),
         false => is_own,
     };
     if known.loan_id != order.loan || !may {
@@ -207,11 +181,12 @@ async fn compose(
     app: &App,
     company: &Company,
     loan: &Loan,
-    order: RecollectionRequest,
+    order: NewRecollection,
+    run: Option<String>,
 ) -> Result<Recollection> {
     let owed = loan.remaining().minor;
     let mut most = owed;
-    if order.method.is_charge() {
+    if order.is_by(CARD) || order.is_by(DIRECT_DEBIT) {
         // The same debt must not be charged twice.
         let now = app.clock.now();
         most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, now).await?.0;
@@ -222,42 +197,53 @@ async fn compose(
     let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
-    new.run = order.run;
+    new.run = run;
     new.callback_url = order.callback_url;
-    new.metadata = Json(order.metadata);
+    new.metadata = Json(order.metadata.unwrap_or_default());
     if let Some(reference) = order.reference {
         new.reference = reference;
     }
-    match order.method {
-        RepaymentMethod::Manual { channel, repaid_at } => {
-            new.payment_channel = channel;
-            new.repaid_at = repaid_at.or(Some(new.created_at));
+    match (order.payment_channel, order.checkout) {
+        (channel, _) if !order.with_provider => {
+            new.payment_channel = channel.unwrap_or_else(|| CASH.to_owned());
+            new.repaid_at = order.repaid_at.or(Some(new.created_at));
         }
-        RepaymentMethod::Checkout { provider, success_url, cancel_url } => {
-            let account = providers::resolve(tx, company, &provider).await?;
-            let served = providers::plugin_of(app, &provider, &company.id)?;
-            if !served.manifest().currencies.iter().any(|c| *c == *new.currency) {
-                let message = format!("{provider} does not support {}", new.currency);
-                return Err(Error::Invalid(message));
-            }
-            if user.email.is_none() {
-                return Err(missing_email());
-            }
-            set_account(&mut new, CHECKOUT, &account);
-            (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
-            new.begun_at = Some(new.created_at);
-            new.lease = Lease::acquire(app);
+        (_, Some(pages)) => with_checkout(tx, app, company, &mut new, &user, pages).await?,
+        (Some(channel), None) if channel == CARD => {
+            with_card(tx, company, &mut new, order.card.as_ref()).await?;
         }
-        RepaymentMethod::Card(id) => with_card(tx, company, &mut new, id.as_ref()).await?,
-        RepaymentMethod::DirectDebit(id) => {
-            with_mandate(tx, company, &mut new, id.as_ref()).await?
-        }
+        (_, None) => with_mandate(tx, company, &mut new, order.direct_debit.as_ref()).await?,
     }
     if new.with_provider {
         let served = providers::plugin_of(app, &new.payment_service, &company.id)?;
         assign_reference(&mut new, &served);
     }
     Ok(new)
+}
+
+/// Opens a checkout session at the company's provider.
+async fn with_checkout(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    new: &mut Recollection,
+    user: &User,
+    pages: Pages,
+) -> Result<()> {
+    let provider = providers::default_provider(app, company);
+    let account = providers::resolve(tx, company, &provider).await?;
+    let served = providers::plugin_of(app, &provider, &company.id)?;
+    if !served.manifest().currencies.iter().any(|c| *c == *new.currency) {
+        return Err(Error::Invalid(format!("{provider} does not support {}", new.currency)));
+    }
+    if user.email.is_none() {
+        return Err(missing_email());
+    }
+    set_account(new, CHECKOUT, &account);
+    (new.success_url, new.cancel_url) = (Some(pages.success_url), pages.cancel_url);
+    new.begun_at = Some(new.created_at);
+    new.lease = Lease::acquire(app);
+    Ok(())
 }
 
 fn missing_email() -> Error {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ABANDONED_SECONDS, Lease, Status};
+use super::{ABANDONED_SECONDS, Lease, Status, api::RecollectionFilter};
 use crate::{
     customers::UserKey,
     lending::{loans::LoanId, mandates::MandateId},
@@ -14,7 +14,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, Period, TimeSort},
+        listing::{PageRequest, TimeSort},
         money::{Currency, Minor, Money},
     },
 };
@@ -184,31 +184,23 @@ pub async fn pending_charges(
     Ok(Minor(sum))
 }
 
-/// List filter; `None` matches every recollection.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// The user's internal id.
-    pub user_key: Option<UserKey>,
-    pub loan: Option<String>,
-    pub created: Option<Period>,
-}
-
-/// Returns a page of a company's recollections, and the total number.
+/// Returns a page of a company's recollections, of one user or of all, and the total number.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
-    sort: TimeSort,
+    user_key: Option<&UserKey>,
+    filter: &RecollectionFilter,
     page: PageRequest,
 ) -> Result<(i64, Vec<Recollection>)> {
     let filtered = |select| {
         DynamicStatement::from(select)
             .append(" FROM recollections WHERE company_id = ")
             .bind(company_id)
-            .append_if(" AND user_key = ", filter.user_key.as_ref())
+            .append_if(" AND user_key = ", user_key)
             .append_if(" AND loan_id = ", filter.loan.as_ref())
-            .append_period([" AND created_at >= ", " AND created_at < "], filter.created)
+            .append_period([" AND created_at >= ", " AND created_at < "], filter.date_created_at)
     };
+    let sort = TimeSort::new(filter.sort_created_at, filter.sort_updated_at);
     tx.list(filtered, recollections!(""), sort.order_by(), page).await
 }
 

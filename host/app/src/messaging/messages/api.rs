@@ -1,40 +1,14 @@
 //! Operator API for messages: their delivery, never their content.
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
+use super::{Channel, Message, store};
+use crate::{state::prelude::*, tenants::companies};
+use tollhouse_platform::values::id::CompanyId;
 
-use super::{
-    Channel, Message,
-    store::{self, Filter},
-};
-use crate::{state::App, tenants::companies};
-use tollhouse_http::{
-    request::{
-        fields::{Choice, OneOf, fields},
-        path::Path,
-        query::{Limit, PageNumber, Query},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::Result,
-    values::{
-        id::CompanyId,
-        listing::{ListPage, PageRequest},
-    },
-};
-
-pub struct States;
-
-impl Choice for States {
-    const ALL: &'static [&'static str] = &["pending", "delivered", "failed"];
+choices! {
+    States = &["pending", "delivered", "failed"];
 }
 
-pub struct Channels;
-
-impl Choice for Channels {
+impl Choice for Channel {
     const ALL: &'static [&'static str] = Channel::NAMES;
 }
 
@@ -46,7 +20,7 @@ fields! {
         /// Messages per page; more than 1,000 counts as 1,000.
         limit: Limit<50, 1_000>,
         state: OneOf<States>,
-        channel: OneOf<Channels>,
+        channel: OneOf<Channel>,
     }
 }
 
@@ -85,8 +59,8 @@ pub async fn list(
     Path(company): Path<CompanyId>,
     query: Query<MessageList>,
 ) -> Result<DataResponse<ListPage<View>>> {
-    let page = PageRequest { number: query.page()?, limit: query.limit()? };
-    let filter = Filter { state: query.state()?, channel: query.channel()? };
+    let filter = query.read()?;
+    let page = PageRequest { number: filter.page, limit: filter.limit };
     let (total, messages) = app
         .store
         .read(async |tx| -> Result<_> {

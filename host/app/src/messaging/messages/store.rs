@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Channel, seal_context};
+use super::{Channel, api::MessageList, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
@@ -159,17 +159,11 @@ pub async fn cancel_superseded(
     Ok(charges.into_iter().map(|(key,)| key).collect())
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    pub state: Option<String>,
-    pub channel: Option<String>,
-}
-
 /// Returns a page of a company's messages, newest first, and their total number.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
+    filter: &MessageList,
     page: PageRequest,
 ) -> Result<(i64, Vec<Message>)> {
     let filtered = |select| {

@@ -1,47 +1,33 @@
 //! API of one-time passwords.
 
-use axum::extract::State;
-
 use super::{API_SCOPE, CodeKey, CodeRequest, FEATURE, check, finish_check};
 use crate::{
     messaging::messages::{Channel, Destination, Wording, resolve_wording},
-    state::App,
+    state::prelude::*,
     tenants::companies::{AuthenticatedCompany, Company},
-};
-use tollhouse_http::{
-    IdempotentRequest,
-    request::{
-        body::Body,
-        fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
-    },
-    response::MessageResponse,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
 };
 
 const DEFAULT_TYPE: &str = "otp";
 const DEFAULT_MINUTES: i64 = 5;
 const DEFAULT_DIGITS: i64 = 6;
 
-pub struct Channels;
-
-impl Choice for Channels {
-    const ALL: &'static [&'static str] = Channel::NAMES;
-}
-
 fields! {
     /// A code to send.
-    Body NewCode {
+    Body NewCode(body) {
         /// Identifier to which the code is bound: your name of a customer, session or transaction.
         identifier: Text<255>,
         /// Channels by which the code is sent.
-        channels: SomeOf<Channels>,
+        channels: SomeOf<Channel>,
         /// Required if `channels` contains `email`; ignored otherwise.
-        email: Option<Email>,
+        email: Option<Email> where has(&channels, Channel::Email) => match email {
+            None if has(&channels, Channel::Email) => Err(body.required("email")),
+            _ => Ok(email),
+        },
         /// Required if `channels` contains `sms`; ignored otherwise.
-        phone: Option<Phone>,
+        phone: Option<Phone> where has(&channels, Channel::Sms) => match phone {
+            None if has(&channels, Channel::Sms) => Err(body.required("phone")),
+            _ => Ok(phone),
+        },
         /// Type, which separates several codes of one identifier; default `otp`.
         r#type as "type": Option<Text<100>>,
         /// Lifetime of the code in minutes; default 5.
@@ -49,7 +35,8 @@ fields! {
         /// Digits of the code; default 6.
         length: Option<Whole<4, 8>>,
         /// Wording of the message; default: a heading and a sentence for any purpose.
-        metadata: Body<CodeMetadata>,
+        metadata: Body<CodeMetadata> as Option<Wording>
+            => Ok(body.is_given("metadata").then(|| metadata.into())),
     }
 }
 
@@ -65,6 +52,16 @@ fields! {
     }
 }
 
+fn has(channels: &[String], channel: Channel) -> bool {
+    channels.iter().any(|name| name == channel.name())
+}
+
+impl From<CodeMetadata> for Wording {
+    fn from(CodeMetadata { name, body, header }: CodeMetadata) -> Wording {
+        Wording { name, header, body }
+    }
+}
+
 pub async fn send(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
@@ -72,47 +69,33 @@ pub async fn send(
     body: Body<NewCode>,
 ) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;
-    let order = read(&company, &run, &body)?;
+    let order = body.read()?.into_request(&company, &run)?;
     super::send(&app, &company, async move |_: &mut Tx, _: &App, _: &Company| Ok(order)).await?;
     Ok(MessageResponse("OTP sent successfully"))
 }
 
-/// Reads fields in the order of the specification, so that errors name the first invalid one.
-fn read(company: &Company, run: &IdempotentRequest, body: &Body<NewCode>) -> Result<CodeRequest> {
-    let identifier = body.identifier()?;
-    let channels = body.channels()?;
-    let wants = |channel: Channel| channels.iter().any(|name| name == channel.name());
-    let mut destinations = Vec::new();
-    if wants(Channel::Email) {
-        let to = body.email()?.ok_or_else(|| body.required("email"))?;
-        destinations.push(Destination { channel: Channel::Email, to });
+impl NewCode {
+    fn into_request(self, company: &Company, run: &IdempotentRequest) -> Result<CodeRequest> {
+        let email = self.email.map(|to| Destination { channel: Channel::Email, to });
+        let phone = self.phone.map(|to| Destination { channel: Channel::Sms, to });
+        let (header, body, greeting) = resolve_wording(&company.name, self.metadata.as_ref());
+        let digits = self.length.unwrap_or(DEFAULT_DIGITS);
+        Ok(CodeRequest {
+            key: key(self.identifier, self.r#type),
+            destinations: email.into_iter().chain(phone).collect(),
+            digits: usize::try_from(digits).map_err(Error::internal)?,
+            minutes: self.exp.unwrap_or(DEFAULT_MINUTES),
+            header,
+            body,
+            greeting,
+            purpose: "otp",
+            run: run.name("otp"),
+        })
     }
-    if wants(Channel::Sms) {
-        let to = body.phone()?.ok_or_else(|| body.required("phone"))?;
-        destinations.push(Destination { channel: Channel::Sms, to });
-    }
-    let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
-    let minutes = body.exp()?.unwrap_or(DEFAULT_MINUTES);
-    let digits = body.length()?.unwrap_or(DEFAULT_DIGITS);
-    let metadata = body.metadata()?;
-    let said =
-        Wording { name: metadata.name()?, body: metadata.body()?, header: metadata.header()? };
-    let (header, body, greeting) =
-        resolve_wording(&company.name, body.is_given("metadata").then_some(&said));
-    Ok(CodeRequest {
-        key: key(identifier, kind),
-        destinations,
-        digits: usize::try_from(digits).map_err(Error::internal)?,
-        minutes,
-        header,
-        body,
-        greeting,
-        purpose: "otp",
-        run: run.name("otp"),
-    })
 }
 
-fn key(identifier: String, kind: String) -> CodeKey {
+fn key(identifier: String, kind: Option<String>) -> CodeKey {
+    let kind = kind.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
     CodeKey { scope: API_SCOPE, identifier, kind, address: String::new() }
 }
 
@@ -134,9 +117,8 @@ pub async fn verify(
     run: IdempotentRequest,
     body: Body<CodeTry>,
 ) -> Result<MessageResponse> {
-    let identifier = body.identifier()?;
-    let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
-    let (key, token, run) = (key(identifier, kind), body.token()?, run.name("otp"));
+    let CodeTry { identifier, r#type, token } = body.read()?;
+    let (key, run) = (key(identifier, r#type), run.name("otp"));
     let (db, host) = (app.store.clone(), app.clone());
     let checked =
         async move |tx: &mut Tx| check(tx, &host, &company.id, &key, &token, run.as_deref()).await;

@@ -6,7 +6,7 @@
 use serde_json::json;
 use tracing::instrument;
 
-use super::{CONFIRM_JOB, Card, SUBJECT, Status, not_found, store};
+use super::{CONFIRM_JOB, Card, SUBJECT, Status, api::NewCard, not_found, store};
 use crate::{
     customers as users,
     money::charges::{self, ChargeVerifier, METADATA_KEY, next_check},
@@ -19,25 +19,17 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     telemetry::spans::SPAN_TARGET,
-    values::money::Money,
 };
 use tollhouse_plugins::{CheckoutOrder, CheckoutSession};
 
-/// A card to save, each field validated on its own.
-#[derive(Clone, Debug)]
-pub struct CardRequest {
-    pub user_id: String,
-    pub money: Money,
-    pub success_url: String,
-    pub cancel_url: Option<String>,
-    pub provider: String,
-    /// The idempotency name of the request, if it has one.
-    pub run: Option<String>,
-}
-
 #[instrument(target = SPAN_TARGET, name = "cards.create", skip_all)]
-pub async fn create(app: &App, company: &Company, order: CardRequest) -> Result<Card> {
-    let card = record(app, company, order).await?;
+pub async fn create(
+    app: &App,
+    company: &Company,
+    order: NewCard,
+    run: Option<String>,
+) -> Result<Card> {
+    let card = record(app, company, order, run).await?;
     // An earlier run of the request has completed this.
     if card.checkout_url.is_some() || card.status != Status::Pending {
         return Ok(card);
@@ -55,28 +47,28 @@ pub async fn create(app: &App, company: &Company, order: CardRequest) -> Result<
 
 /// Transaction 1: records the attempt. If an earlier run of the request left a card without a
 /// checkout URL, it starts over under a new reference: no client has received the former session.
-async fn record(app: &App, company: &Company, order: CardRequest) -> Result<Card> {
+async fn record(app: &App, company: &Company, order: NewCard, run: Option<String>) -> Result<Card> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let user = users::find(tx, &company.id, &order.user_id).await?;
         let user = user.ok_or_else(|| Error::not_found("user not found"))?;
         let no_email = || Error::invalid("email address not found for this user");
         let email = user.email.clone().ok_or_else(no_email)?;
-        let account = providers::resolve(tx, &company, &order.provider).await?;
-        let plugin = app.plugins.provider(&order.provider, &company.id)?;
+        let account = providers::resolve(tx, &company, &order.payment_service).await?;
+        let plugin = app.plugins.provider(&order.payment_service, &company.id)?;
         let now = app.clock.now();
         let new = Card {
             company_id: company.id.clone(),
             id: app.random.id(now).into(),
             user_key: user.id,
             user_id: user.user_id,
-            run: order.run,
+            run,
             status: Status::Pending,
             is_default: false,
-            payment_service: order.provider,
+            payment_service: order.payment_service,
             account_id: account.id,
-            amount: order.money.minor,
-            currency: order.money.currency,
+            amount: app.settings.card_charges.of(&order.currency),
+            currency: order.currency,
             charge_email: email.clone(),
             email,
             token: None,
@@ -91,8 +83,8 @@ async fn record(app: &App, company: &Company, order: CardRequest) -> Result<Card
             exp_year: String::new(),
             service_ref: plugin.manifest().reference.fit(&format!("card-{}", app.random.id(now))),
             transaction_id: String::new(),
-            success_url: order.success_url,
-            cancel_url: order.cancel_url,
+            success_url: order.checkout.success_url,
+            cancel_url: order.checkout.cancel_url,
             checkout_url: None,
             message: None,
             removed_at: None,

@@ -12,7 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::lease::{Lease, Leased, LeasedTable};
+pub use self::{
+    lease::{Lease, Leased, LeasedTable},
+    store::list_order,
+};
 use crate::{
     state::App,
     tenants::{providers, providers::AccountId},

@@ -12,11 +12,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tracing::instrument;
 
 use super::{
-    Lease, Payment, SETTLE_JOB, SUBJECT, Status, not_found,
+    Lease, Payment, SETTLE_JOB, SUBJECT, Status,
+    api::NewPayment,
+    not_found,
     settle::{self, PaymentVerification},
     store,
 };
@@ -38,7 +40,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     store::{Json, Tx},
     telemetry::spans::SPAN_TARGET,
-    values::money::Money,
+    values::money::Minor,
 };
 use tollhouse_plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider};
 
@@ -50,22 +52,6 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A payment to initialize, each field validated on its own.
-#[derive(Clone, Debug)]
-pub struct PaymentRequest {
-    pub user_id: Option<String>,
-    pub email: Option<String>,
-    pub money: Money,
-    pub reference: Option<String>,
-    pub narration: String,
-    pub callback_url: Option<String>,
-    pub channels: Option<Vec<String>>,
-    pub success_url: String,
-    pub cancel_url: Option<String>,
-    pub provider: String,
-    pub metadata: Map<String, Value>,
-}
-
 /// The payment of an order: new, or found under its reference.
 enum Recorded {
     New(Box<Payment>),
@@ -75,7 +61,7 @@ enum Recorded {
 /// Returns the payment with its checkout URL. The same reference returns or resumes the existing
 /// payment; 409 if another request calls the provider for longer than `PATIENCE`.
 #[instrument(target = SPAN_TARGET, name = "payments.initialize", skip_all)]
-pub async fn initialize(app: &App, company: &Company, order: PaymentRequest) -> Result<Payment> {
+pub async fn initialize(app: &App, company: &Company, order: NewPayment) -> Result<Payment> {
     let give_up_at = app.clock.elapsed() + MAX_WAIT;
     loop {
         let payment = match record(app, company, order.clone()).await? {
@@ -106,7 +92,7 @@ fn needs_session(payment: &Payment) -> bool {
 
 // ---- transaction 1: record the payment ----------------------------------------------------------
 
-async fn record(app: &App, company: &Company, order: PaymentRequest) -> Result<Recorded> {
+async fn record(app: &App, company: &Company, order: NewPayment) -> Result<Recorded> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         if let Some(reference) = &order.reference
@@ -115,7 +101,7 @@ async fn record(app: &App, company: &Company, order: PaymentRequest) -> Result<R
             return Ok(Recorded::Existing(existing.into()));
         }
         let user = find_payer(tx, &company, &order).await?;
-        let account = providers::resolve(tx, &company, &order.provider).await?;
+        let account = providers::resolve(tx, &company, &order.payment_service).await?;
         let payment = compose(&app, &company, &order, user.as_ref(), &account)?;
         let payment = reserve_reference(tx, &app, payment).await?;
         match store::insert(tx, &payment).await? {
@@ -138,11 +124,7 @@ async fn record(app: &App, company: &Company, order: PaymentRequest) -> Result<R
     .await
 }
 
-async fn find_payer(
-    tx: &mut Tx,
-    company: &Company,
-    order: &PaymentRequest,
-) -> Result<Option<User>> {
+async fn find_payer(tx: &mut Tx, company: &Company, order: &NewPayment) -> Result<Option<User>> {
     let Some(user_id) = &order.user_id else { return Ok(None) };
     let user = users::find(tx, &company.id, user_id).await?;
     user.map(Some).ok_or_else(|| Error::not_found("user not found"))
@@ -151,7 +133,7 @@ async fn find_payer(
 fn compose(
     app: &App,
     company: &Company,
-    order: &PaymentRequest,
+    order: &NewPayment,
     user: Option<&User>,
     account: &Account,
 ) -> Result<Payment> {
@@ -159,10 +141,10 @@ fn compose(
     let on_file = user.and_then(|user| user.email.clone());
     let email = on_file.or_else(|| order.email.clone());
     let email = email.ok_or_else(|| Error::invalid("the email field is required"))?;
-    let plugin = app.plugins.provider(&order.provider, &company.id)?;
+    let plugin = app.plugins.provider(&order.payment_service, &company.id)?;
     let reference = order.reference.clone();
     let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
-    let mut metadata = order.metadata.clone();
+    let mut metadata = order.metadata.clone().unwrap_or_default();
     metadata.insert("company".to_owned(), company.id.as_str().into());
     metadata.insert("server".to_owned(), company.server.clone().into());
     metadata.insert("event".to_owned(), "payment".into());
@@ -172,23 +154,23 @@ fn compose(
         user_key: user.map(|user| user.id.clone()),
         user_id: user.map(|user| user.user_id.clone()),
         email,
-        payment_service: order.provider.clone(),
+        payment_service: order.payment_service.clone(),
         account_id: account.id.clone(),
         credits_wallet: account.is_service_account(),
-        amount: order.money.minor,
-        fees: tollhouse_platform::values::money::Minor(0),
-        currency: order.money.currency.clone(),
+        amount: order.amount,
+        fees: Minor(0),
+        currency: order.currency.clone(),
         service_ref: reference.clone(),
         reference,
         status: Status::Pending,
-        narration: order.narration.clone(),
+        narration: order.narration.clone().unwrap_or_default(),
         payment_response: String::new(),
         metadata: Json(metadata),
         transaction_id: String::new(),
         message: String::new(),
         callback_url: order.callback_url.clone(),
-        success_url: order.success_url.clone(),
-        cancel_url: order.cancel_url.clone(),
+        success_url: order.checkout.success_url.clone(),
+        cancel_url: order.checkout.cancel_url.clone(),
         checkout_url: None,
         lease: Lease::acquire(app),
         channels: Json(select_channels(&plugin, order)?),
@@ -200,7 +182,7 @@ fn compose(
 }
 
 /// The requested channels that the provider offers; without a request, all of its channels.
-fn select_channels(plugin: &Provider, order: &PaymentRequest) -> Result<Vec<String>> {
+fn select_channels(plugin: &Provider, order: &NewPayment) -> Result<Vec<String>> {
     let has = &plugin.manifest().channels;
     let Some(wanted) = &order.channels else { return Ok(has.clone()) };
     let both: Vec<String> =

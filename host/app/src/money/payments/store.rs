@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Lease, Status};
+use super::{Lease, Status, api::PaymentFilter};
 use crate::{customers::UserKey, tenants::providers::AccountId};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, Period, TimeSort},
+        listing::{PageRequest, TimeSort},
         money::{Currency, Minor, Money},
     },
 };
@@ -160,24 +160,12 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result
         .await
 }
 
-/// List filter; `None` matches every payment.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    pub status: Option<String>,
-    /// The user's internal id.
-    pub user_key: Option<UserKey>,
-    pub provider: Option<String>,
-    pub payment_channel: Option<String>,
-    pub created: Option<Period>,
-    pub paid: Option<Period>,
-}
-
-/// Returns a page of a company's payments, and the total number.
+/// Returns a page of a company's payments, of one user or of all, and the total number.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
-    sort: TimeSort,
+    user_key: Option<&UserKey>,
+    filter: &PaymentFilter,
     page: PageRequest,
 ) -> Result<(i64, Vec<Payment>)> {
     let filtered = |select| {
@@ -185,12 +173,13 @@ pub async fn list(
             .append(" FROM payments WHERE company_id = ")
             .bind(company_id)
             .append_if(" AND status = ", filter.status.as_ref())
-            .append_if(" AND user_key = ", filter.user_key.as_ref())
+            .append_if(" AND user_key = ", user_key)
             .append_if(" AND payment_service = ", filter.provider.as_ref())
             .append_if(" AND payment_channel = ", filter.payment_channel.as_ref())
-            .append_period([" AND created_at >= ", " AND created_at < "], filter.created)
-            .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid)
+            .append_period([" AND created_at >= ", " AND created_at < "], filter.created_at)
+            .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid_at)
     };
+    let sort = TimeSort::new(filter.sort_created_at, filter.sort_updated_at);
     tx.list(filtered, payments!("SELECT", ""), sort.order_by(), page).await
 }
 

@@ -1,17 +1,8 @@
 //! Operator API for the audit log.
 
-use axum::extract::State;
-
 use super::store::{self, AuditEntry};
-use crate::state::App;
-use tollhouse_http::{
-    request::query::{Pages, Query},
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::Result,
-    values::{id::Owner, listing::ListPage},
-};
+use crate::state::prelude::*;
+use tollhouse_platform::values::id::Owner;
 
 pub async fn of_service(
     State(app): State<App>,
@@ -26,7 +17,7 @@ pub async fn list(
     owner: &Owner,
     query: &Query<Pages>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
-    let page = query.read()?;
+    let page = PageRequest::from(query.read()?);
     let (total, entries) = app.store.read(async |tx| store::list(tx, owner, page).await).await?;
     DataResponse::data(page.to_list_page(total, entries), "Audit log fetched successfully")
 }

@@ -1,15 +1,8 @@
 //! Reading of feeds.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{Feed, Range, page, store::FeedEntry};
-use crate::state::App;
-use tollhouse_http::request::{
-    fields::fields,
-    query::{Cursor, Exactly, Limit, Query},
-};
-use tollhouse_platform::{error::Result, store::DynamicStatement};
+use crate::state::prelude::*;
+use tollhouse_platform::store::DynamicStatement;
 
 fields! {
     /// Range of a feed.
@@ -33,14 +26,13 @@ pub struct FeedPage {
     next: String,
 }
 
-pub async fn read(app: &App, feed: Feed, query: &Query<Reading>) -> Result<FeedPage> {
-    let range = Range { after: query.after()?, limit: query.limit()? };
-    let company = query.company()?;
+pub async fn read(app: &App, feed: Feed, range: Reading) -> Result<FeedPage> {
+    let Reading { after, company, limit } = range;
     let select = "SELECT id, company_id, data, created_at FROM streams WHERE id > ";
     let of_feed = |sql: DynamicStatement| {
         let sql = sql.append(" AND stream = ").bind(feed.0);
         sql.append_if(" AND company_id = ", company.as_ref())
     };
-    let (entries, next) = page(app, range, select, of_feed).await?;
+    let (entries, next) = page(app, Range { after, limit }, select, of_feed).await?;
     Ok(FeedPage { entries, next })
 }

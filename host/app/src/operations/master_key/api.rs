@@ -1,18 +1,8 @@
 //! Operator API for master key rotation.
 
-use axum::extract::State;
-use serde_json::json;
-
 use super::{Cursor, Damaged, MasterKeyUsage, Resealed, Step, count_by_key, reseal};
-use crate::{operations::audit, state::App};
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Visible, fields},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{error::Result, values::id::Owner};
+use crate::{operations::audit, state::prelude::*};
+use tollhouse_platform::values::id::Owner;
 
 /// Returns the number of sealed rows by column and key.
 pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage>> {
@@ -21,9 +11,14 @@ pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage
 
 fields! {
     /// Position in a master key rotation.
-    Body NextRows {
+    Body NextRows(body, app: &App) {
         /// `cursor` of the previous response; omitted to start a rotation.
-        cursor: Option<Visible<1000>>,
+        cursor: Option<Visible<1000>> as Option<Cursor> => match cursor {
+            None => Ok(None),
+            Some(sealed) => Cursor::open(app, &sealed).map(Some).ok_or_else(|| {
+                body.must_be("cursor", "the cursor of the previous response")
+            }),
+        },
     }
 }
 
@@ -33,7 +28,7 @@ pub async fn rotate(
     State(app): State<App>,
     body: Body<NextRows>,
 ) -> Result<DataResponse<Resealed>> {
-    let cursor = read(&app, &body)?;
+    let NextRows { cursor } = NextRows::read(&body, &app)?;
     let (host, db) = (app.clone(), app.store.clone());
     let step = db.write(async move |tx| -> Result<Step> {
         let step = reseal(&host, tx, cursor).await?;
@@ -55,10 +50,4 @@ pub async fn rotate(
     let cursor = cursor.map(|cursor| cursor.seal(&app)).transpose()?;
     let answer = Resealed { resealed, unreadable: damaged.len(), cursor, done };
     DataResponse::data(answer, "Values resealed successfully")
-}
-
-fn read(app: &App, body: &Body<NextRows>) -> Result<Option<Cursor>> {
-    let Some(sealed) = body.cursor()? else { return Ok(None) };
-    let cursor = Cursor::open(app, &sealed);
-    cursor.map(Some).ok_or_else(|| body.must_be("cursor", "the cursor of the previous response"))
 }

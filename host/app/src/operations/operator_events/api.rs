@@ -1,22 +1,11 @@
 //! Operator API for operator events.
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::store::OperatorEvent;
 use crate::{
-    operations::feeds::{Range, page},
-    state::App,
+    operations::feeds::{self, page},
+    state::prelude::*,
 };
-use tollhouse_http::{
-    request::{
-        fields::fields,
-        query::{Cursor, Exactly, Limit, Query},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{error::Result, store::DynamicStatement};
+use tollhouse_platform::store::DynamicStatement;
 
 fields! {
     /// Range and filters of operator events.
@@ -45,13 +34,12 @@ pub async fn read(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<OperatorEvents>> {
-    let range = Range { after: query.after()?, limit: query.limit()? };
-    let (kind, company) = (query.kind()?, query.company()?);
+    let Reading { after, kind, company, limit } = query.read()?;
     let select = "SELECT id, kind, company_id, data, created_at FROM operator_events WHERE id > ";
     let filter = |sql: DynamicStatement| {
         sql.append_if(" AND kind = ", kind.as_ref())
             .append_if(" AND company_id = ", company.as_ref())
     };
-    let (events, next) = page(&app, range, select, filter).await?;
+    let (events, next) = page(&app, feeds::Range { after, limit }, select, filter).await?;
     DataResponse::data(OperatorEvents { events, next }, "Events fetched successfully")
 }

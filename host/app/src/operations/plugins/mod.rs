@@ -4,32 +4,18 @@ pub mod publishers;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request, State},
+    extract::{FromRequest, Request},
 };
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
 
 use crate::{
     operations::{audit, monitor},
-    state::App,
+    state::prelude::*,
 };
 use tollhouse_http::{
     openapi::{Describe, Operation},
-    request::{
-        body::{Body, RawBody},
-        fields::{Flag, Text, Texts, Whole, fields},
-        path::Path,
-        query::{Query, Signature, Truth},
-    },
-    response::DataResponse,
+    request::body::RawBody,
 };
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::id::Owner,
-};
+use tollhouse_platform::values::id::Owner;
 use tollhouse_plugins::{
     Manifest, SIGNATURE_BYTES, Signed,
     admission::Check,
@@ -114,9 +100,10 @@ pub async fn install(
     query: Query<Installation>,
     component: ComponentBody,
 ) -> Result<DataResponse<InstalledView>> {
-    let grant = query.grant()?.unwrap_or(false);
-    let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
-    let (db, component) = (app.clone(), component.signed(query.signature()?));
+    let Installation { grant, activate, signature } = query.read()?;
+    let grant = grant.unwrap_or(false);
+    let wish = Wish { grant, activate: activate.unwrap_or(true) };
+    let (db, component) = (app.clone(), component.signed(signature));
     let installed = app.plugins.install(&app.store, component, wish, async move |tx, row| {
         let detail = json!({
             "plugin": row.name, "version": row.version, "digest": row.digest,
@@ -160,7 +147,7 @@ pub async fn examine(
     query: Query<Examination>,
     component: ComponentBody,
 ) -> Result<DataResponse<Examined>> {
-    let component = component.signed(query.signature()?);
+    let component = component.signed(query.read()?.signature);
     let (admission, signer) = app.plugins.examine(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
     let publisher = signer.as_ref().map(|signer| &*signer.publisher);
@@ -264,7 +251,8 @@ pub async fn activate(
     Path(plugin): Path<String>,
     body: Body<Activation>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let (digest, grant) = (body.digest()?, body.grant()?.unwrap_or(false));
+    let Activation { digest, grant } = body.read()?;
+    let grant = grant.unwrap_or(false);
     let detail = json!({ "digest": digest, "grant": grant });
     let rows = change(&app, plugin, Change::Activate(digest), grant, "plugin.activate", detail);
     DataResponse::data(views(&app, rows.await?), "Plugin activated successfully")
@@ -289,9 +277,9 @@ pub async fn canary(
     Path(plugin): Path<String>,
     body: Body<Canary>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let (digest, percent) = (body.digest()?, body.percent()?.unwrap_or(0));
-    let companies = body.companies()?.unwrap_or_default();
-    let grant = body.grant()?.unwrap_or(false);
+    let Canary { digest, percent, companies, grant } = body.read()?;
+    let (percent, grant) = (percent.unwrap_or(0), grant.unwrap_or(false));
+    let companies = companies.unwrap_or_default();
     let detail = json!({
         "digest": digest, "percent": percent, "companies": companies, "grant": grant,
     });

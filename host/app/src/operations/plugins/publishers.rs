@@ -1,25 +1,7 @@
 //! Operator API for trusted publishers.
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
-
-use crate::{operations::audit, state::App};
-use tollhouse_http::{
-    request::{
-        body::Body,
-        fields::{Texts, fields},
-        path::Path,
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::id::Owner,
-};
+use crate::{operations::audit, state::prelude::*};
+use tollhouse_platform::values::id::Owner;
 use tollhouse_plugins::{
     PublicKey, TrustedKey,
     admission::publishers::{
@@ -106,7 +88,7 @@ pub async fn trust(
     Path(publisher): Path<String>,
     body: Body<PublisherChange>,
 ) -> Result<DataResponse<Publisher>> {
-    let keys = body.keys()?;
+    let keys = body.read()?.keys;
     check_name(&publisher).map_err(Error::invalid)?;
     check_not_pinned(&app)?;
     if keys.is_empty() {

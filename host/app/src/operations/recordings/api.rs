@@ -1,25 +1,9 @@
 //! Operator API for recordings of plugin calls.
 
-use axum::extract::State;
 use serde_json::{Map, Value};
 
-use super::store::{self, Filter, RecordedCall};
-use crate::state::App;
-use tollhouse_http::{
-    request::{
-        fields::fields,
-        path::Path,
-        query::{Exactly, Limit, PageNumber, Query},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    values::{
-        id::CompanyId,
-        listing::{ListPage, PageRequest},
-    },
-};
+use super::store::{self, RecordedCall};
+use crate::state::prelude::*;
 
 fields! {
     /// Page and filters of recordings.
@@ -41,9 +25,8 @@ pub async fn list(
     Path(plugin): Path<String>,
     query: Query<RecordingList>,
 ) -> Result<DataResponse<ListPage<RecordedCall>>> {
-    let page = PageRequest { number: query.page()?, limit: query.limit()? };
-    let filter =
-        Filter { function: query.function()?, company_id: query.company()?.map(CompanyId::from) };
+    let filter = query.read()?;
+    let page = PageRequest { number: filter.page, limit: filter.limit };
     let (total, calls) =
         app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
     DataResponse::data(page.to_list_page(total, calls), "Recorded calls fetched successfully")

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::api::RecordingList;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
@@ -75,17 +76,11 @@ pub async fn insert(tx: &mut Tx, rows: &[NewRecording]) -> Result<()> {
     Ok(())
 }
 
-/// Filter of a plugin's recordings; `None` matches all.
-pub struct Filter {
-    pub function: Option<String>,
-    pub company_id: Option<CompanyId>,
-}
-
 /// Returns a page of recordings, newest first, and their total number.
 pub async fn list(
     tx: &mut Tx,
     plugin: &str,
-    filter: &Filter,
+    filter: &RecordingList,
     page: PageRequest,
 ) -> Result<(i64, Vec<RecordedCall>)> {
     let filtered = |select| {
@@ -93,7 +88,7 @@ pub async fn list(
             .append(" FROM plugin_recordings WHERE plugin = ")
             .bind(plugin)
             .append_if(" AND function = ", filter.function.as_ref())
-            .append_if(" AND company_id = ", filter.company_id.as_ref())
+            .append_if(" AND company_id = ", filter.company.as_ref())
     };
     let select =
         "SELECT id, plugin, version, digest, function, outcome, faithful, company_id, began_at";

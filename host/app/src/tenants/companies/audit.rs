@@ -1,22 +1,10 @@
 //! The audit log of one company, for operators.
 
-use axum::extract::State;
-
 use crate::{
     operations::audit::{AuditEntry, api::list},
-    state::App,
+    state::prelude::*,
 };
-use tollhouse_http::{
-    request::{
-        path::Path,
-        query::{Pages, Query},
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::Result,
-    values::{id::CompanyId, listing::ListPage},
-};
+use tollhouse_platform::values::id::CompanyId;
 
 pub async fn of_company(
     State(app): State<App>,

@@ -1,28 +1,14 @@
 //! Operator API for prices.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Deref};
+use std::{borrow::Cow, collections::BTreeMap};
 
-use axum::extract::State;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
-use serde_json::json;
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
-use crate::{operations::audit, state::App, tenants::companies};
-use tollhouse_http::{
-    request::{
-        body::{Body, Fields},
-        path::Path,
-    },
-    response::DataResponse,
-};
-use tollhouse_platform::{
-    error::Result,
-    store::Tx,
-    values::{
-        id::{CompanyId, Owner},
-        money::{BILLING_CURRENCY, MAX_MINOR, Minor},
-    },
+use crate::{operations::audit, state::prelude::*, tenants::companies};
+use tollhouse_platform::values::{
+    id::{CompanyId, Owner},
+    money::{BILLING_CURRENCY, MAX_MINOR, Minor},
 };
 
 /// Prices by billing item.
@@ -66,21 +52,7 @@ pub async fn fetch_default(State(app): State<App>) -> Result<DataResponse<Prices
 }
 
 /// New prices by billing item. `null` removes a price; items that are not named stay unchanged.
-pub struct PriceChanges(Fields);
-
-impl From<Fields> for PriceChanges {
-    fn from(fields: Fields) -> PriceChanges {
-        PriceChanges(fields)
-    }
-}
-
-impl Deref for PriceChanges {
-    type Target = Fields;
-
-    fn deref(&self) -> &Fields {
-        &self.0
-    }
-}
+pub struct PriceChanges;
 
 impl JsonSchema for PriceChanges {
     fn schema_name() -> Cow<'static, str> {

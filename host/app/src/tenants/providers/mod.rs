@@ -5,6 +5,7 @@
 //! part of its webhook URL.
 
 pub mod api;
+mod choose;
 mod probe;
 mod store;
 
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::{
-    api::choose_provider,
+    choose::{choose_provider, default_provider},
     store::{Account, AccountId, SEALED},
 };
 use crate::{state::App, tenants::companies::Company};

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft};
+use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilter};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{DynamicStatement, FromRow, Result, Tx, params},
     values::{
         id::CompanyId,
-        listing::{PageRequest, Period},
+        listing::PageRequest,
         money::{Currency, Minor},
     },
 };
@@ -163,17 +163,11 @@ pub struct LedgerEntry {
     pub created_at: Timestamp,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    pub account: Option<String>,
-    pub created: Option<Period>,
-}
-
 /// Returns a page of a company's ledger entries, newest first, and their total number.
 pub async fn list_entries(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
+    filter: &EntryFilter,
     page: PageRequest,
 ) -> Result<(i64, Vec<LedgerEntry>)> {
     // A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
@@ -186,9 +180,9 @@ pub async fn list_entries(
             )
             .bind(company_id)
             .append_if(" AND e.account = ", filter.account.as_ref())
-            .append_period([" AND t.created_at >= ", " AND t.created_at < "], filter.created)
+            .append_period([" AND t.created_at >= ", " AND t.created_at < "], filter.created_at)
     };
-    let count = match filter.created {
+    let count = match filter.created_at {
         Some(_) => filtered("SELECT COUNT(*)"),
         // Avoids the join with ledger transactions, which multiplies the time.
         None => DynamicStatement::from("SELECT COUNT(*) FROM ledger_entries WHERE company_id = ")

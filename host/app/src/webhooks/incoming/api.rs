@@ -1,21 +1,13 @@
 //! `POST /api/v1/notifications/{provider}/{account}`: no API key, but a signature.
 
-use axum::{extract::State, http::HeaderMap};
-use serde_json::json;
+use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
 use tracing::instrument;
 
 use super::{enqueue_verification, store};
-use crate::{state::App, tenants::providers};
-use tollhouse_http::{
-    request::{body::RawBody, path::Path},
-    response::MessageResponse,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    telemetry::spans::SPAN_TARGET,
-    values::id::Owner,
-};
+use crate::{state::prelude::*, tenants::providers};
+use tollhouse_http::request::body::RawBody;
+use tollhouse_platform::{telemetry::spans::SPAN_TARGET, values::id::Owner};
 use tollhouse_plugins::{Absence, Notification, Refusal};
 
 const UNKNOWN: &str = "notification account not found";

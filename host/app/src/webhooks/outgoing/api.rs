@@ -2,29 +2,16 @@
 
 use std::collections::HashMap;
 
-use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     DELIVER_JOB,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{operations::audit, state::App, tenants::companies, webhooks::outgoing::EventId};
-use tollhouse_http::{
-    request::{
-        path::Path,
-        query::{Pages, Query},
-    },
-    response::DataResponse,
+use crate::{
+    operations::audit, state::prelude::*, tenants::companies, webhooks::outgoing::EventId,
 };
-use tollhouse_platform::{
-    background::jobs,
-    clock::Timestamp,
-    error::{Error, Result},
-    values::{id::CompanyId, listing::ListPage},
-};
+use tollhouse_platform::{background::jobs, values::id::CompanyId};
 
 /// An event and its deliveries.
 #[derive(Serialize, JsonSchema)]
@@ -46,7 +33,7 @@ pub async fn list(
     Path(company): Path<CompanyId>,
     query: Query<Pages>,
 ) -> Result<DataResponse<ListPage<View>>> {
-    let page = query.read()?;
+    let page = PageRequest::from(query.read()?);
     let (total, events) = app
         .store
         .read(async |tx| -> Result<_> {

@@ -1,0 +1,32 @@
+//! What request handlers name: `use crate::state::prelude::*`.
+
+pub use axum::extract::State;
+pub use schemars::JsonSchema;
+pub use serde::Serialize;
+pub use serde_json::json;
+
+pub use super::App;
+pub use tollhouse_http::{
+    GetOnly, IdempotentRequest,
+    request::{
+        body::{Body, Fields},
+        fields::fields,
+        kinds::{
+            Amount, Change, Changeable, Choice, Clearable, Decimal, Email, Flag, HttpUrl, ListOf,
+            NonNegative, Object, OneOf, PathSegment, Phone, Prose, ReturnUrl, Rows, SomeOf, Text,
+            Texts, TextsByName, Time, Visible, Whole, choices,
+        },
+        path::Path,
+        query::{
+            AscElseDesc, AtMost, ByKey, Cursor, Days, Direction, Exactly, Limit, PageNumber, Pages,
+            Query, Range, Signature, StrictLimit, Truth, Words,
+        },
+    },
+    response::{DataResponse, MessageResponse},
+};
+pub use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Tx},
+    values::listing::{ListPage, PageRequest},
+};

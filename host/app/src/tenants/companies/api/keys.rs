@@ -1,0 +1,158 @@
+//! The API keys of a company.
+
+use crate::{
+    operations::audit,
+    state::prelude::*,
+    tenants::companies::{Company, Key, digest, get, store},
+};
+use tollhouse_platform::values::id::CompanyId;
+
+const KEY_PREFIX_CHARACTERS: usize = 12;
+/// Default time for which a rotated key stays valid beside its replacement.
+const KEY_OVERLAP_SECONDS: i64 = 24 * 3600;
+const MOST_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
+
+pub fn new_key(
+    app: &App,
+    company: &Company,
+    label: Option<String>,
+    expires_at: Option<Timestamp>,
+) -> (Key, String) {
+    let text = app.random.token(&format!("sk_{}_", company.server));
+    let key = Key {
+        id: app.new_id(),
+        prefix: text[..KEY_PREFIX_CHARACTERS].to_owned(),
+        label,
+        last_used_at: None,
+        expires_at,
+        revoked_at: None,
+        created_at: app.clock.now(),
+    };
+    (key, text)
+}
+
+fn check_future(body: &Fields, now: Timestamp, at: Option<Timestamp>) -> Result<Option<Timestamp>> {
+    match at {
+        Some(at) if at <= now => Err(body.must_be("expires_at", "in the future")),
+        _ => Ok(at),
+    }
+}
+
+fields! {
+    /// A new API key.
+    Body NewKey(body, now: Timestamp) {
+        /// Purpose of the key.
+        label: Option<Text<100>>,
+        /// Expiry of the key; must be in the future.
+        expires_at: Option<Time> => check_future(body, now, expires_at),
+    }
+}
+
+/// A created API key. The key itself is returned only once.
+#[derive(Serialize, JsonSchema)]
+pub struct CreatedKey {
+    #[serde(flatten)]
+    key: Key,
+    api_key: String,
+}
+
+pub async fn create_key(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    body: Body<NewKey>,
+) -> Result<DataResponse<CreatedKey>> {
+    let NewKey { label, expires_at } = NewKey::read(&body, app.clock.now())?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = get(tx, &company).await?;
+        let (key, text) = new_key(&app, &company, label, expires_at);
+        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let detail = json!({ "key": key.id, "label": key.label });
+        audit::record(tx, &app, &company.id, "key.create", detail).await?;
+        DataResponse::data(CreatedKey { key, api_key: text }, "Key created successfully")
+    })
+    .await
+}
+
+fields! {
+    /// Rotation of an API key.
+    Body KeyRotation(body, now: Timestamp) {
+        /// Time for which the previous key stays valid: at most 30 days; default one day.
+        overlap_seconds: Option<Whole<0, MOST_OVERLAP_SECONDS>>,
+        /// Expiry of the new key; must be in the future.
+        expires_at: Option<Time> => check_future(body, now, expires_at),
+    }
+}
+
+/// The replacement of a rotated API key. The key itself is returned only once.
+#[derive(Serialize, JsonSchema)]
+pub struct RotatedKey {
+    #[serde(flatten)]
+    key: Key,
+    api_key: String,
+    /// The previous key with its expiry.
+    replaces: Key,
+}
+
+pub async fn rotate_key(
+    State(app): State<App>,
+    Path((company, former)): Path<(CompanyId, String)>,
+    body: Body<KeyRotation>,
+) -> Result<DataResponse<RotatedKey>> {
+    let now = app.clock.now();
+    let KeyRotation { overlap_seconds, expires_at } = KeyRotation::read(&body, now)?;
+    let overlap = overlap_seconds.unwrap_or(KEY_OVERLAP_SECONDS);
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = get(tx, &company).await?;
+        let replaced = store::lock_key(tx, &company.id, &former).await?;
+        let mut replaced = replaced.ok_or_else(|| Error::not_found("key not found"))?;
+        if replaced.revoked_at.is_some() || replaced.expires_at.is_some_and(|at| at <= now) {
+            return Err(Error::invalid("the key was revoked or has expired: create another"));
+        }
+        let end = now.plus_seconds(overlap);
+        let end = replaced.expires_at.map_or(end, |at| at.min(end));
+        store::expire_key(tx, &company.id, &replaced.id, end).await?;
+        replaced.expires_at = Some(end);
+        let (key, text) = new_key(&app, &company, replaced.label.clone(), expires_at);
+        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let detail = json!({ "key": key.id, "replaces": replaced.id, "until": end });
+        audit::record(tx, &app, &company.id, "key.rotate", detail).await?;
+        DataResponse::data(
+            RotatedKey { key, api_key: text, replaces: replaced },
+            "Key rotated successfully",
+        )
+    })
+    .await
+}
+
+pub async fn list_keys(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+) -> Result<DataResponse<Vec<Key>>> {
+    let keys = app
+        .store
+        .read(async |tx| -> Result<_> {
+            get(tx, &company).await?;
+            Ok(store::list_keys(tx, &company).await?)
+        })
+        .await?;
+    DataResponse::data(keys, "Keys fetched successfully")
+}
+
+/// Revokes a key, effective from the next request.
+pub async fn revoke_key(
+    State(app): State<App>,
+    Path((company, key)): Path<(CompanyId, String)>,
+) -> Result<MessageResponse> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        get(tx, &company).await?;
+        if store::revoke_key(tx, &company, &key, app.clock.now()).await? == 0 {
+            return Err(Error::not_found("key not found"));
+        }
+        audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;
+        Ok(MessageResponse("Key revoked successfully"))
+    })
+    .await
+}

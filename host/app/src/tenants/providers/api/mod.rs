@@ -1,0 +1,86 @@
+//! Operator API for provider accounts. Credentials are accepted and never returned.
+
+mod list;
+mod probe;
+mod set;
+
+pub use self::{
+    list::{list_for_company, list_for_service},
+    probe::{test_for_company, test_for_service},
+    set::{set_for_company, set_for_service},
+};
+use super::{Account, AccountId, AccountOwner, Mode};
+use crate::{state::prelude::*, tenants::companies};
+use tollhouse_platform::values::id::CompanyId;
+use tollhouse_plugins::Callable;
+
+impl Choice for Mode {
+    const ALL: &'static [&'static str] = &["test", "live"];
+}
+
+/// A provider account. Its credentials are never returned.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProviderAccount")]
+pub struct View {
+    provider: String,
+    account: AccountId,
+    /// Companies with this `server` use the account.
+    mode: Mode,
+    active: bool,
+    has_credentials: bool,
+    /// URL to which the provider sends webhooks; `null` for SMS gateways, which send none.
+    notification_url: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+fn view(account: Account, mode: Mode, app: &App) -> View {
+    View {
+        notification_url: account.notification_url(app),
+        has_credentials: account.credentials.is_some(),
+        provider: account.provider,
+        account: account.id,
+        mode,
+        active: account.active,
+        created_at: account.created_at,
+        updated_at: account.updated_at,
+    }
+}
+
+/// The account that a request is about, by its owner and mode.
+struct Target {
+    owner: AccountOwner,
+    mode: Mode,
+}
+
+impl Target {
+    fn service(app: &App, mode: Option<Mode>) -> Target {
+        let usual = if app.settings.development { Mode::Test } else { Mode::Live };
+        let mode = mode.unwrap_or(usual);
+        Target { owner: AccountOwner::Service(mode), mode }
+    }
+
+    /// Returns 404 for an unknown company and 400 if `mode` differs from the company's.
+    async fn company(
+        app: &App,
+        id: &CompanyId,
+        mode: Option<Mode>,
+        fields: &Fields,
+    ) -> Result<Target> {
+        let company = companies::find(app, id).await?;
+        let own = Mode::of(&company);
+        if mode.is_some_and(|sent| sent != own) {
+            return Err(fields.must_be("mode", &format!("{}, the mode of the company", own.name())));
+        }
+        Ok(Target { owner: AccountOwner::Company(company.id), mode: own })
+    }
+}
+
+/// Returns the active version, or why there is none; 404 if the plugin is not installed.
+fn active_plugin(app: &App, provider: &str) -> Result<Result<Callable>> {
+    match (app.plugins.get(provider), app.plugins.absence(provider)) {
+        (Some(plugin), _) => Ok(Ok(plugin)),
+        (None, Some(absence)) => Ok(Err(absence.of(provider))),
+        (None, None) => Err(Error::not_found("provider not found")),
+    }
+}
