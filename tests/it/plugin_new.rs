@@ -15,9 +15,9 @@ const KINDS: [(&str, Kind); 3] =
     [("provider", Kind::Provider), ("country", Kind::Country), ("sms", Kind::Sms)];
 /// Each language with the folder of its SDK and the source file of its plugins.
 const LANGUAGES: [(&str, &str, &str); 3] = [
-    ("rust", "plugins/sdk", "src/lib.rs"),
-    ("js", "plugins/sdk-js", "plugin.js"),
-    ("python", "plugins/sdk-python", "plugin.py"),
+    ("rust", "plugins/sdk/rust", "src/lib.rs"),
+    ("js", "plugins/sdk/js", "plugin.js"),
+    ("python", "plugins/sdk/python", "plugin.py"),
 ];
 
 /// Runs the command in this folder.
@@ -88,7 +88,7 @@ fn a_project_contains_the_contract_and_the_sdk_of_this_release() {
         assert!(sdk.len() > 10, "{language}");
         // Cargo does not notice a new file in that folder: after adding one, touch
         // host/tools/src/new.rs.
-        assert_eq!(files(&project.join("vendor/sdk"), &[]), sdk, "{language}");
+        assert_eq!(files(&project.join("vendor/sdk").join(language), &[]), sdk, "{language}");
     }
 }
 

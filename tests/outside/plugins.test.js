@@ -14,7 +14,7 @@ import { Company, operator, sandbox, unused } from './sandbox.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const KEY = 'atlantis-key';
 
-const SDKS = `${ROOT}/plugins`;
+const SDKS = `${ROOT}/plugins/sdk`;
 const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
 
 /**
@@ -23,7 +23,7 @@ const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
  */
 const LANGUAGES = {
   js: `
-    node --import ${SDKS}/sdk-js/testing/register.js --test ${SDKS}/sdk-js/test/*.test.js
+    node --import ${SDKS}/js/testing/register.js --test ${SDKS}/js/test/*.test.js
     npm install --ignore-scripts --no-audit --no-fund
     ${TSC} --noEmit --allowJs --checkJs --strict --noImplicitAny false --module nodenext --target es2024 plugin.js
     npm test
@@ -33,7 +33,7 @@ const LANGUAGES = {
     .venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
     .venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps -r requirements.txt
     .venv/bin/tollhouse-plugin test
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=build/bindings .venv/bin/python -m unittest discover ${SDKS}/sdk-python/tests
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=build/bindings .venv/bin/python -m unittest discover ${SDKS}/python/tests
     .venv/bin/tollhouse-plugin build`,
 };
 

@@ -21,7 +21,7 @@ const ENVIRONMENT = {
   PATH: `${TARGET}/debug:${process.env.PATH}`,
   CARGO_TARGET_DIR: `${TARGET}/outside/cargo`,
   CARGO_TERM_QUIET: 'true',
-  MYPYPATH: 'build/bindings:vendor/sdk',
+  MYPYPATH: 'build/bindings:vendor/sdk/python',
   // Node's test runner does not run nested tests otherwise.
   NODE_TEST_CONTEXT: undefined,
   TOLLHOUSE_INTERNAL_URL: sandbox.internal,

@@ -14,9 +14,8 @@ use tollhouse_plugins::Manifest;
 /// Templates by language, by kind, and by language and kind.
 static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../templates/plugin");
 static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
-static SDK_RUST: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
-static SDK_JS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk-js");
-static SDK_PYTHON: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk-python");
+/// The SDKs by language.
+static SDKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
 /// The dependency versions with which this release was tested; cargo removes unused ones.
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
@@ -65,14 +64,6 @@ impl Language {
             Language::Rust => "rust",
             Language::Js => "js",
             Language::Python => "python",
-        }
-    }
-
-    fn sdk(self) -> &'static Dir<'static> {
-        match self {
-            Language::Rust => &SDK_RUST,
-            Language::Js => &SDK_JS,
-            Language::Python => &SDK_PYTHON,
         }
     }
 }
@@ -135,7 +126,8 @@ impl Project {
             *bytes = self.filled(bytes).into_bytes();
         }
         collect(&CONTRACT, Path::new("wit"), &mut files);
-        collect(self.language.sdk(), Path::new("vendor/sdk"), &mut files);
+        let sdk = SDKS.get_dir(language).expect("each language has an SDK");
+        collect(sdk, &Path::new("vendor/sdk").join(language), &mut files);
         if let Language::Rust = self.language {
             files.push(("Cargo.lock".into(), LOCK.into()));
         }

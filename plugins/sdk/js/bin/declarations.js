@@ -1,4 +1,4 @@
-// Generates contract.d.ts from the contract's WIT: `node bin/declarations.js ../../wit/v1 >
+// Generates contract.d.ts from the contract's WIT: `node bin/declarations.js ../../../wit/v1 >
 // contract.d.ts`.
 
 import { readFileSync, readdirSync } from 'node:fs';

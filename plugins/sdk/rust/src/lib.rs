@@ -96,7 +96,7 @@ pub mod vault;
 #[doc(hidden)]
 pub mod shared {
     wit_bindgen::generate!({
-        path: "../../wit/v1",
+        path: "../../../wit/v1",
         inline: "package tollhouse:sdk-shared; world shared {
             include tollhouse:plugin/host@1.0.0;
             import tollhouse:plugin/payments@1.0.0;
@@ -125,7 +125,7 @@ macro_rules! interface {
             #[doc(hidden)]
             pub mod bindings {
                 wit_bindgen::generate!({
-                    path: "../../wit/v1",
+                    path: "../../../wit/v1",
                     inline: $inline,
                     with: { $($shared: $path),* },
                     pub_export_macro: true,

@@ -8,5 +8,5 @@ import { declarations } from '../bin/declarations.js';
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 test('contract.d.ts matches the WIT', () => {
-  assert.equal(readFileSync(at('../contract.d.ts'), 'utf8'), declarations(at('../../../wit/v1')));
+  assert.equal(readFileSync(at('../contract.d.ts'), 'utf8'), declarations(at('../../../../wit/v1')));
 });
