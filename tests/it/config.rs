@@ -124,7 +124,7 @@ fn all_invalid_settings_are_reported_at_once() {
     let check = Check::of(
         "plugin_cpu = 5\nlisten = 'here'\nplugin-cache = 'x'\nservice = ['a', 'b']\nplugin_requests = {}\nlog_format = 'xml'\n",
     );
-    let variables = [("TOLLHOUSE_PLUGIN_WALL_CLOCK_S", "31"), ("TOLLHOUSE_PUBLIC_URL", "ftp://x")];
+    let variables = [("TOLLHOUSE_PLUGIN_CALL_TIMEOUT_S", "31"), ("TOLLHOUSE_PUBLIC_URL", "ftp://x")];
     let problems = check.problems(&["--master-key-file=none"], &variables);
     let expected = [
         "settings.toml: listen: invalid value 'here' for '--listen <address>'",
@@ -133,7 +133,7 @@ fn all_invalid_settings_are_reported_at_once() {
         "settings.toml: plugin_cpu: unknown setting; did you mean plugin_cpu_ms?",
         "settings.toml: plugin_requests: it must be a string, a number, true, false or a list of them",
         "settings.toml: service: it takes one value, not several",
-        "TOLLHOUSE_PLUGIN_WALL_CLOCK_S: invalid value '31' for '--plugin-wall-clock-s <s>': 31 is not in 1..=30",
+        "TOLLHOUSE_PLUGIN_CALL_TIMEOUT_S: invalid value '31' for '--plugin-call-timeout-s <s>': 31 is not in 1..=30",
         "master_key_file none: ",
         "public_url must be an http or https URL without a query",
     ];

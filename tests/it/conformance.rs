@@ -458,7 +458,7 @@ async fn retries_verification<S: Subject>(app: &TestApp) {
 }
 
 async fn times_out<S: Subject>(engine: Engine) {
-    let app = TestApp::start_with(engine, &["--plugin-wall-clock-s=1"]).await;
+    let app = TestApp::start_with(engine, &["--plugin-call-timeout-s=1"]).await;
     S::set_up(&app).await;
     let late = format!("{} did not respond in time, please try again later", S::NAME);
     let slow = |operation: &str| Fault::new(operation, FaultKind::SlowAfter).delay_ms(3_000);

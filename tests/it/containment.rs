@@ -80,7 +80,7 @@ async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
 /// Returns the number of the plugin's calls in flight, from the metrics.
 async fn calls_in_flight(app: &TestApp) -> f64 {
     let page = scrape(app).await;
-    let series = "tollhouse_plugin_calls_under_way{plugin=\"unruly\"";
+    let series = "tollhouse_plugin_calls_in_flight{plugin=\"unruly\"";
     let line = page.lines().find(|line| line.starts_with(series)).expect("a series");
     line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
 }
@@ -89,7 +89,7 @@ async fn calls_in_flight(app: &TestApp) -> f64 {
 
 #[tokio::test]
 async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffected() {
-    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
+    on_both(&["--plugin-max-calls=3", "--plugin-call-timeout-s=2"], async |app| {
         let upstream = install_unruly(app).await;
         let slow = join_all(
             (0..10)
@@ -117,7 +117,7 @@ async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffe
 
 #[tokio::test]
 async fn versions_of_one_plugin_share_its_call_limit() {
-    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=5"], async |app| {
+    on_both(&["--plugin-max-calls=3", "--plugin-call-timeout-s=5"], async |app| {
         install_unruly(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
         let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
@@ -138,7 +138,7 @@ async fn versions_of_one_plugin_share_its_call_limit() {
 
 #[tokio::test]
 async fn call_queued_too_long_for_an_instance_gets_503_with_retry_after() {
-    let flags = ["--plugin-instances=2", "--plugin-cpu-ms=1500", "--plugin-wall-clock-s=2"];
+    let flags = ["--plugin-instances=2", "--plugin-cpu-ms=1500", "--plugin-call-timeout-s=2"];
     on_both(&flags, async |app| {
         install_unruly(app).await;
         let loops = join_all(
@@ -155,7 +155,7 @@ async fn call_queued_too_long_for_an_instance_gets_503_with_retry_after() {
 
 #[tokio::test]
 async fn instances_of_one_plugin_share_its_memory_budget() {
-    on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=16"], async |app| {
+    on_both(&["--plugin-memory-mib=64", "--plugin-total-memory-mib=16"], async |app| {
         install_unruly(app).await;
         let greedy =
             join_all((0..8).map(async |n| {
@@ -178,7 +178,7 @@ async fn instances_of_one_plugin_share_its_memory_budget() {
 
 #[tokio::test]
 async fn a_call_that_finds_the_memory_budget_exhausted_causes_no_quarantine() {
-    on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=40"], async |app| {
+    on_both(&["--plugin-memory-mib=64", "--plugin-total-memory-mib=40"], async |app| {
         let upstream = install_unruly(app).await;
         for round in 0..5 {
             let many = (0..8).map(async |n| {

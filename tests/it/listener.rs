@@ -157,7 +157,7 @@ async fn a_slowly_sent_body_gets_408_while_other_clients_are_served() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_response() {
-    let app = app(&["--keep-alive-s=1"]).await;
+    let app = app(&["--idle-timeout-s=1"]).await;
     let mut silent = Raw::connect(&app.api).await;
     let mut done = Raw::connect(&app.api).await;
     done.send(LIVE).await;
@@ -202,7 +202,7 @@ async fn a_request_with_an_idempotency_key_that_times_out_completes_and_is_repla
 
 #[tokio::test]
 async fn a_client_that_does_not_read_its_responses_is_disconnected() {
-    let flags = ["--body-timeout-s=1", "--request-timeout-s=1", "--answer-timeout-s=1"];
+    let flags = ["--body-timeout-s=1", "--request-timeout-s=1", "--write-timeout-s=1"];
     let app = app(&flags).await;
     let mut greedy = Raw::connect(&app.api).await;
     // More than the socket buffers hold.

@@ -80,7 +80,7 @@ async fn start_behind_proxy(flags: &[&str]) -> Option<(TestApp, Proxy)> {
 
 #[tokio::test]
 async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check() {
-    let flags = ["--database-wait-ms=500"];
+    let flags = ["--database-acquire-timeout-ms=500"];
     let Some((app, proxy)) = start_behind_proxy(&flags).await else { return };
     app.get("/payment/list").await.data();
     let log = Log::start();
@@ -156,7 +156,7 @@ async fn stored_events(app: &TestApp) -> i32 {
 
 #[tokio::test]
 async fn a_file_locked_by_another_process_causes_503_and_a_log_line_that_says_so() {
-    let app = TestApp::start_with(Engine::Sqlite, &["--database-wait-ms=300"]).await;
+    let app = TestApp::start_with(Engine::Sqlite, &["--database-acquire-timeout-ms=300"]).await;
     app.get("/payment/list").await.data();
     app.app.tasks.wait_until_idle().await;
     let log = Log::start();

@@ -226,7 +226,7 @@ both! {
 /// A slow provider exceeds the call timeout: 504, and the payment resumes.
 #[tokio::test]
 async fn a_slow_provider_causes_504() {
-    let flags = ["--plugin-wall-clock-s=1"];
+    let flags = ["--plugin-call-timeout-s=1"];
     let app = TestApp::start_with(crate::app::Engine::Sqlite, &flags).await;
     let slow = Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(3_000);
     app.simulators.faults().push(slow);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The flags of a host that records calls.
-pub const RECORDING_FLAGS: &[&str] = &["--plugin-recording-hours=100"];
+pub const RECORDING_FLAGS: &[&str] = &["--plugin-recording-retention-hours=100"];
 
 /// Saves all queued recordings. Returns the calls of a plugin, newest first.
 pub async fn persisted_recordings(app: &TestApp, plugin: &str) -> Vec<Value> {
@@ -306,7 +306,7 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
             run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
         };
         let none = replay(&["--last", "5"]).await;
-        let said = "tollhouse: no recorded calls of provider_a: run the host with --plugin-recording-hours";
+        let said = "tollhouse: no recorded calls of provider_a: run the host with --plugin-recording-retention-hours";
         assert_eq!(none.failure(), (1, said));
         assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: recorded call not found"));
         let wrong = file(app, "wrong.json", b"{}");

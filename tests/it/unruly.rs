@@ -259,7 +259,7 @@ async fn host_functions_are_bounded_on_postgres() {
 /// Uses limits so small that they are reached quickly.
 async fn under_small_limits(engine: Engine) {
     let flags = [
-        "--plugin-wall-clock-s=1", "--plugin-cpu-ms=50", "--plugin-requests=2",
+        "--plugin-call-timeout-s=1", "--plugin-cpu-ms=50", "--plugin-requests=2",
         "--plugin-instances=2",
     ];
     let app = TestApp::start_with(engine, &flags).await;

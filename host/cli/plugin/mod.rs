@@ -48,7 +48,7 @@ enum Action {
     New(new::New),
     /// Replay recorded calls against a component and show differences; no upstream is contacted
     #[command(after_help = "\
-A host records calls if it runs with --plugin-recording-hours. Personal data in recordings is masked.
+A host records calls if it runs with --plugin-recording-retention-hours. Personal data is masked.
 
 Examples:
   tollhouse plugin replay provider_a.wasm --last 100

@@ -108,7 +108,7 @@ async fn latest(host: &HostClient, plugin: &str, count: u32) -> Result<Vec<Strin
     let ids: Vec<String> = docs.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect();
     match ids.is_empty() {
         true => Err(Failure::refused(format!(
-            "no recorded calls of {plugin}: run the host with --plugin-recording-hours"
+            "no recorded calls of {plugin}: run the host with --plugin-recording-retention-hours"
         ))),
         false => Ok(ids),
     }

@@ -137,7 +137,7 @@ impl PluginMetrics {
             self.unknown.clone(),
         );
         let what = "Calls in flight; a replaced version is drained at 0";
-        registry.register("plugin_calls_under_way", what, self.under_way.clone());
+        registry.register("plugin_calls_in_flight", what, self.under_way.clone());
         registry.register(
             "plugin_runs",
             "Runs; a call with n requests takes n + 1",

@@ -42,16 +42,19 @@ pub struct Plugins {
     )]
     pub plugin_publishers: Vec<TrustedKey>,
     /// Maximum number of calls in flight per plugin; further calls receive 503
-    #[arg(long, env = "TOLLHOUSE_PLUGIN_CALLS", value_name = "calls", default_value_t = 10_000,
+    #[arg(long, alias = "plugin-calls", env = "TOLLHOUSE_PLUGIN_MAX_CALLS",
+          value_name = "calls", default_value_t = 10_000,
           value_parser = clap::value_parser!(u32).range(1..))]
-    pub plugin_calls: u32,
+    pub plugin_max_calls: u32,
     /// Maximum number of new calls per plugin that wait for an instance; further calls receive 503
-    #[arg(long, env = "TOLLHOUSE_PLUGIN_QUEUE", value_name = "calls", default_value_t = 1_000)]
-    pub plugin_queue: u32,
+    #[arg(long, alias = "plugin-queue", env = "TOLLHOUSE_PLUGIN_MAX_QUEUED_CALLS",
+          value_name = "calls", default_value_t = 1_000)]
+    pub plugin_max_queued_calls: u32,
     /// Memory limit of all calls of one plugin together
-    #[arg(long, env = "TOLLHOUSE_PLUGIN_BUDGET_MIB", value_name = "MiB", default_value_t = 1_024,
+    #[arg(long, alias = "plugin-budget-mib", env = "TOLLHOUSE_PLUGIN_TOTAL_MEMORY_MIB",
+          value_name = "MiB", default_value_t = 1_024,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub plugin_budget_mib: u32,
+    pub plugin_total_memory_mib: u32,
     /// Maximum number of instances, of which one plugin may use half; further runs wait
     #[arg(long, env = "TOLLHOUSE_PLUGIN_INSTANCES", value_name = "instances", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -65,14 +68,16 @@ pub struct Plugins {
           value_parser = clap::value_parser!(u64).range(10..))]
     pub plugin_cpu_ms: u64,
     /// Time limit of one call including waits, at most 30
-    #[arg(long, env = "TOLLHOUSE_PLUGIN_WALL_CLOCK_S", value_name = "s", default_value_t = 30,
+    #[arg(long, alias = "plugin-wall-clock-s", env = "TOLLHOUSE_PLUGIN_CALL_TIMEOUT_S",
+          value_name = "s", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=30))]
-    pub plugin_wall_clock_s: u64,
+    pub plugin_call_timeout_s: u64,
     /// Retention of recorded calls of providers and SMS gateways, for `tollhouse plugin replay`; 0
     /// disables recording. Recordings are masked. Recording a call doubles its CPU time
-    #[arg(long, env = "TOLLHOUSE_PLUGIN_RECORDING_HOURS", value_name = "h", default_value_t = 0,
+    #[arg(long, alias = "plugin-recording-hours", env = "TOLLHOUSE_PLUGIN_RECORDING_RETENTION_HOURS",
+          value_name = "h", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(..=8_760))]
-    pub plugin_recording_hours: u32,
+    pub plugin_recording_retention_hours: u32,
     /// Maximum number of requests per call
     #[arg(long, env = "TOLLHOUSE_PLUGIN_REQUESTS", value_name = "requests", default_value_t = 16)]
     pub plugin_requests: usize,
@@ -97,10 +102,10 @@ impl Plugins {
             instances: self.plugin_instances,
             memory_bytes: mib(self.plugin_memory_mib),
             cpu: Duration::from_millis(self.plugin_cpu_ms),
-            wall_clock: Duration::from_secs(self.plugin_wall_clock_s),
-            calls: self.plugin_calls as usize,
-            queue: self.plugin_queue as usize,
-            plugin_memory_bytes: mib(self.plugin_budget_mib),
+            wall_clock: Duration::from_secs(self.plugin_call_timeout_s),
+            calls: self.plugin_max_calls as usize,
+            queue: self.plugin_max_queued_calls as usize,
+            plugin_memory_bytes: mib(self.plugin_total_memory_mib),
             requests: self.plugin_requests,
             response_bytes: mib(self.plugin_response_mib),
             compiler: self.compiler(),

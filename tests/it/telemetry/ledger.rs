@@ -63,14 +63,14 @@ impl Host {
             imbalance: found(r#"imbalance_minor{currency="NGN"}"#),
             unbalanced: found("unbalanced_transactions"),
             wrong: found("wrong_balances"),
-            suspected: found("suspected_books"),
+            suspected: found("suspect_companies"),
         }
     }
 
     /// Time of the last complete scan, in Unix seconds.
     fn swept(&self) -> f64 {
         let page = self.app.server.telemetry.scrape();
-        metric_value(&page, "tollhouse_ledger_swept_timestamp_seconds").expect("a time")
+        metric_value(&page, "tollhouse_ledger_scan_timestamp_seconds").expect("a time")
     }
 }
 
@@ -146,14 +146,14 @@ both! {
         let other = app.new_company("Beta Loans").await;
         credit(app, &other.id).await;
         execute_sql(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
-        let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
+        let mut host = Host::start(app, &["--database-transaction-timeout-ms=1000"]).await;
         host.look().await;
         let summed = Seen { imbalance: Some(14.0), wrong: Some(2.0), ..GOOD };
         assert_eq!(host.look().await, summed);
         for block in BLOCK_SUMS {
             execute_sql(app, block).await;
         }
-        let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
+        let mut host = Host::start(app, &["--database-transaction-timeout-ms=1000"]).await;
         host.look().await;
         assert_eq!(host.swept(), 0.0);
         // The other company's ledger is small.
@@ -174,7 +174,7 @@ both! {
         for block in BLOCK_SUMS {
             execute_sql(app, block).await;
         }
-        let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
+        let mut host = Host::start(app, &["--database-transaction-timeout-ms=1000"]).await;
         host.look().await;
         // These ids sort before some that may have been read.
         execute_sql(app, "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)

@@ -77,9 +77,9 @@ both! {
         assert!(cpu > 0.0 && cpu < counted("call_duration_seconds_sum", &started).unwrap(), "{cpu}");
         assert!(counted("call_memory_bytes_sum", &started).unwrap() >= 65_536.0);
         assert_eq!(counted("runs_total", &started), Some(2.0)); // one until the request, one with its response
-        assert_eq!(counted("slots_in_use", ""), None);
-        assert_eq!(metric_value(&page, "tollhouse_plugin_slots_in_use"), Some(0.0));
-        assert_eq!(metric_value(&page, "tollhouse_plugin_slots"), Some(20.0));
+        assert_eq!(counted("instances_in_use", ""), None);
+        assert_eq!(metric_value(&page, "tollhouse_plugin_instances_in_use"), Some(0.0));
+        assert_eq!(metric_value(&page, "tollhouse_plugin_instances_limit"), Some(20.0));
         let serving = "tollhouse_plugin_serving{plugin=\"unruly\",version=\"1.0.0\",digest=\"";
         assert!(page.lines().any(|line| line.starts_with(serving)), "{page}");
     }

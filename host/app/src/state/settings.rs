@@ -40,7 +40,7 @@ impl Settings {
                 usd: config.service.card_charge_usd,
             },
             history_days: config.service.history_days.into(),
-            recording_hours: config.plugins.plugin_recording_hours.into(),
+            recording_hours: config.plugins.plugin_recording_retention_hours.into(),
             development: config.service.development,
             otp: config.otp.limits(),
             sms_countries: config.otp.sms_countries.clone(),

@@ -55,13 +55,15 @@ pub struct RequestSettings {
           default_value_t = 120, value_parser = positive())]
     pub request_timeout_s: u32,
     /// Timeout for a client to receive its response
-    #[arg(long, env = "TOLLHOUSE_ANSWER_TIMEOUT_S", value_name = "s",
+    #[arg(long, alias = "answer-timeout-s", env = "TOLLHOUSE_WRITE_TIMEOUT_S",
+          value_name = "s",
           default_value_t = 30, value_parser = positive())]
-    pub answer_timeout_s: u32,
+    pub write_timeout_s: u32,
     /// Idle time after which a connection is closed
-    #[arg(long, env = "TOLLHOUSE_KEEP_ALIVE_S", value_name = "s",
+    #[arg(long, alias = "keep-alive-s", env = "TOLLHOUSE_IDLE_TIMEOUT_S",
+          value_name = "s",
           default_value_t = 75, value_parser = positive())]
-    pub keep_alive_s: u32,
+    pub idle_timeout_s: u32,
     /// Maximum number of concurrent requests per HTTP/2 connection
     #[arg(long, env = "TOLLHOUSE_HTTP2_STREAMS", value_name = "requests",
           default_value_t = 128, value_parser = positive())]
@@ -107,8 +109,8 @@ impl RequestSettings {
             body_timeout: seconds(self.body_timeout_s),
             body_bytes: kib(self.max_body_kib),
             request_timeout: seconds(self.request_timeout_s),
-            write_timeout: seconds(self.answer_timeout_s),
-            idle_timeout: seconds(self.keep_alive_s),
+            write_timeout: seconds(self.write_timeout_s),
+            idle_timeout: seconds(self.idle_timeout_s),
             http2_streams: self.http2_streams,
             http2_resets: count(self.http2_resets),
             drain_delay: seconds(self.drain_s),

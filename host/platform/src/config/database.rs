@@ -36,13 +36,15 @@ pub struct DatabaseSettings {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub database_connections: u32,
     /// Maximum wait for a connection, or for the SQLite writer; beyond it the response is 503
-    #[arg(long, env = "TOLLHOUSE_DATABASE_WAIT_MS", value_name = "ms", default_value_t = 5_000,
+    #[arg(long, alias = "database-wait-ms", env = "TOLLHOUSE_DATABASE_ACQUIRE_TIMEOUT_MS",
+          value_name = "ms", default_value_t = 5_000,
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub database_wait_ms: u64,
+    pub database_acquire_timeout_ms: u64,
     /// Maximum duration of a transaction until its commit; beyond it: rollback and response 503
-    #[arg(long, env = "TOLLHOUSE_DATABASE_DEADLINE_MS", value_name = "ms", default_value_t = 10_000,
+    #[arg(long, alias = "database-deadline-ms", env = "TOLLHOUSE_DATABASE_TRANSACTION_TIMEOUT_MS",
+          value_name = "ms", default_value_t = 10_000,
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub database_deadline_ms: u64,
+    pub database_transaction_timeout_ms: u64,
 }
 
 impl DatabaseSettings {
@@ -72,8 +74,8 @@ impl DatabaseSettings {
     pub fn limits(&self) -> StoreLimits {
         StoreLimits {
             connections: self.database_connections,
-            acquire_timeout: Duration::from_millis(self.database_wait_ms),
-            transaction_timeout: Duration::from_millis(self.database_deadline_ms),
+            acquire_timeout: Duration::from_millis(self.database_acquire_timeout_ms),
+            transaction_timeout: Duration::from_millis(self.database_transaction_timeout_ms),
         }
     }
 }

@@ -204,7 +204,7 @@ impl Calls {
         }
         plugin.health.admit(company, by_stranger, self.clock.now()).map_err(|seconds| {
             let message = "calls of this company failed repeatedly";
-            not_asked("left-alone", message, seconds)
+            not_asked("circuit-open", message, seconds)
         })
     }
 

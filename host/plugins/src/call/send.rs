@@ -79,7 +79,7 @@ impl Calls {
             progress.retry_after_s = Some(seconds);
             progress.heard(|| Some(Err(Silence::NoConnection)));
             let message = "the upstream failed repeatedly: its circuit is open";
-            Fault::new(FaultCategory::Unavailable, "left-alone", message)
+            Fault::new(FaultCategory::Unavailable, "circuit-open", message)
         })
     }
 }

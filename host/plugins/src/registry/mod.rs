@@ -212,14 +212,14 @@ impl Plugins {
         calls.metrics.register(registry);
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
         let in_use = move || f64::from(all) - slots.free() as f64;
-        registry.register("plugin_slots_in_use", "Instances in use", ComputedGauge(in_use));
-        registry.register("plugin_slots", "Instance limit", ComputedGauge(move || f64::from(all)));
+        registry.register("plugin_instances_in_use", "Instances in use", ComputedGauge(in_use));
+        registry.register("plugin_instances_limit", "Instance limit", ComputedGauge(move || f64::from(all)));
         let breakers = calls.breakers.clone();
         let clock = calls.clock.clone();
         let open =
             move || breakers.as_ref().map_or(0, |breakers| breakers.open(clock.now())) as f64;
         let what = "Open circuits of accounts and upstreams";
-        registry.register("plugin_upstreams_left_alone", what, ComputedGauge(open));
+        registry.register("plugin_open_circuits", what, ComputedGauge(open));
         let plugins = self.clone();
         let serving = ComputedGauges(move || plugins.labelled());
         registry.register("plugin_serving", "Versions that receive calls on this host", serving);

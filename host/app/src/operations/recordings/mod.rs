@@ -45,7 +45,7 @@ impl RecordingQueue {
 
     pub fn register(&self, registry: &mut Registry) {
         let what = "Plugin calls that were not recorded: queue full or call too large";
-        registry.register("plugin_recordings_forgotten", what, self.dropped.clone());
+        registry.register("plugin_recordings_dropped", what, self.dropped.clone());
     }
 }
 

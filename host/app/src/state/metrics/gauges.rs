@@ -92,7 +92,7 @@ impl MonitorGauges {
             &self.wrong_balances,
         );
         number(
-            "ledger_suspected_books",
+            "ledger_suspect_companies",
             "Companies with a suspect ledger balance and too many entries to recompute at once",
             &self.suspect_companies,
         );
@@ -102,7 +102,7 @@ impl MonitorGauges {
             self.imbalance.clone(),
         );
         registry.register(
-            "ledger_swept_entries",
+            "ledger_scan_entries",
             "Ledger entries checked by ledger scans",
             self.scanned_entries.clone(),
         );
@@ -114,7 +114,7 @@ impl MonitorGauges {
                 &self.ledger_checked_at,
             ),
             (
-                "ledger_swept_timestamp",
+                "ledger_scan_timestamp",
                 "Time of the last complete ledger scan",
                 &self.ledger_scanned_at,
             ),
