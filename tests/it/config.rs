@@ -124,7 +124,8 @@ fn all_invalid_settings_are_reported_at_once() {
     let check = Check::of(
         "plugin_cpu = 5\nlisten = 'here'\nplugin-cache = 'x'\nservice = ['a', 'b']\nplugin_requests = {}\nlog_format = 'xml'\n",
     );
-    let variables = [("TOLLHOUSE_PLUGIN_CALL_TIMEOUT_S", "31"), ("TOLLHOUSE_PUBLIC_URL", "ftp://x")];
+    let variables =
+        [("TOLLHOUSE_PLUGIN_CALL_TIMEOUT_S", "31"), ("TOLLHOUSE_PUBLIC_URL", "ftp://x")];
     let problems = check.problems(&["--master-key-file=none"], &variables);
     let expected = [
         "settings.toml: listen: invalid value 'here' for '--listen <address>'",

@@ -124,8 +124,11 @@ impl Lab {
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .arg(format!("--files={}", database.dir.path().join("files").display()))
             .args([
-                "--plugin-instances=20", "--plugin-call-timeout-s=2", "--plugin-unsigned",
-                "--plugin-recording-retention-hours=100", "--development",
+                "--plugin-instances=20",
+                "--plugin-call-timeout-s=2",
+                "--plugin-unsigned",
+                "--plugin-recording-retention-hours=100",
+                "--development",
             ])
             .arg(format!("--log-format={log_format}"))
             .args(smtp_flags(&simulators))

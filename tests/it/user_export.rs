@@ -241,7 +241,7 @@ both! {
             file.set_modified(yesterday.into()).expect("a time");
         }
         let swept = customers::sweep(app.app.clone()).await.expect("a sweep");
-assert_eq!((swept, files(app).len(), old.exists(), other.exists()), (1, 2, false, true));
+        assert_eq!((swept, files(app).len(), old.exists(), other.exists()), (1, 2, false, true));
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&folder).expect("a folder").permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "only the owner may read it");

@@ -47,8 +47,13 @@ pub struct Plugins {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub plugin_max_calls: u32,
     /// Maximum number of new calls per plugin that wait for an instance; further calls receive 503
-    #[arg(long, alias = "plugin-queue", env = "TOLLHOUSE_PLUGIN_MAX_QUEUED_CALLS",
-          value_name = "calls", default_value_t = 1_000)]
+    #[arg(
+        long,
+        alias = "plugin-queue",
+        env = "TOLLHOUSE_PLUGIN_MAX_QUEUED_CALLS",
+        value_name = "calls",
+        default_value_t = 1_000
+    )]
     pub plugin_max_queued_calls: u32,
     /// Memory limit of all calls of one plugin together
     #[arg(long, alias = "plugin-budget-mib", env = "TOLLHOUSE_PLUGIN_TOTAL_MEMORY_MIB",

@@ -55,31 +55,14 @@ pub enum SortOrder {
     Descending,
 }
 
-/// The order of records by a time; ids break ties.
-#[derive(Clone, Copy, Debug)]
-pub enum TimeSort {
-    Created(SortOrder),
-    Updated(SortOrder),
-}
-
-impl TimeSort {
-    /// Returns the requested order. Default: newest first.
-    #[must_use]
-    pub fn new(created: Option<SortOrder>, updated: Option<SortOrder>) -> TimeSort {
-        match (created, updated) {
-            (None, Some(order)) => TimeSort::Updated(order),
-            (created, _) => TimeSort::Created(created.unwrap_or(SortOrder::Descending)),
-        }
-    }
-
-    #[must_use]
-    pub fn order_by(self) -> &'static str {
-        match self {
-            TimeSort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
-            TimeSort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
-            TimeSort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
-            TimeSort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
-        }
+/// Returns the `ORDER BY` clause for records with times; ids break ties. Default: newest first.
+#[must_use]
+pub fn order_by(created: Option<SortOrder>, updated: Option<SortOrder>) -> &'static str {
+    match (created, updated) {
+        (Some(SortOrder::Ascending), _) => " ORDER BY created_at, id",
+        (None, Some(SortOrder::Ascending)) => " ORDER BY updated_at, id",
+        (None, Some(SortOrder::Descending)) => " ORDER BY updated_at DESC, id DESC",
+        (Some(SortOrder::Descending), _) | (None, None) => " ORDER BY created_at DESC, id DESC",
     }
 }
 

@@ -213,7 +213,11 @@ impl Plugins {
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
         let in_use = move || f64::from(all) - slots.free() as f64;
         registry.register("plugin_instances_in_use", "Instances in use", ComputedGauge(in_use));
-        registry.register("plugin_instances_limit", "Instance limit", ComputedGauge(move || f64::from(all)));
+        registry.register(
+            "plugin_instances_limit",
+            "Instance limit",
+            ComputedGauge(move || f64::from(all)),
+        );
         let breakers = calls.breakers.clone();
         let clock = calls.clock.clone();
         let open =

@@ -14,7 +14,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, TimeSort},
+        listing::{PageRequest, order_by},
         money::{Currency, Minor, Money},
     },
 };
@@ -200,8 +200,8 @@ pub async fn list(
             .append_if(" AND loan_id = ", filter.loan.as_ref())
             .append_period([" AND created_at >= ", " AND created_at < "], filter.date_created_at)
     };
-    let sort = TimeSort::new(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, recollections!(""), sort.order_by(), page).await
+    let order = order_by(filter.sort_created_at, filter.sort_updated_at);
+    tx.list(filtered, recollections!(""), order, page).await
 }
 
 /// The key of a collected installment.

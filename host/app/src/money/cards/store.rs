@@ -11,7 +11,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Result, Tx, Type, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{SortOrder, TimeSort},
+        listing::{SortOrder, order_by},
         money::{Currency, Minor, Money},
     },
 };
@@ -200,7 +200,7 @@ pub async fn list_for_user(
         .append(" AND removed_at IS NULL AND user_key = ")
         .bind(user_key)
         .append_if(" AND (status = 'valid') = ", valid)
-        .append(TimeSort::Created(order).order_by());
+        .append(order_by(Some(order), None));
     tx.dynamic(&sql).all().await
 }
 

@@ -12,10 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::{
-    lease::{Lease, Leased, LeasedTable},
-    store::list_order,
-};
+pub use self::lease::{Lease, Leased, LeasedTable};
 use crate::{
     state::App,
     tenants::{providers, providers::AccountId},

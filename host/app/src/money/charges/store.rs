@@ -4,7 +4,6 @@ use super::{Leased, LeasedTable};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx, params},
-    values::listing::SortOrder,
 };
 
 /// Extends a lease. Returns `false` if the record no longer has it.
@@ -30,14 +29,4 @@ pub async fn extend(tx: &mut Tx, record: &Leased, until: Timestamp) -> Result<bo
         .run()
         .await?;
     Ok(extended == 1)
-}
-
-/// Returns the `ORDER BY` clause of a list; default: newest first.
-pub fn list_order(created: Option<SortOrder>, updated: Option<SortOrder>) -> &'static str {
-    match (created, updated) {
-        (Some(SortOrder::Ascending), _) => " ORDER BY created_at, id",
-        (None, Some(SortOrder::Ascending)) => " ORDER BY updated_at, id",
-        (None, Some(SortOrder::Descending)) => " ORDER BY updated_at DESC, id DESC",
-        (Some(SortOrder::Descending), _) | (None, None) => " ORDER BY created_at DESC, id DESC",
-    }
 }

@@ -11,7 +11,7 @@ use tollhouse_platform::{
     store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
     values::{
         id::{CompanyId, text_types},
-        listing::{PageRequest, TimeSort},
+        listing::{PageRequest, order_by},
         money::{Currency, Minor, Money},
     },
 };
@@ -179,8 +179,8 @@ pub async fn list(
             .append_period([" AND created_at >= ", " AND created_at < "], filter.created_at)
             .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid_at)
     };
-    let sort = TimeSort::new(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, payments!("SELECT", ""), sort.order_by(), page).await
+    let order = order_by(filter.sort_created_at, filter.sort_updated_at);
+    tx.list(filtered, payments!("SELECT", ""), order, page).await
 }
 
 /// The full refund of a payment. A payment has at most one.
