@@ -176,7 +176,7 @@ impl Fleet {
     async fn collect(&self, count: usize) -> Duration {
         let store = &self.hosts[0].store;
         for host in &self.hosts {
-            host.plugins.follow(store).await.expect("the plugins that serve");
+            host.plugins.sync_once(store).await.expect("the plugins that serve");
         }
         self.clock.advance_to(NOW.plus_seconds(2 * 24 * 3_600));
         let began = Instant::now();

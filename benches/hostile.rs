@@ -9,7 +9,7 @@ use tollhouse_platform::{
     outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
     random::Random,
 };
-use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
+use tollhouse_plugins::{Call, Credentials, Limits, PluginHandle, Plugins};
 use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
@@ -63,8 +63,8 @@ pub fn measure(bench: &Bench) {
 /// A healthy and a hostile plugin in one host. Upstream responses come from memory, so that waits
 /// for the CPU are visible.
 struct PluginPair {
-    healthy: (Callable, Credentials),
-    hostile: (Callable, Credentials),
+    healthy: (PluginHandle, Credentials),
+    hostile: (PluginHandle, Credentials),
 }
 
 impl PluginPair {
@@ -74,7 +74,7 @@ impl PluginPair {
         let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
         let plugins = plugins.expect("an engine");
         let load = async |wasm: &[u8]| {
-            let plugin = plugins.try_out(wasm.to_vec()).await;
+            let plugin = plugins.admit_without_install(wasm.to_vec()).await;
             let plugin = plugin.expect("a component of this repository");
             let credentials = Credentials::example(plugin.manifest());
             (plugin, credentials)
@@ -93,7 +93,7 @@ impl PluginPair {
             let call = Call::Verify("example-1".to_owned());
             for _ in 0..calls {
                 let began = Instant::now();
-                plugin.make(&credentials, &call).await.expect("a payment");
+                plugin.execute_for_status(&credentials, &call).await.expect("a payment");
                 let took = began.elapsed().as_nanos() as u64;
                 latencies.record(took).expect("a histogram that grows");
             }
@@ -111,7 +111,7 @@ impl PluginPair {
                 let call = examples.iter().find(|call| matches!(call, Call::StartCheckout(_)));
                 let call = call.expect("a provider");
                 loop {
-                    let _ = plugin.make(&credentials, call).await;
+                    let _ = plugin.execute_for_status(&credentials, call).await;
                     tokio::task::yield_now().await;
                 }
             })

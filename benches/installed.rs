@@ -16,7 +16,7 @@ use tollhouse_platform::{
     random::Random,
     store::{self, Store},
 };
-use tollhouse_plugins::{CodeCache, Limits, Plugins, Signed, TrustPolicy, Wish};
+use tollhouse_plugins::{CodeCache, InstallOptions, Limits, Plugins, SignedComponent, TrustPolicy};
 use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
@@ -73,9 +73,10 @@ impl Host {
             if let Some(name) = &compiled {
                 host.copy_code(name, &wasm);
             }
-            let wish = Wish { grant: true, activate: true };
-            let kept =
-                plugins.install(&host.store, Signed::read(wasm), wish, async |_, _| Ok(())).await;
+            let wish = InstallOptions { grant: true, activate: true };
+            let kept = plugins
+                .install(&host.store, SignedComponent::parse(wasm), wish, async |_, _| Ok(()))
+                .await;
             kept.expect("a plugin of this repository");
             compiled.get_or_insert_with(|| host.only_file());
         }
@@ -86,7 +87,7 @@ impl Host {
     fn copy_code(&self, name: &str, wasm: &[u8]) {
         let (_, engine) = name.split_once('-').expect("a digest and an engine");
         let copy = format!("{}-{engine}", hex::encode(Sha256::digest(wasm)));
-        self.code.keep(&copy, &self.code.read(name).expect("what was compiled"));
+        self.code.store(&copy, &self.code.read(name).expect("what was compiled"));
     }
 
     fn only_file(&self) -> String {
@@ -96,7 +97,7 @@ impl Host {
     }
 
     fn plugins(&self) -> Plugins {
-        let trust = TrustPolicy { takes_unsigned: true, ..TrustPolicy::default() };
+        let trust = TrustPolicy { accepts_unsigned: true, ..TrustPolicy::default() };
         let limits = Limits { code_cache: Some(self.code.clone()), trust, ..Limits::default() };
         let egress = Egress::new(EgressPolicy::default()).expect("a client");
         Plugins::new(limits, egress, Clock::system(), Random::system()).expect("an engine")
@@ -106,7 +107,7 @@ impl Host {
     async fn start(&self) -> (Duration, usize) {
         let plugins = self.plugins();
         let (before, began) = (resident_bytes().unwrap_or_default(), Instant::now());
-        plugins.follow(&self.store).await.expect("the plugins that serve");
+        plugins.sync_once(&self.store).await.expect("the plugins that serve");
         let took = began.elapsed();
         let after = resident_bytes().unwrap_or_default();
         (took, after.saturating_sub(before))

@@ -15,8 +15,8 @@ use tollhouse_plugin::{
     types::Money,
     verification,
 };
-use tollhouse_plugins::{Answering, Call, CodeCache, Limits, Typed};
-use tollhouse_tools::bench::Subject;
+use tollhouse_plugins::{Call, CodeCache, ContractCall, Limits, ResponseMode};
+use tollhouse_tools::bench::BenchSubject;
 
 use crate::{Bench, repeat};
 
@@ -48,28 +48,31 @@ pub fn compare(bench: &Bench) {
     }
 }
 
-fn load(bench: &Bench, wasm: &[u8]) -> Subject {
-    let subject = bench.runtime.block_on(Subject::load(wasm.to_vec(), Limits::default()));
+fn load(bench: &Bench, wasm: &[u8]) -> BenchSubject {
+    let subject = bench.runtime.block_on(BenchSubject::load(wasm.to_vec(), Limits::default()));
     subject.expect("a component of this repository")
 }
 
-fn example(subject: &Subject, function: &str) -> Call {
+fn example(subject: &BenchSubject, function: &str) -> Call {
     let mut calls = Call::examples(&subject.plugin).into_iter();
     calls.find(|call| call.function() == function).expect("a function that it offers")
 }
 
-fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
-    let Subject { plugin, credentials, floor, .. } = subject;
-    let typed = Typed::from(call);
-    let least = bench.runtime.block_on(floor.native(&typed)).expect("a call");
+fn measure_call(bench: &mut Bench, name: &str, subject: &BenchSubject, call: &Call) {
+    let BenchSubject { plugin, credentials, baseline: floor, .. } = subject;
+    let typed = ContractCall::from(call);
+    let least = bench.runtime.block_on(floor.native_workload(&typed)).expect("a call");
     bench.measure(&format!("{name}/least-native"), async |iterations| {
         repeat(iterations, async || least.run()).await
     });
     bench.measure(&format!("{name}/host"), async |iterations| {
-        let work = async || plugin.make(credentials, call).await.expect("the example's result");
+        let work = async || {
+            plugin.execute_for_status(credentials, call).await.expect("the example's result")
+        };
         repeat(iterations, work).await
     });
-    for (base, answering) in [("floor", Answering::Replayed), ("floor-one-run", Answering::AtOnce)]
+    for (base, answering) in
+        [("floor", ResponseMode::Reexecute), ("floor-one-run", ResponseMode::Inline)]
     {
         bench.measure(&format!("{name}/{base}"), async |iterations| {
             let work = async || floor.call(&typed, answering).await.expect("a call");
@@ -77,7 +80,7 @@ fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
         });
     }
     bench.measure(&format!("{name}/warm"), async |iterations| {
-        let mut warm = floor.instance().await.expect("an instance");
+        let mut warm = floor.warm_instance().await.expect("an instance");
         let began = Instant::now();
         for _ in 0..iterations {
             warm.call(&typed).await.expect("a call");
@@ -164,7 +167,7 @@ fn measure_admission(bench: &mut Bench) {
             let mut took = std::time::Duration::ZERO;
             for _ in 0..iterations {
                 let wasm = artifacts::PROVIDER_A.to_vec();
-                let subject = Subject::load(wasm, limits.clone()).await.expect("a component");
+                let subject = BenchSubject::load(wasm, limits.clone()).await.expect("a component");
                 took += subject.admission;
             }
             took

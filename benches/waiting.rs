@@ -32,7 +32,7 @@ use tollhouse_platform::{
     outbound::egress::{Egress, EgressPolicy},
     random::Random,
 };
-use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
+use tollhouse_plugins::{Call, Credentials, Limits, PluginHandle, Plugins};
 use tollhouse_tools::bench::resident_bytes;
 
 use crate::{Bench, installed::with_name};
@@ -76,8 +76,8 @@ fn latencies() -> Histogram<u64> {
 
 /// A plugin with a slow upstream, one with a quick upstream, and both upstreams.
 struct Host {
-    slow: (Callable, Credentials),
-    quick: (Callable, Credentials),
+    slow: (PluginHandle, Credentials),
+    quick: (PluginHandle, Credentials),
     upstream: Child,
     output: tokio::sync::Mutex<Lines<BufReader<ChildStdout>>>,
 }
@@ -110,7 +110,8 @@ impl Host {
         let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
         let plugins = plugins.expect("an engine");
         let account = async |wasm: Vec<u8>, path: &str| {
-            let plugin = plugins.try_out(wasm).await.expect("a component of this repository");
+            let plugin =
+                plugins.admit_without_install(wasm).await.expect("a component of this repository");
             let mut credentials = Credentials::example(plugin.manifest());
             let url = format!("http://127.0.0.1:{port}/{path}");
             credentials.values.insert("base_url".to_owned(), url);
@@ -131,7 +132,7 @@ impl Host {
         let mut took = Duration::ZERO;
         for _ in 0..times {
             let began = Instant::now();
-            plugin.make(credentials, &call).await.expect("a payment");
+            plugin.execute_for_status(credentials, &call).await.expect("a payment");
             let one = began.elapsed();
             latencies.borrow_mut().record(one.as_nanos() as u64).expect("a histogram that grows");
             took += one;
@@ -153,7 +154,9 @@ impl Host {
             let (plugin, credentials) = self.slow.clone();
             tokio::spawn(async move {
                 // Cut when the upstream ends.
-                let _ = plugin.make(&credentials, &Call::Verify(REFERENCE.to_owned())).await;
+                let _ = plugin
+                    .execute_for_status(&credentials, &Call::Verify(REFERENCE.to_owned()))
+                    .await;
             })
         });
         let mut said = self.output.lock().await;

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse_plugins::Limits;
-use tollhouse_tools::bench::{self, Effort, Report, Subject};
+use tollhouse_tools::bench::{self, BenchReport, BenchSubject, Effort};
 
 use crate::{app::code_cache, sprout::repack};
 
-async fn compare(components: &[&[u8]]) -> Report {
+async fn compare(components: &[&[u8]]) -> BenchReport {
     let limits = Limits { code_cache: Some(code_cache()), instances: 4, ..Limits::default() };
     let mut subjects = Vec::new();
     for wasm in components {
-        subjects.push(Subject::load(wasm.to_vec(), limits.clone()).await.unwrap());
+        subjects.push(BenchSubject::load(wasm.to_vec(), limits.clone()).await.unwrap());
     }
     let effort = Effort { iterations: 10, cold_starts: 1 };
     bench::compare(subjects, effort).await.unwrap()
@@ -117,7 +117,7 @@ async fn the_html_page_is_complete_and_self_contained() {
 
 #[tokio::test]
 async fn a_file_that_is_not_webassembly_is_rejected_with_a_reason() {
-    let refused = Subject::load(b"hello".to_vec(), Limits::default()).await;
+    let refused = BenchSubject::load(b"hello".to_vec(), Limits::default()).await;
     assert!(refused.err().unwrap().contains("not WebAssembly"));
 }
 

@@ -11,7 +11,7 @@ mod recordings;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_plugins::{Kind, Manifest};
+use tollhouse_plugins::{Manifest, PluginKind};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use self::{flutterwave::Flutterwave, monnify::Monnify, paystack::Paystack};
@@ -111,7 +111,7 @@ fn every_built_in_provider_is_tested() {
         .iter()
         .filter(|component| {
             let manifest = Manifest::read(component.wasm);
-            manifest.expect("a built-in component").kind == Kind::Provider
+            manifest.expect("a built-in component").kind == PluginKind::Provider
         })
         .map(|component| component.name)
         .collect();

@@ -250,10 +250,10 @@ both! {
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("60")));
         assert!(app.initialize("beside").await["checkout"]["url"].is_string());
 
-        app.app.plugins.follow(&app.app.store).await.unwrap();
+        app.app.plugins.sync_once(&app.app.store).await.unwrap();
         let [version] = &versions(app).await[..] else { panic!("one version") };
         assert!(version["quarantined_at"].is_string() && version["state"] == "active", "{version}");
-        host.plugins.follow(&host.store).await.unwrap();
+        host.plugins.sync_once(&host.store).await.unwrap();
         let there = host.plugins.provider("unruly", &app.company.id).unwrap();
         let error = there.verify(&Credentials::default(), "x").await.unwrap_err();
         assert_eq!(error.fault.code, "quarantined");
@@ -298,7 +298,7 @@ both! {
         assert_eq!(initialize_with_narration(app, "well", "").await.status, 200);
         let other = app.new_company("Beta Lending").await;
         initialize_repeatedly_as(app, &other, "panic", 16, "panic").await;
-        app.app.plugins.follow(&app.app.store).await.unwrap();
+        app.app.plugins.sync_once(&app.app.store).await.unwrap();
         let quarantined = versions(app).await.into_iter().filter(|v| v["quarantined_at"].is_string());
         let quarantined: Vec<_> = quarantined.map(|v| v["digest"].clone()).collect();
         assert_eq!(quarantined, [next]);

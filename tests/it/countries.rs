@@ -2,7 +2,7 @@
 //! registers.
 
 use serde_json::{Value, json};
-use tollhouse_plugins::{IdentityType, Kind, Manifest};
+use tollhouse_plugins::{IdentityType, Manifest, PluginKind};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -51,7 +51,8 @@ impl Subject {
 #[test]
 fn every_built_in_country_is_tested() {
     let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
-    let countries = artifacts::BUILT_IN.iter().filter(|built| kind(built.wasm) == Kind::Country);
+    let countries =
+        artifacts::BUILT_IN.iter().filter(|built| kind(built.wasm) == PluginKind::Country);
     let names: Vec<&str> = countries.map(|component| component.name).collect();
     assert_eq!(names, SUBJECTS.map(|subject| subject.name));
 }

@@ -15,7 +15,7 @@ use tollhouse_platform::{
     random::Random,
     store::{self, Tx, params},
 };
-use tollhouse_plugins::{Absence, Signed, Wish};
+use tollhouse_plugins::{InstallOptions, SignedComponent, Unavailability};
 
 use crate::{
     app::{Company, TestApp, config, reply},
@@ -83,7 +83,7 @@ both! {
         let refused = try_install(app, former.clone(), "grant=true").await;
         let reason = "the manifest's currency \"usdt\" is not an ISO 4217 code, like NGN";
         assert_eq!(refused.failure(), (400, reason));
-        activate_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
+        activate_elsewhere(app, &SignedComponent::parse(former.clone()).digest(), former).await;
         let (late, _, stop) = another_host(app).await;
         let serves = late.plugins.get("sprout").expect("the version active elsewhere");
         assert_eq!(serves.manifest().currencies, ["usdt"]);
@@ -93,7 +93,7 @@ both! {
     async fn a_row_that_names_another_plugins_component_is_not_served(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let unruly = artifacts::UNRULY.to_vec();
-        let digest = Signed::read(unruly.clone()).digest();
+        let digest = SignedComponent::parse(unruly.clone()).digest();
         activate_elsewhere(app, &digest, unruly).await;
         // The component is also active under its own name.
         app.app.store.write(async move |tx| -> store::Result<()> {
@@ -102,7 +102,7 @@ both! {
                     VALUES ('unruly', $1, '1.0.0', 'active', '[]', 0, 0)").bind(digest).run().await?;
             Ok(())
         }).await.expect("rows");
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        app.app.plugins.sync_once(&app.app.store).await.expect("a registry that is read");
         let served = app.app.plugins.get("sprout").expect("the former version");
         assert_eq!(served.manifest().name, "sprout");
         assert!(app.app.plugins.get("unruly").is_some());
@@ -132,8 +132,8 @@ both! {
         for n in 0..5 {
             let version = |host: &str| sprout_with_manifest_field("version", json!(format!("1.{n}.0-{host}")));
             let install = async |app: &App, wasm: Vec<u8>| {
-                let wish = Wish { grant: true, activate: true };
-                app.plugins.install(&app.store, Signed::read(wasm), wish, async |_, _| Ok(())).await.map(drop)
+                let wish = InstallOptions { grant: true, activate: true };
+                app.plugins.install(&app.store, SignedComponent::parse(wasm), wish, async |_, _| Ok(())).await.map(drop)
             };
             let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
             for result in [both.0, both.1] {
@@ -154,7 +154,7 @@ both! {
             sql.bind(&b"of a later engine"[..]).run().await
         }).await.expect("a component");
         let (late, api, stop) = another_host(app).await;
-        assert_eq!(late.plugins.absence("sprout"), Some(Absence::NotReady));
+        assert_eq!(late.plugins.unavailability("sprout"), Some(Unavailability::NotReady));
         let begin = async |reference: &str| {
             let order = sprout_order(app, reference);
             let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
@@ -177,7 +177,7 @@ both! {
             sql.bind(artifacts::SPROUT).run().await
         }).await.expect("a component");
         late.clock.advance_to(Timestamp(late.clock.now().0 + 60_000));
-        late.plugins.follow(&late.store).await.expect("a registry that is read");
+        late.plugins.sync_once(&late.store).await.expect("a registry that is read");
         begin("order-1").await.data();
         stop.send_replace(true);
     }
@@ -201,10 +201,10 @@ both! {
         app.operator(Method::POST, "/plugins/sprout/deactivate", json!({})).await.data();
         let absence = |name: &'static str, absence| {
             let plugins = host.plugins.clone();
-            eventually(move || plugins.absence(name) == absence)
+            eventually(move || plugins.unavailability(name) == absence)
         };
-        absence("sprout", Some(Absence::Deactivated)).await;
-        absence("unruly", Some(Absence::NotReady)).await;
+        absence("sprout", Some(Unavailability::Deactivated)).await;
+        absence("unruly", Some(Unavailability::NotReady)).await;
         app.operator(Method::POST, "/plugins/sprout/activate", json!({})).await.data();
         std::fs::remove_file(&hold).expect("a file");
         absence("unruly", None).await;
@@ -218,22 +218,22 @@ both! {
         app.install(artifacts::SPROUT).await;
         upstream.configure_account(app).await;
         let sprout = sprout_1_1();
-        let digest = Signed::read(sprout.clone()).digest();
+        let digest = SignedComponent::parse(sprout.clone()).digest();
         activate_elsewhere(app, &digest, b"of a later engine".to_vec()).await;
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        app.app.plugins.sync_once(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
 
         // Loading is retried after a minute, even if it would succeed earlier.
         app.app.store.write(async move |tx| -> store::Result<()> {
-            let digest = Signed::read(sprout.clone()).digest();
+            let digest = SignedComponent::parse(sprout.clone()).digest();
             tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = $2").bind(&sprout[..]).bind(digest).run().await?;
             Ok(())
         }).await.expect("the other host's rows");
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        app.app.plugins.sync_once(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         app.advance(60).await;
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        app.app.plugins.sync_once(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
 
         let second = app.app.store.write(async move |tx| -> store::Result<u64> {

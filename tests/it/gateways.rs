@@ -11,7 +11,7 @@ use tollhouse_app::tenants::{
     providers::{self, Account},
 };
 use tollhouse_platform::store;
-use tollhouse_plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage};
+use tollhouse_plugins::{CallError, Certainty, FaultCategory, Manifest, PluginKind, TextMessage};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -88,7 +88,8 @@ fn subjects() -> [Subject; 3] {
 #[test]
 fn every_built_in_gateway_is_tested() {
     let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
-    let gateways = artifacts::BUILT_IN.iter().filter(|component| kind(component.wasm) == Kind::Sms);
+    let gateways =
+        artifacts::BUILT_IN.iter().filter(|component| kind(component.wasm) == PluginKind::Sms);
     let names: Vec<&str> = gateways.map(|component| component.name).collect();
     assert_eq!(names, subjects().map(|subject| subject.name));
 }
@@ -291,8 +292,8 @@ both! {
         upstream.set_up(app, &termii).await;
         let plugins = &app.app.plugins;
         assert!(plugins.provider("termii", "").is_err() && plugins.gateway("provider_a", "").is_none());
-        assert_eq!(plugins.names(Kind::Provider), ["provider_a"]);
-        assert_eq!(plugins.names(Kind::Sms), ["termii"]);
+        assert_eq!(plugins.names(PluginKind::Provider), ["provider_a"]);
+        assert_eq!(plugins.names(PluginKind::Sms), ["termii"]);
 
         let choose = json!({ "payment_service": "termii" });
         let chosen = app.operator(Method::PATCH, &format!("/companies/{}", app.company.id), choose).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse_platform::random::Random;
-use tollhouse_plugins::{Limits, PrivateKey, Signed};
+use tollhouse_plugins::{Limits, PrivateKey, SignedComponent};
 use tollhouse_tools::check;
 
 use crate::{
@@ -333,8 +333,8 @@ async fn the_command_exits_with_1_if_a_case_failed_and_needs_no_host() {
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     assert!(out.starts_with("sprout@1.0.0+"), "{out}");
 
-    let key = PrivateKey::draw(&Random::seeded(1));
-    let signed = Signed::embed(artifacts::SPROUT, &key.sign(artifacts::SPROUT));
+    let key = PrivateKey::generate(&Random::seeded(1));
+    let signed = SignedComponent::embed_signature(artifacts::SPROUT, &key.sign(artifacts::SPROUT));
     let (code, of_signed, _) = command(&[&file("signed.wasm", &signed)]).await;
     let label = |out: &str| out.split(':').next().unwrap().to_owned();
     assert_eq!((code, label(&of_signed)), (Some(0), label(&out)), "one digest, signed or not");

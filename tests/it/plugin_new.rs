@@ -7,12 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tollhouse_plugins::{Kind, Manifest};
+use tollhouse_plugins::{Manifest, PluginKind};
 
 use crate::command_line::{ProgramOutput, program, program_output};
 
-const KINDS: [(&str, Kind); 3] =
-    [("provider", Kind::Provider), ("country", Kind::Country), ("sms", Kind::Sms)];
+const KINDS: [(&str, PluginKind); 3] = [
+    ("provider", PluginKind::Provider),
+    ("country", PluginKind::Country),
+    ("sms", PluginKind::Sms),
+];
 /// Each language with the folder of its SDK and the source file of its plugins.
 const LANGUAGES: [(&str, &str, &str); 3] = [
     ("rust", "plugins/sdk/rust", "src/lib.rs"),

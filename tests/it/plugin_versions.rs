@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_plugins::{Absence, Plugins};
+use tollhouse_plugins::{Plugins, Unavailability};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -328,7 +328,7 @@ both! {
         .await;
         assert_eq!(version(&host.plugins, "another"), Some(0));
         change(app, "deactivate", json!({})).await.data();
-        follows(|plugins| plugins.absence("sprout") == Some(Absence::Deactivated)).await;
+        follows(|plugins| plugins.unavailability("sprout") == Some(Unavailability::Deactivated)).await;
         assert_eq!(version(&host.plugins, "one"), None);
         change(app, "activate", json!({})).await.data();
         follows(|plugins| plugins.get("sprout").is_some()).await;

@@ -8,7 +8,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tollhouse_app::{state::App, wiring};
 use tollhouse_http as http;
 use tollhouse_platform::random::Random;
-use tollhouse_plugins::{PrivateKey, Signed};
+use tollhouse_plugins::{PrivateKey, SignedComponent};
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},
@@ -17,11 +17,11 @@ use crate::{
 };
 
 pub fn key(seed: u64) -> PrivateKey {
-    PrivateKey::draw(&Random::seeded(seed))
+    PrivateKey::generate(&Random::seeded(seed))
 }
 
 pub fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
-    Signed::embed(wasm, &key.sign(wasm))
+    SignedComponent::embed_signature(wasm, &key.sign(wasm))
 }
 
 /// Trusts the keys generated from these seeds.

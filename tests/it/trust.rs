@@ -13,7 +13,7 @@ use tollhouse_platform::{
     random::Random,
     store::{self, Tx},
 };
-use tollhouse_plugins::{Absence, Signed};
+use tollhouse_plugins::{SignedComponent, Unavailability};
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN, TestApp, config, reply},
@@ -53,7 +53,7 @@ async fn set_component(app: &TestApp, wasm: Vec<u8>) {
 
 /// Replaces the active component of Sprout, and its signature if there is a new one.
 async fn replace(app: &TestApp, wasm: Vec<u8>, signature: Option<String>) {
-    let digest = Signed::read(wasm.clone()).digest();
+    let digest = SignedComponent::parse(wasm.clone()).digest();
     write(app, async move |tx| {
         let sql = "INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)";
         tx.sql(sql).bind(&digest).bind(wasm).run().await?;
@@ -80,8 +80,8 @@ async fn install_signed(app: &TestApp) {
 async fn started(app: &TestApp, flags: &[&str]) -> Option<String> {
     let strict = SignedOnlyHost::start_with(app, flags).await;
     let served = served_version(&strict.host);
-    let absence = strict.host.plugins.absence("sprout");
-    assert_eq!(absence, served.is_none().then_some(Absence::NotReady));
+    let absence = strict.host.plugins.unavailability("sprout");
+    assert_eq!(absence, served.is_none().then_some(Unavailability::NotReady));
     served
 }
 
@@ -106,9 +106,9 @@ both! {
         set_signature(app, signature(2, &sprout_1_1())).await;
         assert_eq!(started(app, &[]).await, None, "signed by an untrusted key");
 
-        early.host.plugins.follow(&early.host.store).await.expect("a registry that is read");
+        early.host.plugins.sync_once(&early.host.store).await.expect("a registry that is read");
         assert_eq!(served_version(&early.host), served("1.0.0"), "the former version stays");
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        app.app.plugins.sync_once(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), served("1.1.0"), "this host takes unsigned plugins");
 
         SproutUpstream::start().await.configure_account(app).await;
@@ -117,7 +117,7 @@ both! {
         let order = sprout_order(app, "order-1");
         let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
         assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
-        let digest = Signed::read(sprout_1_1()).digest();
+        let digest = SignedComponent::parse(sprout_1_1()).digest();
         let activate = json!({ "digest": digest });
         let request = app.client.post(format!("{}/internal/v1/plugins/sprout/activate", late.internal));
         let refused = reply(request.bearer_auth(OPERATOR_TOKEN).json(&activate)).await;
@@ -148,7 +148,7 @@ both! {
         })
         .await;
         let strict = SignedOnlyHost::start(app).await;
-        assert_eq!(strict.host.plugins.absence("provider_a"), Some(Absence::NotReady), "of another name");
+        assert_eq!(strict.host.plugins.unavailability("provider_a"), Some(Unavailability::NotReady), "of another name");
     }
 
     async fn a_component_is_loaded_after_its_publisher_is_distrusted(app: TestApp) {
@@ -239,7 +239,7 @@ impl CodeFolder<'_> {
     }
 
     fn file(&self, wasm: &[u8]) -> PathBuf {
-        let digest = Signed::read(wasm.to_vec()).digest();
+        let digest = SignedComponent::parse(wasm.to_vec()).digest();
         let mut files =
             fs::read_dir(&self.folder).expect("a folder").map(|file| file.unwrap().path());
         let is_it =

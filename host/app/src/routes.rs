@@ -278,7 +278,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let largest_body =
         move |path: &str| match UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads) {
             Some((_, most)) => Some(*most),
-            None => COMPONENT_ROUTES.contains(&path).then(|| plugins.most_component_bytes()),
+            None => COMPONENT_ROUTES.contains(&path).then(|| plugins.max_component_bytes()),
         };
     let interface = Interface {
         name: listener_name(&routes),

@@ -112,11 +112,11 @@ impl App {
         let no_jobs = config.service.no_jobs;
         let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
-        let (limits, to_upstreams) = (config.plugins.limits_of_host(&sealer), &egress.plugins);
+        let (limits, to_upstreams) = (config.plugins.limits_with_cache(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
         let recordings = new_recording_queue(&plugins, &settings);
         let store = open_store(config, random.clone()).await?;
-        plugins.follow(&store).await?;
+        plugins.sync_once(&store).await?;
         let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
         let workers = new_workers(no_jobs, &store, &clock, &random, &tasks, companion);
@@ -207,7 +207,7 @@ fn new_workers(
 fn new_recording_queue(plugins: &Plugins, settings: &Settings) -> recordings::RecordingQueue {
     let (recorder, recordings) = recordings::recorder();
     if settings.recording_hours > 0 {
-        plugins.recorded_by(recorder);
+        plugins.set_recorder(recorder);
     }
     recordings
 }
@@ -274,7 +274,7 @@ pub async fn listen(
 }
 
 async fn sync_plugins(app: App) {
-    app.plugins.keep_up(&app.store).await;
+    app.plugins.sync(&app.store).await;
 }
 
 async fn release_unused(app: App) {

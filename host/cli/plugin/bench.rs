@@ -14,8 +14,8 @@ use tollhouse_platform::{
     random::Random,
     store::{self, RolePolicy, Store},
 };
-use tollhouse_plugins::{Signed, registry, settings::Plugins};
-use tollhouse_tools::bench::{self, Effort, Subject};
+use tollhouse_plugins::{SignedComponent, registry, settings::PluginSettings};
+use tollhouse_tools::bench::{self, BenchSubject, Effort};
 
 use crate::terminal::{failure::Failure, output::Report};
 
@@ -45,14 +45,14 @@ pub struct Bench {
     #[command(flatten)]
     database: DatabaseSettings,
     #[command(flatten)]
-    plugins: Plugins,
+    plugins: PluginSettings,
 }
 
 impl Bench {
     pub async fn run(self) -> Result<Report, Failure> {
         let mut subjects = Vec::new();
         for (name, wasm) in self.components().await? {
-            let subject = Subject::load(wasm, self.plugins.limits()).await;
+            let subject = BenchSubject::load(wasm, self.plugins.limits()).await;
             subjects.push(subject.map_err(|why| Failure::refused(format!("{name}: {why}")))?);
         }
         // Before the measurement, which takes minutes: fails if the file cannot be written.
@@ -72,7 +72,7 @@ impl Bench {
             let name = file.display().to_string();
             let wasm = fs::read(file);
             let wasm = wasm.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-            components.push((name, Signed::component(wasm)));
+            components.push((name, SignedComponent::strip_signature(wasm)));
         }
         if !self.installed.is_empty() {
             let store = self.open().await?;

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tollhouse_plugins::{Signed, settings::Plugins};
+use tollhouse_plugins::{SignedComponent, settings::PluginSettings};
 use tollhouse_tools::check;
 
 use crate::terminal::{failure::Failure, output::Report};
@@ -14,7 +14,7 @@ pub struct Check {
     /// The component
     file: PathBuf,
     #[command(flatten)]
-    plugins: Plugins,
+    plugins: PluginSettings,
 }
 
 impl Check {
@@ -22,7 +22,8 @@ impl Check {
         let name = self.file.display();
         let wasm =
             fs::read(&self.file).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-        let found = check::check(Signed::component(wasm), self.plugins.limits()).await;
+        let found =
+            check::check(SignedComponent::strip_signature(wasm), self.plugins.limits()).await;
         let found = found.map_err(Failure::refused)?;
         let (failed, all) = found.count();
         let report = Report::new(json!(found), found.to_string());

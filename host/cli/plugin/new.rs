@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tollhouse_tools::new::{Kind, Language, Project};
+use tollhouse_tools::new::{Language, Project, TemplateKind};
 
 use super::{Failure, Report};
 
@@ -15,7 +15,7 @@ pub struct New {
     name: String,
     /// Kind of plugin
     #[arg(long)]
-    kind: Kind,
+    kind: TemplateKind,
     /// Programming language
     #[arg(long)]
     lang: Language,

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use serde_json::json;
-use tollhouse_plugins::{Manifest, recording::Recording, settings::Plugins};
+use tollhouse_plugins::{Manifest, recording::Recording, settings::PluginSettings};
 use tollhouse_tools::replay::Replayer;
 
 use super::sign::file_failure;
@@ -27,7 +27,7 @@ pub struct Replay {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     last: Option<u32>,
     #[command(flatten)]
-    plugins: Plugins,
+    plugins: PluginSettings,
 }
 
 /// A recorded call and its name in the report.

@@ -20,7 +20,7 @@ use tollhouse_app::{
 };
 use tollhouse_http::Listener;
 use tollhouse_platform::{clock::Clock, random::Random, telemetry::TelemetryConfig};
-use tollhouse_plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded};
+use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, Manifest, PluginKind};
 use tracing::level_filters::LevelFilter;
 
 use crate::{
@@ -120,7 +120,7 @@ impl Run {
         drop(reporting.start().map_err(|error| Failure::Usage(chain(&*error)))?);
         let app = App::open(&config, Clock::system(), random, None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
-        app.plugins.recorded_by(Arc::new(|call| {
+        app.plugins.set_recorder(Arc::new(|call| {
             if let Some(failed) = format_failed_call(&call) {
                 print_line(&failed);
             }
@@ -249,11 +249,11 @@ impl DevelopedPlugin<'_> {
 }
 
 /// Formats a failed call with its upstream responses.
-fn format_failed_call(call: &Recorded) -> Option<String> {
+fn format_failed_call(call: &CompletedCall) -> Option<String> {
     let Fault { code, message, .. } = call.fault.as_ref()?;
     let mut lines =
         vec![format!("{} failed, {} {code:?}: {message}", call.call.function(), call.outcome)];
-    lines.extend(call.heard.answers.iter().map(|answer| match answer {
+    lines.extend(call.transcript.answers.iter().map(|answer| match answer {
         Ok(answer) => {
             let body: String = answer.body.chars().take(MAX_SHOWN_CHARACTERS).collect();
             format!("  response {}: {body}", answer.status)
@@ -292,15 +292,15 @@ async fn create_trial_company(host: &HostClient, installed: &Value) -> Result<St
     host.send_json(Method::POST, &["companies", id, "wallet", "credit"], &credit).await?;
     let name = &installed["name"];
     let choice = match kind(installed) {
-        Some(Kind::Provider) => json!({ "payment_service": name }),
-        Some(Kind::Sms) => json!({ "sms_gateway": name }),
+        Some(PluginKind::Provider) => json!({ "payment_service": name }),
+        Some(PluginKind::Sms) => json!({ "sms_gateway": name }),
         _ => return Ok(text(&company["api_key"])),
     };
     host.send_json(Method::PATCH, &["companies", id], &choice).await?;
     Ok(text(&company["api_key"]))
 }
 
-fn kind(installed: &Value) -> Option<Kind> {
+fn kind(installed: &Value) -> Option<PluginKind> {
     serde_json::from_value(installed["manifest"]["kind"].clone()).ok()
 }
 
@@ -313,11 +313,11 @@ fn format_access(
     installed: &Value,
 ) -> String {
     let (path, body) = match kind(installed) {
-        Some(Kind::Sms) => (
+        Some(PluginKind::Sms) => (
             "otp/send".to_owned(),
             json!({ "identifier": "ada", "channels": ["sms"], "phone": "+2348031234567" }),
         ),
-        Some(Kind::Country) => {
+        Some(PluginKind::Country) => {
             let identity = &installed["manifest"]["country"]["identities"][0];
             let field = text(&identity["field"]);
             let path =

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use tollhouse_platform::random::Random;
-use tollhouse_plugins::{Manifest, PrivateKey, Signed};
+use tollhouse_plugins::{Manifest, PrivateKey, SignedComponent};
 
 use crate::terminal::{failure::Failure, output::Report};
 
@@ -31,7 +31,7 @@ impl Key {
         let public = match self.file.exists() {
             true => private_key(&self.file)?.public(),
             false => {
-                let key = PrivateKey::draw(&Random::system());
+                let key = PrivateKey::generate(&Random::system());
                 let created =
                     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file);
                 let written = created.and_then(|mut file| file.write_all(key.to_pem().as_ref()));
@@ -64,12 +64,12 @@ impl Sign {
     pub fn run(self) -> Result<Report, Failure> {
         let key = private_key(&self.key)?;
         let file = fs::read(&self.file).map_err(|error| file_failure(&self.file, &error))?;
-        let component = Signed::read(file);
+        let component = SignedComponent::parse(file);
         Manifest::read(&component.wasm).map_err(|why| file_failure(&self.file, &why))?;
         let signature = key.sign(&component.wasm);
         let (target, bytes) = match self.detached {
             true => (signature_path(&self.file), signature.to_vec()),
-            false => (self.file, Signed::embed(&component.wasm, &signature)),
+            false => (self.file, SignedComponent::embed_signature(&component.wasm, &signature)),
         };
         fs::write(&target, bytes).map_err(|error| file_failure(&target, &error))?;
         let (target, digest) = (target.display().to_string(), component.digest());

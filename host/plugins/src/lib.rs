@@ -20,23 +20,25 @@ use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    admission::Check,
-    manifest::{Kind, Manifest, ReferenceRules, Surface},
+    admission::AdmissionCheck,
+    manifest::{Manifest, PluginKind, ReferenceRules, Surface},
     registry::{Plugins, serving},
 };
 use crate::runtime::vault::VaultError;
 pub use crate::{
     admission::{
         publishers::{TrustPolicy, TrustedKey},
-        signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
+        signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, SignedComponent},
     },
     call::{
-        callable::{Callable, Credentials, Plugin, Watch},
+        country_plugin::{
+            CountryPlugin, FaceComparison, IdentityQuery, Image, Person, RegisterEntry,
+        },
         outcome::outcome,
-        registers::{Comparison, Entry, Image, Person, Question, Registers},
-        reply::{End, Reply},
+        plugin_handle::{Credentials, Plugin, PluginHandle, UsageObserver},
+        reply::{PluginReply, ResultSummary},
     },
-    contract::v1::floor::{Answering, Floor, Native, Typed, Warm},
+    contract::v1::baseline::{Baseline, ContractCall, NativeWorkload, ResponseMode, WarmInstance},
     manifest::{
         bindings::DeclaredSecrets,
         country::{Country, IdentityType},
@@ -45,13 +47,15 @@ pub use crate::{
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
     },
-    registry::{life::Wish, serving::Absence},
+    registry::{lifecycle::InstallOptions, serving::Unavailability},
     runtime::{
-        compile::{CodeCache, Compiler, compile_as_child, fault as cache_fault},
+        compile::{CodeCache, Compiler, compile_as_child, unusable_reason as cache_fault},
         engine::Limits,
-        heard::{Answered, Heard, Recorded, Recorder, Silence, Vouched},
         progress::Usage,
-        session::NO_SETTING,
+        session::MISSING_SETTING_PREFIX,
+        transcript::{
+            CompletedCall, RecordedResponse, Recorder, Transcript, TransportError, VaultResult,
+        },
         vault::REDACTED,
     },
 };
@@ -85,7 +89,7 @@ pub enum FaultCategory {
 
 impl Fault {
     /// Code for a trap or an exceeded limit.
-    pub const BROKE: &str = "plugin-broke";
+    pub const PLUGIN_BROKE: &str = "plugin-broke";
     /// Code for a call that was not made because egress is closed.
     pub const EGRESS_CLOSED: &str = "egress-closed";
 
@@ -100,13 +104,13 @@ impl Fault {
 impl From<VaultError> for Fault {
     fn from(error: VaultError) -> Fault {
         match error {
-            VaultError::NoSecret(name) => {
+            VaultError::UnknownSecret(name) => {
                 let message = format!(
                     "the account has no secret {name}, or the manifest's secrets do not name it"
                 );
                 Fault::new(FaultCategory::Misconfigured, "no-secret", message)
             }
-            VaultError::NoAlgorithm(name) => {
+            VaultError::UnknownAlgorithm(name) => {
                 let message = format!("the host does not support the algorithm {name}");
                 Fault::new(FaultCategory::Invalid, "no-algorithm", message)
             }
@@ -114,7 +118,7 @@ impl From<VaultError> for Fault {
                 let message = "a call may have at most 64 different placeholders";
                 Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
             }
-            VaultError::TooLong => {
+            VaultError::TooLarge => {
                 let message = "vault.hmac and vault.matches accept at most 1 MiB of data";
                 Fault::new(FaultCategory::Misconfigured, "too-large", message)
             }
@@ -269,15 +273,15 @@ pub struct RefundOrder {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Refund {
-    pub status: RefundStatus,
+pub struct ProviderRefund {
+    pub status: ProviderRefundStatus,
     pub provider_id: String,
     pub message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RefundStatus {
+pub enum ProviderRefundStatus {
     Pending,
     Done,
     Failed,
@@ -286,7 +290,7 @@ pub enum RefundStatus {
 /// The subject of a webhook. It is not trusted: the host verifies the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notification {
-    pub subject: Subject,
+    pub subject: NotificationSubject,
     pub event: String,
     pub service_ref: String,
     pub transaction_id: String,
@@ -294,7 +298,7 @@ pub struct Notification {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum NotificationSubject {
     Payment,
     Refund,
     Mandate,
@@ -302,7 +306,7 @@ pub enum Subject {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NotificationRefusal {
     Unauthentic,
     Malformed(String),
 }
@@ -320,12 +324,12 @@ pub struct TextMessage {
 }
 
 #[derive(Clone)]
-pub struct Provider(Callable);
+pub struct Provider(PluginHandle);
 
 impl Deref for Provider {
-    type Target = Callable;
+    type Target = PluginHandle;
 
-    fn deref(&self) -> &Callable {
+    fn deref(&self) -> &PluginHandle {
         &self.0
     }
 }
@@ -337,8 +341,8 @@ impl Provider {
         order: &CheckoutOrder,
     ) -> Result<CheckoutSession, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::StartCheckout(order.clone());
-        self.call_on_record("checkout.start", asked, credentials, &|run| {
+        let to_call = || Call::StartCheckout(order.clone());
+        self.call_recorded("checkout.start", to_call, credentials, &|run| {
             guest.start_checkout(run.store, run.instance, order).boxed()
         })
         .await
@@ -350,8 +354,8 @@ impl Provider {
         service_ref: &str,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::Verify(service_ref.to_owned());
-        self.call_on_record("verification.verify", asked, credentials, &|run| {
+        let to_call = || Call::Verify(service_ref.to_owned());
+        self.call_recorded("verification.verify", to_call, credentials, &|run| {
             guest.verify(run.store, run.instance, service_ref).boxed()
         })
         .await
@@ -363,8 +367,8 @@ impl Provider {
         order: &CardOrder,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::ChargeCard(order.clone());
-        self.call_on_record("saved-card.charge", asked, credentials, &|run| {
+        let to_call = || Call::ChargeCard(order.clone());
+        self.call_recorded("saved-card.charge", to_call, credentials, &|run| {
             guest.charge_card(run.store, run.instance, order).boxed()
         })
         .await
@@ -377,8 +381,8 @@ impl Provider {
         token: &str,
     ) -> Result<bool, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::Deauthorize(token.to_owned());
-        self.call_on_record("saved-card.deauthorize", asked, credentials, &|run| {
+        let to_call = || Call::Deauthorize(token.to_owned());
+        self.call_recorded("saved-card.deauthorize", to_call, credentials, &|run| {
             guest.deauthorize(run.store, run.instance, token).boxed()
         })
         .await
@@ -390,8 +394,8 @@ impl Provider {
         order: &DebitOrder,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::Debit(order.clone());
-        self.call_on_record("direct-debit.debit", asked, credentials, &|run| {
+        let to_call = || Call::Debit(order.clone());
+        self.call_recorded("direct-debit.debit", to_call, credentials, &|run| {
             guest.debit(run.store, run.instance, order).boxed()
         })
         .await
@@ -401,10 +405,10 @@ impl Provider {
         &self,
         credentials: &Credentials,
         order: &RefundOrder,
-    ) -> Result<Refund, CallError> {
+    ) -> Result<ProviderRefund, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::StartRefund(order.clone());
-        self.call_on_record("refunds.start", asked, credentials, &|run| {
+        let to_call = || Call::StartRefund(order.clone());
+        self.call_recorded("refunds.start", to_call, credentials, &|run| {
             guest.start_refund(run.store, run.instance, order).boxed()
         })
         .await
@@ -414,10 +418,10 @@ impl Provider {
         &self,
         credentials: &Credentials,
         provider_id: &str,
-    ) -> Result<Refund, CallError> {
+    ) -> Result<ProviderRefund, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::CheckRefund(provider_id.to_owned());
-        self.call_on_record("refunds.check", asked, credentials, &|run| {
+        let to_call = || Call::CheckRefund(provider_id.to_owned());
+        self.call_recorded("refunds.check", to_call, credentials, &|run| {
             guest.check_refund(run.store, run.instance, provider_id).boxed()
         })
         .await
@@ -429,31 +433,31 @@ impl Provider {
         credentials: &Credentials,
         headers: &[(String, String)],
         body: &[u8],
-    ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
+    ) -> Result<Result<Vec<Notification>, NotificationRefusal>, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::ParseNotification { headers: headers.to_vec(), body: body.to_vec() };
-        let told = self
-            .call_on_record("notifications.parse", asked, credentials, &|run| {
+        let to_call = || Call::ParseNotification { headers: headers.to_vec(), body: body.to_vec() };
+        let parsed = self
+            .call_recorded("notifications.parse", to_call, credentials, &|run| {
                 guest.parse_notification(run.store, run.instance, headers, body).boxed()
             })
             .await?;
-        Ok(told.map_err(|refusal| match refusal {
-            Refusal::Unauthentic => Refusal::Unauthentic,
+        Ok(parsed.map_err(|refusal| match refusal {
+            NotificationRefusal::Unauthentic => NotificationRefusal::Unauthentic,
             // The reason is logged, and the webhook may have contained a secret.
-            Refusal::Malformed(why) => {
-                Refusal::Malformed(self.manifest().grant(credentials).redact(&why))
+            NotificationRefusal::Malformed(why) => {
+                NotificationRefusal::Malformed(self.manifest().grant(credentials).redact(&why))
             }
         }))
     }
 }
 
 #[derive(Clone)]
-pub struct Gateway(Callable);
+pub struct Gateway(PluginHandle);
 
 impl Deref for Gateway {
-    type Target = Callable;
+    type Target = PluginHandle;
 
-    fn deref(&self) -> &Callable {
+    fn deref(&self) -> &PluginHandle {
         &self.0
     }
 }
@@ -467,8 +471,8 @@ impl Gateway {
         message: &TextMessage,
     ) -> Result<String, CallError> {
         let guest = &self.plugin.guest;
-        let asked = || Call::SendText(message.clone());
-        self.call_on_record("sms.send", asked, credentials, &|run| {
+        let to_call = || Call::SendText(message.clone());
+        self.call_recorded("sms.send", to_call, credentials, &|run| {
             guest.send_text(run.store, run.instance, message).boxed()
         })
         .await

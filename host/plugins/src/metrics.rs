@@ -20,7 +20,7 @@ use tollhouse_platform::telemetry::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Function {
+struct FunctionLabels {
     plugin: Arc<str>,
     version: Arc<str>,
     digest: Arc<str>,
@@ -28,14 +28,14 @@ struct Function {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Version {
+struct VersionLabels {
     plugin: Arc<str>,
     version: Arc<str>,
     digest: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct OutcomeLabels {
     plugin: Arc<str>,
     version: Arc<str>,
     digest: Arc<str>,
@@ -75,7 +75,7 @@ impl CallOutcome {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct CallMeasured {
+pub struct CallMeasurements {
     pub outcome: CallOutcome,
     /// The call's effect at the provider is unknown.
     pub unknown: bool,
@@ -89,13 +89,13 @@ pub struct CallMeasured {
 /// Metrics of all plugins of a host.
 #[derive(Clone)]
 pub struct PluginMetrics {
-    calls: Family<Ended, Counter>,
-    unknown: Family<Function, Counter>,
-    under_way: Family<Version, Gauge>,
-    duration: Histograms<Function>,
-    cpu: Histograms<Function>,
-    memory: Histograms<Function>,
-    runs: Family<Function, Counter>,
+    calls: Family<OutcomeLabels, Counter>,
+    unknown: Family<FunctionLabels, Counter>,
+    in_flight: Family<VersionLabels, Gauge>,
+    duration: Histograms<FunctionLabels>,
+    cpu: Histograms<FunctionLabels>,
+    memory: Histograms<FunctionLabels>,
+    runs: Family<FunctionLabels, Counter>,
     slot_wait: Histogram,
     cache: Family<Label<&'static str>, Counter>,
 }
@@ -106,7 +106,7 @@ impl Default for PluginMetrics {
         PluginMetrics {
             calls: Family::default(),
             unknown: Family::default(),
-            under_way: Family::default(),
+            in_flight: Family::default(),
             duration: Family::new_with_constructor(wait_time_histogram),
             cpu: Family::new_with_constructor(work_time_histogram),
             memory: Family::new_with_constructor(memory),
@@ -119,7 +119,7 @@ impl Default for PluginMetrics {
 
 impl PluginMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let mut seconds = |name: &str, help: &str, metric: &Histograms<Function>| {
+        let mut seconds = |name: &str, help: &str, metric: &Histograms<FunctionLabels>| {
             registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
         };
         seconds("plugin_call_duration", "Duration of calls, including waits", &self.duration);
@@ -137,7 +137,7 @@ impl PluginMetrics {
             self.unknown.clone(),
         );
         let what = "Calls in flight; a replaced version is drained at 0";
-        registry.register("plugin_calls_in_flight", what, self.under_way.clone());
+        registry.register("plugin_calls_in_flight", what, self.in_flight.clone());
         registry.register(
             "plugin_runs",
             "Runs; a call with n requests takes n + 1",
@@ -153,11 +153,11 @@ impl PluginMetrics {
     }
 
     /// Records the wait of a run for an instance.
-    pub fn waited(&self, waited: Duration) {
+    pub fn observe_slot_wait(&self, waited: Duration) {
         self.slot_wait.observe(waited.as_secs_f64());
     }
 
-    pub fn cache_lookup(&self, found: bool) {
+    pub fn count_cache_lookup(&self, found: bool) {
         let result = if found { "hit" } else { "miss" };
         self.cache.get_or_create(&[("result", result)]).inc();
     }
@@ -168,7 +168,7 @@ impl PluginMetrics {
         let (metrics, version, digest): (_, Arc<str>, Arc<str>) =
             (self.clone(), version.into(), digest.into());
         let (under_way, functions) = (OnceLock::new(), RwLock::default());
-        PluginMeter { metrics, plugin: name, version, digest, under_way, functions }
+        PluginMeter { metrics, plugin: name, version, digest, in_flight: under_way, functions }
     }
 }
 
@@ -179,7 +179,7 @@ pub struct PluginMeter {
     version: Arc<str>,
     digest: Arc<str>,
     /// Created by the first call, because many components are only inspected.
-    under_way: OnceLock<Gauge>,
+    in_flight: OnceLock<Gauge>,
     functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
 }
 
@@ -194,9 +194,9 @@ pub struct FunctionMeter {
 }
 
 /// Counts a call as in flight until it is dropped.
-pub struct UnderWay<'m>(&'m Gauge);
+pub struct InFlightCall<'m>(&'m Gauge);
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -204,14 +204,14 @@ impl Drop for UnderWay<'_> {
 
 impl PluginMeter {
     #[must_use]
-    pub fn begin(&self) -> UnderWay<'_> {
-        let gauge = self.under_way.get_or_init(|| {
+    pub fn begin_call(&self) -> InFlightCall<'_> {
+        let gauge = self.in_flight.get_or_init(|| {
             let (plugin, version) = (self.plugin.clone(), self.version.clone());
-            let labels = Version { plugin, version, digest: self.digest.clone() };
-            self.metrics.under_way.get_or_create_owned(&labels)
+            let labels = VersionLabels { plugin, version, digest: self.digest.clone() };
+            self.metrics.in_flight.get_or_create_owned(&labels)
         });
         gauge.inc();
-        UnderWay(gauge)
+        InFlightCall(gauge)
     }
 
     #[must_use]
@@ -219,24 +219,24 @@ impl PluginMeter {
         &self.version
     }
 
-    pub fn observe(&self, function: &'static str, call: &CallMeasured) {
+    pub fn observe(&self, function: &'static str, call: &CallMeasurements) {
         let known = {
             let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
             functions.get(function).cloned()
         };
-        known.unwrap_or_else(|| self.look_up(function)).observe(call);
+        known.unwrap_or_else(|| self.function_meter(function)).observe(call);
     }
 
-    fn look_up(&self, function: &'static str) -> Arc<FunctionMeter> {
-        let labels = || Function {
+    fn function_meter(&self, function: &'static str) -> Arc<FunctionMeter> {
+        let labels = || FunctionLabels {
             plugin: self.plugin.clone(),
             version: self.version.clone(),
             digest: self.digest.clone(),
             function,
         };
         let outcomes = OUTCOMES.map(|(_, outcome)| {
-            let Function { plugin, version, digest, function } = labels();
-            let ended = Ended { plugin, version, digest, function, outcome };
+            let FunctionLabels { plugin, version, digest, function } = labels();
+            let ended = OutcomeLabels { plugin, version, digest, function, outcome };
             self.metrics.calls.get_or_create_owned(&ended)
         });
         let labels = labels();
@@ -255,7 +255,7 @@ impl PluginMeter {
 }
 
 impl FunctionMeter {
-    fn observe(&self, call: &CallMeasured) {
+    fn observe(&self, call: &CallMeasurements) {
         self.outcomes[call.outcome as usize].inc();
         self.unknown.inc_by(call.unknown.into());
         self.duration.observe(call.duration.as_secs_f64());
@@ -285,7 +285,7 @@ pub fn call_span(plugin: &str, version: &str, digest: &str, function: &str) -> S
 }
 
 /// Records the outcome and the cost of a call in its span.
-pub fn called(span: &Span, call: &CallMeasured, requests: usize) {
+pub fn record_call(span: &Span, call: &CallMeasurements, requests: usize) {
     if span.is_disabled() {
         return;
     }

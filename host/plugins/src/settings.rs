@@ -9,7 +9,7 @@ use tollhouse_platform::crypto::seal::Sealer;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Plugins")]
-pub struct Plugins {
+pub struct PluginSettings {
     /// Folder for compiled plugins; without it, and in commands without a master key, plugins are
     /// compiled at every start. It is created for this user alone and not used if others own it or
     /// can write to it; files that were not written with the same master key are recompiled
@@ -92,10 +92,10 @@ pub struct Plugins {
     pub plugin_response_mib: u32,
 }
 
-impl Plugins {
+impl PluginSettings {
     /// Returns the limits of a host, with the cache of machine code.
     #[must_use]
-    pub fn limits_of_host(&self, sealer: &Sealer) -> Limits {
+    pub fn limits_with_cache(&self, sealer: &Sealer) -> Limits {
         let cache = |folder: &PathBuf| CodeCache::new(folder.clone(), sealer.clone());
         Limits { code_cache: self.plugin_cache.as_ref().map(cache), ..self.limits() }
     }
@@ -120,16 +120,16 @@ impl Plugins {
     }
 }
 
-impl Plugins {
+impl PluginSettings {
     #[must_use]
     pub fn trust(&self) -> TrustPolicy {
         let (takes_unsigned, pinned) = (self.plugin_unsigned, self.plugin_publishers.clone());
-        TrustPolicy { takes_unsigned, pinned }
+        TrustPolicy { accepts_unsigned: takes_unsigned, pinned }
     }
 
     /// Compiles in this process if no program is set.
     fn compiler(&self) -> Compiler {
-        let Some(program) = self.plugin_compiler.clone() else { return Compiler::Here };
+        let Some(program) = self.plugin_compiler.clone() else { return Compiler::InProcess };
         let memory_bytes = self.plugin_compile_mib.saturating_mul(1 << 20);
         let time = Duration::from_secs(self.plugin_compile_s);
         Compiler::Child { program, memory_bytes, time }

@@ -17,16 +17,16 @@ static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 /// The SDKs by language.
 static SDKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
 /// The dependency versions with which this release was tested; cargo removes unused ones.
-const LOCK: &str = include_str!("../../../Cargo.lock");
+const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 
 /// Names of files and folders of an SDK that a plugin does not need.
-const LEFT_OUT: [&str; 5] = ["test", "tests", "node_modules", "__pycache__", "target"];
+const EXCLUDED: [&str; 5] = ["test", "tests", "node_modules", "__pycache__", "target"];
 
 /// The name of the SDK's own package.
-const TAKEN: &str = "tollhouse-plugin";
+const RESERVED_NAME: &str = "tollhouse-plugin";
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Kind {
+pub enum TemplateKind {
     Provider,
     Country,
     Sms,
@@ -39,21 +39,21 @@ pub enum Language {
     Python,
 }
 
-impl Kind {
+impl TemplateKind {
     fn folder(self) -> &'static str {
         match self {
-            Kind::Provider => "provider",
-            Kind::Country => "country",
-            Kind::Sms => "sms",
+            TemplateKind::Provider => "provider",
+            TemplateKind::Country => "country",
+            TemplateKind::Sms => "sms",
         }
     }
 
     /// Returns the world of the contract that the template exports.
     fn world(self) -> &'static str {
         match self {
-            Kind::Provider => "provider-basic",
-            Kind::Country => "country-basic",
-            Kind::Sms => "sms-gateway",
+            TemplateKind::Provider => "provider-basic",
+            TemplateKind::Country => "country-basic",
+            TemplateKind::Sms => "sms-gateway",
         }
     }
 }
@@ -72,7 +72,7 @@ impl Language {
 pub struct Project {
     /// The plugin's name.
     pub name: String,
-    pub kind: Kind,
+    pub kind: TemplateKind,
     pub language: Language,
 }
 
@@ -98,8 +98,9 @@ impl Project {
     /// Checks that the host and the tools of each language accept the name.
     fn check_name(&self) -> Result<(), String> {
         let refused = |reason: String| format!("{reason}; choose another name");
-        if !self.name.starts_with(|c: char| c.is_ascii_lowercase()) || self.name == TAKEN {
-            let reason = format!("a plugin's name must begin with a-z and must not be {TAKEN}");
+        if !self.name.starts_with(|c: char| c.is_ascii_lowercase()) || self.name == RESERVED_NAME {
+            let reason =
+                format!("a plugin's name must begin with a-z and must not be {RESERVED_NAME}");
             return Err(refused(reason));
         }
         let manifest = self.manifest().map_err(refused)?;
@@ -109,7 +110,7 @@ impl Project {
     fn manifest(&self) -> Result<Manifest, String> {
         let file = TEMPLATES.get_file(format!("{}/manifest.json", self.kind.folder()));
         let file = file.expect("each kind has a manifest");
-        Manifest::from_json(self.filled(file.contents()).as_bytes())
+        Manifest::from_json(self.fill_template(file.contents()).as_bytes())
     }
 
     /// Returns all files of the project with their relative paths.
@@ -117,24 +118,24 @@ impl Project {
         let (kind, language) = (self.kind.folder(), self.language.folder());
         let template = |path: &str| TEMPLATES.get_dir(path).expect("each kind has a template");
         let mut files = Vec::new();
-        collect(template(kind), Path::new(""), &mut files);
-        collect(template(&format!("{language}/{kind}")), Path::new(""), &mut files);
+        collect_files(template(kind), Path::new(""), &mut files);
+        collect_files(template(&format!("{language}/{kind}")), Path::new(""), &mut files);
         for file in template(language).files() {
-            files.push((name_of(file.path()), file.contents().to_vec()));
+            files.push((file_name(file.path()), file.contents().to_vec()));
         }
         for (_, bytes) in &mut files {
-            *bytes = self.filled(bytes).into_bytes();
+            *bytes = self.fill_template(bytes).into_bytes();
         }
-        collect(&CONTRACT, Path::new("wit"), &mut files);
+        collect_files(&CONTRACT, Path::new("wit"), &mut files);
         let sdk = SDKS.get_dir(language).expect("each language has an SDK");
-        collect(sdk, &Path::new("vendor/sdk").join(language), &mut files);
+        collect_files(sdk, &Path::new("vendor/sdk").join(language), &mut files);
         if let Language::Rust = self.language {
-            files.push(("Cargo.lock".into(), LOCK.into()));
+            files.push(("Cargo.lock".into(), CARGO_LOCK.into()));
         }
         files
     }
 
-    fn filled(&self, template: &[u8]) -> String {
+    fn fill_template(&self, template: &[u8]) -> String {
         String::from_utf8_lossy(template)
             .replace("{{name}}", &self.name)
             .replace("{{title}}", &title(&self.name))
@@ -151,18 +152,18 @@ fn title(name: &str) -> String {
 }
 
 /// Collects the files below a folder, with their paths below `to`.
-fn collect(from: &Dir, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+fn collect_files(from: &Dir, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in from.entries() {
-        let path = to.join(name_of(entry.path()));
+        let path = to.join(file_name(entry.path()));
         match entry {
-            _ if LEFT_OUT.iter().any(|name| path.ends_with(name)) => {}
-            DirEntry::Dir(folder) => collect(folder, &path, files),
+            _ if EXCLUDED.iter().any(|name| path.ends_with(name)) => {}
+            DirEntry::Dir(folder) => collect_files(folder, &path, files),
             DirEntry::File(file) => files.push((path, file.contents().to_vec())),
         }
     }
 }
 
-fn name_of(path: &Path) -> PathBuf {
+fn file_name(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
 }
 

@@ -26,7 +26,7 @@ pub async fn change_versions(lab: &Lab) {
     lab.call("DELETE /internal/v1/plugins/{plugin}/{digest}", json!({})).await;
     read_recordings(lab).await;
     lab.name("publisher", &json!("acme"));
-    let key = PrivateKey::draw(&Random::seeded(1)).public().to_line();
+    let key = PrivateKey::generate(&Random::seeded(1)).public().to_line();
     lab.call("PUT /internal/v1/publishers/{publisher}", json!({ "keys": [key] })).await;
     lab.ask("GET /internal/v1/publishers", "").await;
     lab.call("DELETE /internal/v1/publishers/{publisher}", json!({})).await;

@@ -8,7 +8,7 @@ use tollhouse_platform::{
     error::Result,
     values::{id::CompanyId, money::Minor},
 };
-use tollhouse_plugins::{IdentityType, Plugins, Registers};
+use tollhouse_plugins::{CountryPlugin, IdentityType, Plugins};
 
 /// Length of an id in characters.
 const ID_LENGTH: usize = 24;
@@ -42,7 +42,7 @@ impl LookupMethod {
 /// An identity type, with the plugin version that serves it.
 #[derive(Clone)]
 pub struct Identity {
-    pub country_plugin: Registers,
+    pub country_plugin: CountryPlugin,
     /// Index in the manifest.
     index: usize,
 }
@@ -162,7 +162,7 @@ pub fn id_of(name: &str) -> String {
     id
 }
 
-fn types_of(registers: Registers) -> impl Iterator<Item = Identity> {
+fn types_of(registers: CountryPlugin) -> impl Iterator<Item = Identity> {
     let types = registers.country().identities.len();
     (0..types).map(move |index| Identity { country_plugin: registers.clone(), index })
 }
@@ -170,20 +170,20 @@ fn types_of(registers: Registers) -> impl Iterator<Item = Identity> {
 /// Returns all types, by country and in the order of the manifests.
 #[must_use]
 pub fn all(plugins: &Plugins) -> Vec<Identity> {
-    plugins.all_registers().into_iter().flat_map(types_of).collect()
+    plugins.active_country_plugins().into_iter().flat_map(types_of).collect()
 }
 
 /// Returns the type with a name such as `nigeria.bvn`.
 #[must_use]
 pub fn find_by_name(plugins: &Plugins, name: &str) -> Option<Identity> {
     let (country, name) = name.split_once('.')?;
-    types_of(plugins.active_registers(country)?)
+    types_of(plugins.active_country_plugin(country)?)
         .find(|identity| identity.identity_type().name == name)
 }
 
 /// Returns 503 if the country plugin of a type is not ready on this host.
 pub fn check_ready(plugins: &Plugins, name: &str) -> Result<()> {
-    name.split_once('.').map_or(Ok(()), |(country, _)| plugins.must_be_ready(country))
+    name.split_once('.').map_or(Ok(()), |(country, _)| plugins.ensure_ready(country))
 }
 
 /// Returns type and method of the lookup at `/api/v1/kyc/{country}/{path}`.
@@ -196,7 +196,7 @@ pub fn find_by_path(
 ) -> Option<(Identity, LookupMethod)> {
     let way = LookupMethod::ALL.into_iter().find(|way| path.ends_with(way.suffix()))?;
     let path = path.strip_suffix(way.suffix())?.strip_suffix('/')?;
-    types_of(plugins.registers(country, company_id)?)
+    types_of(plugins.country_plugin(country, company_id)?)
         .find(|identity| identity.identity_type().path == path && identity.supports(way))
         .map(|identity| (identity, way))
 }

@@ -43,8 +43,8 @@ use tollhouse_platform::{
     values::id::Owner,
 };
 use tollhouse_plugins::{
-    CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
-    Question,
+    CallError, Certainty, Credentials, FaceComparison, Fault, FaultCategory, IdentityQuery, Image,
+    Person, RegisterEntry,
 };
 
 /// Input of a lookup. `I` is an image as named by the request, then as loaded.
@@ -71,8 +71,8 @@ struct LookupContext {
 
 struct RegisterResult {
     identifier: String,
-    entry: Entry,
-    comparison: Option<Comparison>,
+    entry: RegisterEntry,
+    comparison: Option<FaceComparison>,
 }
 
 impl LookupSubject<String> {
@@ -193,7 +193,7 @@ async fn query_register(
 ) -> Result<RegisterResult, CallError> {
     let LookupContext { credentials, user } = asking;
     let (registers, kind) = (&identity.country_plugin, identity.identity_type());
-    let question = |identifier: &String| Question {
+    let question = |identifier: &String| IdentityQuery {
         identity: kind.name.clone(),
         identifier: identifier.clone(),
         person: user.as_ref().map(person),
@@ -211,7 +211,7 @@ async fn query_register(
         LookupSubject::Document { document } => {
             let (read, entry) = registers.read(credentials, &kind.name, &document).await?;
             // Normalized as in a lookup by number, so that both update the same record.
-            let identifier = kind.identifier(&read).ok_or_else(unusable_identifier)?;
+            let identifier = kind.normalize_identifier(&read).ok_or_else(unusable_identifier)?;
             Ok(RegisterResult { identifier, entry, comparison: None })
         }
     }

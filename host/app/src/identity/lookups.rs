@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::identity::{LookupDescription, describe_lookups};
 use tollhouse_http::openapi::docs::RuntimeOperations;
-use tollhouse_plugins::{Plugins, Registers};
+use tollhouse_plugins::{CountryPlugin, Plugins};
 
 /// Path of the route in the document.
 const PATH: &str = "/api/v1/kyc/{country}/{path}";
@@ -17,8 +17,8 @@ pub struct Lookups(pub Plugins);
 
 impl RuntimeOperations for Lookups {
     fn versions(&self) -> Vec<String> {
-        let digest = |registers: &Registers| registers.digest().to_owned();
-        self.0.all_registers().iter().map(digest).collect()
+        let digest = |registers: &CountryPlugin| registers.digest().to_owned();
+        self.0.active_country_plugins().iter().map(digest).collect()
     }
 
     fn add_to(&self, document: &mut Value) {

@@ -29,7 +29,7 @@ use tollhouse_platform::{
     error::{Error, Result},
     values::id::CompanyId,
 };
-use tollhouse_plugins::{Comparison, Entry};
+use tollhouse_plugins::{FaceComparison, RegisterEntry};
 
 /// Feature that a plan must include for lookups.
 pub const FEATURE: &str = "identity";
@@ -95,8 +95,8 @@ pub struct View {
     updated_at: Timestamp,
 }
 
-impl From<Comparison> for Face {
-    fn from(told: Comparison) -> Face {
+impl From<FaceComparison> for Face {
+    fn from(told: FaceComparison) -> Face {
         let confidence = f64::from(told.confidence) / 100.0;
         Face { status: told.matches, confidence, message: told.message }
     }
@@ -104,7 +104,7 @@ impl From<Comparison> for Face {
 
 impl Record {
     /// Omits invalid addresses, to which no code could be sent.
-    fn new(entry: Entry, face: Option<Comparison>) -> Record {
+    fn new(entry: RegisterEntry, face: Option<FaceComparison>) -> Record {
         Record {
             details: entry.details,
             email: entry.email.filter(|email| tollhouse_platform::values::email::is_valid(email)),

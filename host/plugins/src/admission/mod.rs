@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 
-use super::{Call, CallError, Callable, Credentials, Fault, Manifest, Plugin};
+use super::{Call, CallError, Credentials, Fault, Manifest, Plugin, PluginHandle};
 use crate::{
-    call::{calls::Calls, reply::in_words},
+    call::{executor::CallExecutor, reply::failure_summary},
     contract::v1,
     manifest::capabilities::Capabilities,
 };
@@ -24,7 +24,7 @@ pub const LABEL_DIGITS: usize = 8;
 /// The result of one admission check. Checks after the first failed one do not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PluginCheck")]
-pub struct Check {
+pub struct AdmissionCheck {
     /// Name of the check: `signature`, `size`, `manifest`, `compile`, `contract`, `imports`,
     /// `types`, `interfaces`, `start`, `country` or `examples`.
     pub check: &'static str,
@@ -35,100 +35,105 @@ pub struct Check {
 
 /// The result of admitting a component.
 pub struct Admission {
-    pub checks: Vec<Check>,
+    pub checks: Vec<AdmissionCheck>,
     /// The admitted plugin, or the first reason against it, for operators.
     pub plugin: Result<Arc<Plugin>, String>,
 }
 
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Care {
+pub enum AdmissionMode {
     /// All checks, for an installation.
     Full,
     /// All checks but the examples, which the author's tools run separately.
-    Authors,
+    Author,
     /// No examples: a host has run all checks on this component before.
-    Known,
+    Readmission,
 }
 
-pub async fn admit(calls: &Arc<Calls>, wasm: Arc<Vec<u8>>, care: Care) -> Admission {
-    let mut steps = Steps::default();
-    let plugin = steps.take(calls, wasm, care).await;
+pub async fn admit(
+    calls: &Arc<CallExecutor>,
+    wasm: Arc<Vec<u8>>,
+    mode: AdmissionMode,
+) -> Admission {
+    let mut steps = CheckSequence::default();
+    let plugin = steps.run(calls, wasm, mode).await;
     Admission { checks: steps.0, plugin }
 }
 
 #[derive(Default)]
-struct Steps(Vec<Check>);
+struct CheckSequence(Vec<AdmissionCheck>);
 
-impl Check {
-    pub fn new(check: &'static str, found: &Result<String, String>) -> Check {
+impl AdmissionCheck {
+    pub fn new(check: &'static str, found: &Result<String, String>) -> AdmissionCheck {
         let said = found.as_ref().unwrap_or_else(|reason| reason).clone();
-        Check { check, passed: found.is_ok(), said }
+        AdmissionCheck { check, passed: found.is_ok(), said }
     }
 }
 
-impl Steps {
-    async fn take(
+impl CheckSequence {
+    async fn run(
         &mut self,
-        calls: &Arc<Calls>,
+        calls: &Arc<CallExecutor>,
         wasm: Arc<Vec<u8>>,
-        care: Care,
+        mode: AdmissionMode,
     ) -> Result<Arc<Plugin>, String> {
         let most = calls.limits.component_bytes;
-        self.note("size", size(wasm.len(), most), |()| {
+        self.record("size", check_size(wasm.len(), most), |()| {
             format!("{} of at most {most} bytes", wasm.len())
         })?;
-        let manifest = match care {
-            Care::Known => Manifest::read_known(&wasm),
-            Care::Full | Care::Authors => Manifest::read(&wasm),
+        let manifest = match mode {
+            AdmissionMode::Readmission => Manifest::read_installed(&wasm),
+            AdmissionMode::Full | AdmissionMode::Author => Manifest::read(&wasm),
         };
-        let manifest = self.note("manifest", manifest, described)?;
+        let manifest = self.record("manifest", manifest, describe_manifest)?;
         let digest = signature::digest(&wasm);
         let began = Instant::now();
         let compiled = calls.compile(&digest, &wasm).await;
         let component =
-            self.note("compile", compiled, |_| format!("{} ms", began.elapsed().as_millis()))?;
-        self.note("contract", v1::check_versions(&component), |()| "version 1".to_owned())?;
-        let linked =
-            self.note("imports", v1::link(&calls.linker, &component), |_| imports(&component))?;
+            self.record("compile", compiled, |_| format!("{} ms", began.elapsed().as_millis()))?;
+        self.record("contract", v1::check_versions(&component), |()| "version 1".to_owned())?;
+        let linked = self.record("imports", v1::link(&calls.linker, &component), |_| {
+            describe_imports(&component)
+        })?;
         let contract = v1::check_types(&component);
-        self.note("types", contract, |()| "match the contract".to_owned())?;
-        let guest = self.note("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
+        self.record("types", contract, |()| "match the contract".to_owned())?;
+        let guest = self.record("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
             guest.interfaces().join(", ")
         })?;
         let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics));
-        let started = calls.try_out(&plugin).await;
-        self.note("start", started, |()| "instantiated, with every function".to_owned())?;
+        let started = calls.instantiate_trial(&plugin).await;
+        self.record("start", started, |()| "instantiated, with every function".to_owned())?;
         let country = plugin.manifest.check_country(&plugin.guest.interfaces());
-        self.note("country", country, |()| types(&plugin.manifest))?;
-        if care == Care::Full {
-            self.note("examples", try_examples(calls, &plugin).await, String::clone)?;
+        self.record("country", country, |()| describe_types(&plugin.manifest))?;
+        if mode == AdmissionMode::Full {
+            self.record("examples", call_examples(calls, &plugin).await, String::clone)?;
         }
         Ok(plugin)
     }
 
-    fn note<T>(
+    fn record<T>(
         &mut self,
         check: &'static str,
         found: Result<T, String>,
         said: impl FnOnce(&T) -> String,
     ) -> Result<T, String> {
-        self.0.push(Check::new(check, &found.as_ref().map(said).map_err(String::clone)));
+        self.0.push(AdmissionCheck::new(check, &found.as_ref().map(said).map_err(String::clone)));
         found
     }
 }
 
-fn size(bytes: usize, most: usize) -> Result<(), String> {
+fn check_size(bytes: usize, most: usize) -> Result<(), String> {
     if bytes > most { Err(format!("the component is larger than {most} bytes")) } else { Ok(()) }
 }
 
-fn described(manifest: &Manifest) -> String {
+fn describe_manifest(manifest: &Manifest) -> String {
     let asks = Capabilities::of(manifest);
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.to_string() };
     format!("{} {}, which requests {asks}", manifest.name, manifest.version)
 }
 
-fn types(manifest: &Manifest) -> String {
+fn describe_types(manifest: &Manifest) -> String {
     match &manifest.country {
         Some(country) => format!("{} identity types", country.identities.len()),
         None => "none".to_owned(),
@@ -137,7 +142,7 @@ fn types(manifest: &Manifest) -> String {
 
 /// Lists imports. Those of WASI are only counted: language runtimes add them, without access to
 /// anything.
-fn imports(component: &wasmtime::component::Component) -> String {
+fn describe_imports(component: &wasmtime::component::Component) -> String {
     let imports = component.component_type();
     let names = imports.imports(component.engine()).map(|(name, _)| name.to_owned());
     let (wasi, mut own): (Vec<String>, Vec<String>) =
@@ -148,24 +153,24 @@ fn imports(component: &wasmtime::component::Component) -> String {
 
 /// Calls each function with its example and the manifest's canned responses. A returned fault
 /// passes; a trap, an exceeded limit or an unreadable result does not.
-async fn try_examples(calls: &Calls, plugin: &Plugin) -> Result<String, String> {
-    let calls = Arc::new(calls.scripted(plugin.manifest.examples.script()));
-    let apart = Arc::new(plugin.measured_apart(&calls.metrics));
-    let callable = Callable::alone(apart, calls);
+async fn call_examples(calls: &CallExecutor, plugin: &Plugin) -> Result<String, String> {
+    let calls = Arc::new(calls.with_script(plugin.manifest.examples.script()));
+    let apart = Arc::new(plugin.with_metrics(&calls.metrics));
+    let callable = PluginHandle::standalone(apart, calls);
     let credentials = Credentials::example(&plugin.manifest);
     let mut said = Vec::new();
     for call in Call::examples(&callable) {
         let function = call.function();
         // Examples raise no alarms and leave no traces.
-        let asked = callable.ask(&credentials, &call).with_subscriber(NoSubscriber::new());
+        let asked = callable.execute(&credentials, &call).with_subscriber(NoSubscriber::new());
         let reply = asked.await;
         if let Err(CallError { fault, .. }) = &reply
-            && fault.code == Fault::BROKE
+            && fault.code == Fault::PLUGIN_BROKE
         {
             let why = &fault.message;
             return Err(format!("{function} fails with its example: {why}"));
         }
-        said.push(match in_words(&reply) {
+        said.push(match failure_summary(&reply) {
             Ok(()) => format!("{function} ok"),
             Err(words) => format!("{function} {words}"),
         });

@@ -26,32 +26,32 @@ use tollhouse_platform::random::Random;
 pub const SIGNATURE_BYTES: usize = 64;
 
 /// Section id, section length, name length and name. Only the signature follows.
-const SECTION: &[u8] = b"\x00\x54\x13tollhouse:signature";
+const SIGNATURE_SECTION_HEADER: &[u8] = b"\x00\x54\x13tollhouse:signature";
 
 /// A component as submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedComponent {
     pub wasm: Arc<Vec<u8>>,
     /// Signatures from the component and from a separate file; each may be outdated.
     pub signatures: Vec<[u8; SIGNATURE_BYTES]>,
 }
 
-impl Signed {
+impl SignedComponent {
     #[must_use]
-    pub fn read(mut file: Vec<u8>) -> Signed {
+    pub fn parse(mut file: Vec<u8>) -> SignedComponent {
         let signatures = file.last_chunk().copied().into_iter().collect();
-        let start = file.len().saturating_sub(SECTION.len() + SIGNATURE_BYTES);
-        if !file[start..].starts_with(SECTION) {
-            return Signed { wasm: Arc::new(file), signatures: Vec::new() };
+        let start = file.len().saturating_sub(SIGNATURE_SECTION_HEADER.len() + SIGNATURE_BYTES);
+        if !file[start..].starts_with(SIGNATURE_SECTION_HEADER) {
+            return SignedComponent { wasm: Arc::new(file), signatures: Vec::new() };
         }
         file.truncate(start);
-        Signed { wasm: Arc::new(file), signatures }
+        SignedComponent { wasm: Arc::new(file), signatures }
     }
 
     /// Returns the component without its signature, for uses that do not verify it.
     #[must_use]
-    pub fn component(file: Vec<u8>) -> Vec<u8> {
-        Arc::unwrap_or_clone(Signed::read(file).wasm)
+    pub fn strip_signature(file: Vec<u8>) -> Vec<u8> {
+        Arc::unwrap_or_clone(SignedComponent::parse(file).wasm)
     }
 
     /// Returns the SHA-256 in hexadecimal, by which hosts identify the component.
@@ -61,8 +61,8 @@ impl Signed {
     }
 
     #[must_use]
-    pub fn embed(wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> Vec<u8> {
-        [wasm, SECTION, signature].concat()
+    pub fn embed_signature(wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> Vec<u8> {
+        [wasm, SIGNATURE_SECTION_HEADER, signature].concat()
     }
 }
 
@@ -79,7 +79,7 @@ pub struct PrivateKey(SigningKey);
 
 impl PrivateKey {
     #[must_use]
-    pub fn draw(random: &Random) -> PrivateKey {
+    pub fn generate(random: &Random) -> PrivateKey {
         PrivateKey(SigningKey::from_bytes(&random.bytes()))
     }
 
@@ -138,7 +138,7 @@ impl PublicKey {
 
     /// Returns whether `signature` is valid for the component with this digest.
     #[must_use]
-    pub fn has_signed(&self, digest: &str, signature: &[u8; SIGNATURE_BYTES]) -> bool {
+    pub fn verifies(&self, digest: &str, signature: &[u8; SIGNATURE_BYTES]) -> bool {
         let signature = Signature::from_bytes(signature);
         self.0.verify_strict(message(digest).as_bytes(), &signature).is_ok()
     }
@@ -151,33 +151,36 @@ mod tests {
     #[test]
     fn a_signature_is_valid_only_for_its_component_and_key() {
         let random = Random::seeded(1);
-        let (key, other) = (PrivateKey::draw(&random), PrivateKey::draw(&random));
+        let (key, other) = (PrivateKey::generate(&random), PrivateKey::generate(&random));
         let (signature, component) = (key.sign(b"component"), digest(b"component"));
-        assert!(key.public().has_signed(&component, &signature));
-        assert!(!key.public().has_signed(&digest(b"Component"), &signature));
-        assert!(!other.public().has_signed(&component, &signature));
+        assert!(key.public().verifies(&component, &signature));
+        assert!(!key.public().verifies(&digest(b"Component"), &signature));
+        assert!(!other.public().verifies(&component, &signature));
         let mut changed = signature;
         changed[9] ^= 1;
-        assert!(!key.public().has_signed(&component, &changed));
+        assert!(!key.public().verifies(&component, &changed));
     }
 
     #[test]
     fn reading_a_signed_component_splits_off_the_signature() {
-        let signature = PrivateKey::draw(&Random::seeded(1)).sign(b"component");
-        let file = Signed::embed(b"component", &signature);
+        let signature = PrivateKey::generate(&Random::seeded(1)).sign(b"component");
+        let file = SignedComponent::embed_signature(b"component", &signature);
         assert_eq!(
-            Signed::read(file),
-            Signed { wasm: Arc::new(b"component".to_vec()), signatures: vec![signature] }
+            SignedComponent::parse(file),
+            SignedComponent { wasm: Arc::new(b"component".to_vec()), signatures: vec![signature] }
         );
-        for unsigned in [&b""[..], b"component", &signature, &SECTION[1..]] {
-            let read = Signed::read(unsigned.to_vec());
-            assert_eq!(read, Signed { wasm: Arc::new(unsigned.to_vec()), signatures: Vec::new() });
+        for unsigned in [&b""[..], b"component", &signature, &SIGNATURE_SECTION_HEADER[1..]] {
+            let read = SignedComponent::parse(unsigned.to_vec());
+            assert_eq!(
+                read,
+                SignedComponent { wasm: Arc::new(unsigned.to_vec()), signatures: Vec::new() }
+            );
         }
     }
 
     #[test]
     fn the_signature_is_a_custom_section() {
-        let file = Signed::embed(b"\0asm\x0d\0\x01\0", &[7; SIGNATURE_BYTES]);
+        let file = SignedComponent::embed_signature(b"\0asm\x0d\0\x01\0", &[7; SIGNATURE_BYTES]);
         let payloads: Result<Vec<_>, _> = wasmparser::Parser::new(0).parse_all(&file).collect();
         let has_section = payloads.unwrap().into_iter().any(|payload| {
             matches!(payload, wasmparser::Payload::CustomSection(section)
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn keys_round_trip_through_their_text_forms() {
-        let key = PrivateKey::draw(&Random::seeded(1));
+        let key = PrivateKey::generate(&Random::seeded(1));
         let pem = key.to_pem();
         let read = PrivateKey::from_pem(std::str::from_utf8(pem.as_ref()).unwrap()).unwrap();
         assert_eq!(read.public(), key.public());

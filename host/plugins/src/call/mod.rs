@@ -1,8 +1,8 @@
 //! Calls of plugins: payment providers, SMS gateways and identity registers.
 
-pub mod callable;
-pub mod calls;
+pub mod country_plugin;
+pub mod executor;
 pub mod outcome;
-pub mod registers;
+pub mod plugin_handle;
 pub mod reply;
 pub mod send;

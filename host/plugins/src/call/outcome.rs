@@ -7,24 +7,24 @@ use wasmtime::{Trap, WasmBacktrace};
 use crate::{
     CallError, Certainty, Fault, FaultCategory,
     limits::cpu::CpuExhausted,
-    metrics::{CallMeasured, CallOutcome},
+    metrics::{CallMeasurements, CallOutcome},
     runtime::{
-        engine::{MOST_FRAMES, State},
+        engine::{MAX_FRAMES, State},
         progress::{Progress, Usage},
-        session::Ended,
+        session::RunEnded,
     },
 };
 
 /// Determines the certainty of a failed call. Its outcome is unknown if a request that may change
 /// something got no response, or if any request was sent and the fault is `Unavailable` or `Other`.
-pub fn judge<T>(
+pub fn with_certainty<T>(
     result: Result<Result<T, Fault>, String>,
     progress: &Progress,
 ) -> Result<T, CallError> {
     let fault = match result {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => fault,
-        Err(reason) => Fault::new(FaultCategory::Other, Fault::BROKE, reason),
+        Err(reason) => Fault::new(FaultCategory::Other, Fault::PLUGIN_BROKE, reason),
     };
     let certainty = match fault.category {
         _ if progress.unanswered => Certainty::Unknown,
@@ -36,15 +36,15 @@ pub fn judge<T>(
 }
 
 /// Returns the measurements of a call for metrics and spans.
-pub fn measured<T>(
+pub fn measurements<T>(
     result: &Result<T, CallError>,
     progress: &Progress,
     duration: Duration,
-) -> CallMeasured {
+) -> CallMeasurements {
     let outcome = outcome(result);
     let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
-    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
-    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
+    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.usage;
+    CallMeasurements { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
 }
 
 /// Returns the outcome by which metrics count a result.
@@ -64,28 +64,28 @@ pub fn outcome<T>(result: &Result<T, CallError>) -> CallOutcome {
 }
 
 /// Returns the reason why a run ended without a result, for operators.
-pub fn why(error: &wasmtime::Error, state: &State) -> String {
+pub fn failure_reason(error: &wasmtime::Error, state: &State) -> String {
     if let Some(exhausted) = error.downcast_ref::<CpuExhausted>() {
         exhausted.to_string()
-    } else if let Some(ended) = error.downcast_ref::<Ended>() {
+    } else if let Some(ended) = error.downcast_ref::<RunEnded>() {
         ended.to_string()
     } else if state.memory.refused {
         "the plugin exceeded its memory limit".to_owned()
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
-        format!("the plugin trapped: {trap}{}", way_there(error))
+        format!("the plugin trapped: {trap}{}", backtrace(error))
     } else {
-        format!("the plugin failed: {}{}", error.root_cause(), way_there(error))
+        format!("the plugin failed: {}{}", error.root_cause(), backtrace(error))
     }
 }
 
 /// Formats the backtrace, innermost function first.
-fn way_there(error: &wasmtime::Error) -> String {
+fn backtrace(error: &wasmtime::Error) -> String {
     let frames = error.downcast_ref::<WasmBacktrace>().map_or(&[][..], WasmBacktrace::frames);
     let named = frames.iter().map(|frame| match frame.func_name() {
         Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
         None => format!("function {}", frame.func_index()),
     });
-    let way: Vec<String> = named.take(MOST_FRAMES).collect();
+    let way: Vec<String> = named.take(MAX_FRAMES).collect();
     if way.is_empty() { String::new() } else { format!(" in {}", way.join(" < ")) }
 }
 
@@ -110,12 +110,12 @@ mod tests {
             (Other, true, false, Certainty::Unknown),
         ] {
             let progress = Progress { sent, unanswered, ..Progress::default() };
-            let judged = judge::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
+            let judged = with_certainty::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
             let seen = judged.unwrap_err().certainty;
             assert_eq!(seen, certainty, "{category:?}, sent: {sent}, unanswered: {unanswered}");
         }
         let progress = Progress { sent: true, ..Progress::default() };
-        let broke = judge::<()>(Err("trap".to_owned()), &progress);
+        let broke = with_certainty::<()>(Err("trap".to_owned()), &progress);
         assert_eq!(broke.unwrap_err().certainty, Certainty::Unknown);
     }
 }

@@ -5,27 +5,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use url::Url;
 
-use super::calls::Calls;
+use super::executor::CallExecutor;
 use crate::{
     Fault, FaultCategory, Plugin,
-    limits::{bulkhead::Held, cpu},
-    manifest::bindings::Part,
+    limits::{bulkhead::MemoryReservation, cpu},
+    manifest::bindings::RequestPart,
     runtime::{
-        heard::{Answered, Silence},
         progress::Progress,
-        session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
+        session::{Grant, HttpRequest, HttpResponse, MAX_REQUEST_BYTES, Session},
+        transcript::{RecordedResponse, TransportError},
         vault::Placeholders,
     },
 };
 use tollhouse_platform::outbound::egress::{self, EgressError, EgressRequest};
 
 /// Time reserved after a request's timeout, so that the request times out before the call.
-const GRACE: Duration = Duration::from_millis(20);
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
 
 /// Account and origin of a circuit breaker: one company's wrong address does not affect others.
-pub type Way = (String, String);
+pub type BreakerKey = (String, String);
 
-impl Calls {
+impl CallExecutor {
     /// Inserts secrets, sends the request, and redacts secrets from the response.
     pub(crate) async fn send(
         &self,
@@ -36,12 +36,13 @@ impl Calls {
         progress: &mut Progress,
     ) -> Result<HttpResponse, Fault> {
         let origin = check_grant(&session.grant, &request.url)?;
-        let filled = cpu::count(&mut progress.used.cpu, || fill(request, &session.placeholders));
+        let filled =
+            cpu::count(&mut progress.usage.cpu, || insert_secrets(request, &session.placeholders));
         let Some((headers, body)) = filled else {
-            return Err(HttpRequest::too_large());
+            return Err(HttpRequest::too_large_fault());
         };
-        let way = (session.grant.scope.clone(), origin);
-        self.check_breaker(&way, progress)?;
+        let key = (session.grant.scope.clone(), origin);
+        self.check_breaker(&key, progress)?;
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let outgoing = EgressRequest {
             sender: plugin.name.clone(),
@@ -49,35 +50,35 @@ impl Calls {
             url: request.url.clone(),
             headers,
             body,
-            timeout: wanted.unwrap_or(left).min(left.saturating_sub(GRACE)),
+            timeout: wanted.unwrap_or(left).min(left.saturating_sub(TIMEOUT_MARGIN)),
             max_response_bytes: self.limits.response_bytes,
         };
         // Until the response arrives, an abort of the call must assume that the request was sent.
         let sent_before = std::mem::replace(&mut progress.sent, true);
         let answer = self.egress.send(outgoing).await;
         if let Some(breakers) = &self.breakers {
-            breakers.saw(way, is_answered(&answer), self.clock.now());
+            breakers.record(key, has_response(&answer), self.clock.now());
         }
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
         match &answer {
             Err(error) if !error.may_have_reached_upstream() => progress.sent = sent_before,
-            Err(_) => progress.unanswered |= request.may_change_something(),
+            Err(_) => progress.unanswered |= request.may_have_side_effects(),
             Ok(_) => {}
         }
         let answer = answer.map_err(|error| {
-            progress.heard(|| Silence::of(&error).map(Err));
-            fault_of(error)
+            progress.record_response(|| TransportError::from_egress(&error).map(Err));
+            egress_fault(error)
         })?;
-        let answer = cpu::count(&mut progress.used.cpu, || clean(answer, session));
-        progress.heard(|| Some(Ok(Answered::from(&answer))));
+        let answer = cpu::count(&mut progress.usage.cpu, || redact_response(answer, session));
+        progress.record_response(|| Some(Ok(RecordedResponse::from(&answer))));
         Ok(answer)
     }
 
-    fn check_breaker(&self, way: &Way, progress: &mut Progress) -> Result<(), Fault> {
+    fn check_breaker(&self, key: &BreakerKey, progress: &mut Progress) -> Result<(), Fault> {
         let Some(breakers) = &self.breakers else { return Ok(()) };
-        breakers.admit(way, self.clock.now()).map(drop).map_err(|seconds| {
+        breakers.admit(key, self.clock.now()).map(drop).map_err(|seconds| {
             progress.retry_after_s = Some(seconds);
-            progress.heard(|| Some(Err(Silence::NoConnection)));
+            progress.record_response(|| Some(Err(TransportError::NoConnection)));
             let message = "the upstream failed repeatedly: its circuit is open";
             Fault::new(FaultCategory::Unavailable, "circuit-open", message)
         })
@@ -85,17 +86,17 @@ impl Calls {
 }
 
 /// Reserves memory for request and response. A response beyond the budget becomes a fault.
-pub(crate) fn hold(
-    held: &mut Held,
+pub(crate) fn reserve_memory(
+    reservation: &mut MemoryReservation,
     request: &HttpRequest,
     answer: Result<HttpResponse, Fault>,
     progress: &mut Progress,
 ) -> Result<HttpResponse, Fault> {
-    let heard = answer.as_ref().map_or(0, HttpResponse::bytes);
-    if held.take(request.bytes() + heard) {
+    let response_bytes = answer.as_ref().map_or(0, HttpResponse::bytes);
+    if reservation.try_extend(request.bytes() + response_bytes) {
         return answer;
     }
-    progress.unanswered |= request.may_change_something();
+    progress.unanswered |= request.may_have_side_effects();
     Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls use too much memory"))
 }
 
@@ -112,28 +113,28 @@ fn misplaced_secret(request: &HttpRequest, session: &Session) -> Option<String> 
     // Requests to origins without a grant are rejected elsewhere.
     let origin = check_grant(&session.grant, &request.url).ok()?;
     let HttpRequest { method, url, headers, body, .. } = request;
-    let find = |text: &[u8], part: Part<'_>| {
-        let name = session.placeholders.misplaced(text, part, &origin)?;
+    let find = |text: &[u8], part: RequestPart<'_>| {
+        let name = session.placeholders.find_misplaced(text, part, &origin)?;
         Some(format!(
             "a request to {origin} was not sent: the secret {name} is in {part}, where the manifest does not bind it to"
         ))
     };
     // Methods and header names may change case in transit.
-    let found = find(method.to_ascii_lowercase().as_bytes(), Part::Method);
-    let found = found.or_else(|| find(url.as_bytes(), Part::Url));
+    let found = find(method.to_ascii_lowercase().as_bytes(), RequestPart::Method);
+    let found = found.or_else(|| find(url.as_bytes(), RequestPart::Url));
     let in_header = |(name, value): &(String, String)| {
-        let found = find(name.to_ascii_lowercase().as_bytes(), Part::HeaderName);
-        found.or_else(|| find(value.as_bytes(), Part::Header(name)))
+        let found = find(name.to_ascii_lowercase().as_bytes(), RequestPart::HeaderName);
+        found.or_else(|| find(value.as_bytes(), RequestPart::Header(name)))
     };
     let found = found.or_else(|| headers.iter().find_map(in_header));
-    found.or_else(|| find(body.as_deref().unwrap_or_default(), Part::Body))
+    found.or_else(|| find(body.as_deref().unwrap_or_default(), RequestPart::Body))
 }
 
-type Filled = (Vec<(String, String)>, Option<Bytes>);
+type FilledRequest = (Vec<(String, String)>, Option<Bytes>);
 
 /// Inserts secrets into headers and body. `None`: the result is too large.
-fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
-    let mut left = MOST_REQUEST_BYTES;
+fn insert_secrets(request: &HttpRequest, placeholders: &Placeholders) -> Option<FilledRequest> {
+    let mut left = MAX_REQUEST_BYTES;
     let mut fill = |text: &[u8]| {
         let filled = placeholders.fill(text, left)?;
         left -= filled.len();
@@ -152,14 +153,14 @@ fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
 }
 
 /// Redacts secrets from a response.
-fn clean(answer: egress::EgressResponse, session: &Session) -> HttpResponse {
+fn redact_response(answer: egress::EgressResponse, session: &Session) -> HttpResponse {
     let secrets = session.grant.secrets.redactor(&session.placeholders);
     let headers = answer.headers.into_iter();
-    let headers = headers.map(|(name, value)| (name, secrets.clean_text(&value)));
+    let headers = headers.map(|(name, value)| (name, secrets.redact_text(&value)));
     HttpResponse {
         status: answer.status,
         headers: headers.collect(),
-        body: secrets.clean(&answer.body),
+        body: secrets.redact(&answer.body),
     }
 }
 
@@ -175,7 +176,7 @@ fn check_grant(grant: &Grant, url: &str) -> Result<String, Fault> {
     Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
 }
 
-fn fault_of(error: EgressError) -> Fault {
+fn egress_fault(error: EgressError) -> Fault {
     let (category, code) = match &error {
         EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
         EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
@@ -188,7 +189,7 @@ fn fault_of(error: EgressError) -> Fault {
 }
 
 /// Returns whether the upstream responded. 502, 503 and 504 are a gateway's responses.
-fn is_answered(answer: &Result<egress::EgressResponse, EgressError>) -> bool {
+fn has_response(answer: &Result<egress::EgressResponse, EgressError>) -> bool {
     match answer {
         Ok(answer) => ![502, 503, 504].contains(&answer.status),
         Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,

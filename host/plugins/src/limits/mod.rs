@@ -23,7 +23,7 @@
 pub mod breaker;
 pub mod bulkhead;
 pub mod cpu;
+pub mod cpu_throttle;
 pub mod health;
-pub mod pace;
-pub mod places;
-pub mod recent;
+pub mod outcome_window;
+pub mod priority_semaphore;

@@ -16,31 +16,31 @@ use serde::{
 pub const ARROW: &str = " -> ";
 /// The place of a secret that is used for signatures and comparisons only.
 pub const NOT_SENT: &str = "not sent";
-const MOST_NAME_BYTES: usize = 60;
+const MAX_NAME_BYTES: usize = 60;
 
 /// The secrets of a manifest by name; `None`: unbound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeclaredSecrets(BTreeMap<String, Option<Binding>>);
+pub struct DeclaredSecrets(BTreeMap<String, Option<SecretBinding>>);
 
 /// The destinations of a secret. Without any, it is used for signatures and comparisons only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 // An unknown key could be a restriction that this host would ignore.
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SecretBinding")]
-pub struct Binding {
+pub struct SecretBinding {
     /// Names from `hosts` or of `url` settings; for a setting, the address in the account applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     to: Vec<String>,
     /// `header:NAME` with the name in lower case, or `body`.
     #[serde(default, rename = "in", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
-    places: Vec<Place>,
+    places: Vec<SecretPlace>,
 }
 
 /// A request part that may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Place {
+pub enum SecretPlace {
     /// The value of the header with this name, which is in lower case.
     Header(String),
     Body,
@@ -48,7 +48,7 @@ pub enum Place {
 
 /// A request part in which a placeholder was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'r> {
+pub enum RequestPart<'r> {
     Method,
     Url,
     HeaderName,
@@ -58,9 +58,9 @@ pub enum Part<'r> {
 
 /// A binding with the origins of one account.
 #[derive(Clone, Debug, Default)]
-pub struct Bound {
+pub struct AccountBinding {
     origins: Vec<String>,
-    places: Vec<Place>,
+    places: Vec<SecretPlace>,
 }
 
 impl DeclaredSecrets {
@@ -100,7 +100,7 @@ impl DeclaredSecrets {
             Some(binding) if binding.to.is_empty() => {
                 vec![format!("secret:{name}{ARROW}{NOT_SENT}")]
             }
-            Some(Binding { to, places }) => {
+            Some(SecretBinding { to, places }) => {
                 let defaults = to.iter().filter_map(|to| default_of(to));
                 let hosts: Vec<String> = to.iter().cloned().chain(defaults).collect();
                 let at = |place| {
@@ -113,14 +113,14 @@ impl DeclaredSecrets {
     }
 
     /// Returns an account's bindings. `origin_of` returns the origin of a host or of a setting.
-    pub(crate) fn bound(
+    pub(crate) fn account_bindings(
         &self,
         origin_of: impl Fn(&str) -> Option<String>,
-    ) -> impl Iterator<Item = (String, Bound)> {
+    ) -> impl Iterator<Item = (String, AccountBinding)> {
         self.0.iter().filter_map(move |(name, binding)| {
-            let Binding { to, places } = binding.as_ref()?;
+            let SecretBinding { to, places } = binding.as_ref()?;
             let origins = to.iter().filter_map(|to| origin_of(to)).collect();
-            Some((name.clone(), Bound { origins, places: places.clone() }))
+            Some((name.clone(), AccountBinding { origins, places: places.clone() }))
         })
     }
 
@@ -131,7 +131,7 @@ impl DeclaredSecrets {
         is_url_setting: impl Fn(&str) -> bool,
     ) -> Result<(), String> {
         for (name, binding) in &self.0 {
-            let Some(Binding { to, places }) = binding else { continue };
+            let Some(SecretBinding { to, places }) = binding else { continue };
             if to.is_empty() != places.is_empty() {
                 return Err(format!(
                     "the manifest's secret {name:?} must have both \"to\" and \"in\", or neither"
@@ -152,72 +152,74 @@ impl DeclaredSecrets {
     }
 }
 
-impl Bound {
+impl AccountBinding {
     #[must_use]
-    pub fn permits(&self, origin: &str, part: Part<'_>) -> bool {
-        let is_here = |place: &Place| match (place, part) {
-            (Place::Header(bound), Part::Header(name)) => name.eq_ignore_ascii_case(bound),
-            (Place::Body, Part::Body) => true,
+    pub fn permits(&self, origin: &str, part: RequestPart<'_>) -> bool {
+        let is_here = |place: &SecretPlace| match (place, part) {
+            (SecretPlace::Header(bound), RequestPart::Header(name)) => {
+                name.eq_ignore_ascii_case(bound)
+            }
+            (SecretPlace::Body, RequestPart::Body) => true,
             _ => false,
         };
         self.origins.iter().any(|bound| bound == origin) && self.places.iter().any(is_here)
     }
 }
 
-impl Part<'_> {
+impl RequestPart<'_> {
     /// Returns whether any secret may be in this part.
     #[must_use]
     pub fn may_hold_secrets(self) -> bool {
-        matches!(self, Part::Header(_) | Part::Body)
+        matches!(self, RequestPart::Header(_) | RequestPart::Body)
     }
 }
 
-impl fmt::Display for Part<'_> {
+impl fmt::Display for RequestPart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Method => f.write_str("the method"),
-            Part::Url => f.write_str("the URL"),
-            Part::HeaderName => f.write_str("the name of a header"),
-            Part::Header(name) => {
-                let name = name.chars().filter(char::is_ascii_graphic).take(MOST_NAME_BYTES);
+            RequestPart::Method => f.write_str("the method"),
+            RequestPart::Url => f.write_str("the URL"),
+            RequestPart::HeaderName => f.write_str("the name of a header"),
+            RequestPart::Header(name) => {
+                let name = name.chars().filter(char::is_ascii_graphic).take(MAX_NAME_BYTES);
                 write!(f, "the header {}", name.collect::<String>())
             }
-            Part::Body => f.write_str("the body"),
+            RequestPart::Body => f.write_str("the body"),
         }
     }
 }
 
-impl TryFrom<String> for Place {
+impl TryFrom<String> for SecretPlace {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Place, String> {
+    fn try_from(text: String) -> Result<SecretPlace, String> {
         let is_usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
         match text.split_once(':') {
-            None if text == "body" => Ok(Place::Body),
+            None if text == "body" => Ok(SecretPlace::Body),
             Some(("header", name))
-                if (1..=MOST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_usual) =>
+                if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_usual) =>
             {
-                Ok(Place::Header(name.to_owned()))
+                Ok(SecretPlace::Header(name.to_owned()))
             }
             _ => Err(format!("{text:?} must be body, or header:NAME with the name in lower case")),
         }
     }
 }
 
-impl From<Place> for String {
-    fn from(place: Place) -> String {
+impl From<SecretPlace> for String {
+    fn from(place: SecretPlace) -> String {
         match place {
-            Place::Header(name) => format!("header:{name}"),
-            Place::Body => "body".to_owned(),
+            SecretPlace::Header(name) => format!("header:{name}"),
+            SecretPlace::Body => "body".to_owned(),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SecretPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Header(name) => write!(f, "header {name}"),
-            Place::Body => f.write_str("body"),
+            SecretPlace::Header(name) => write!(f, "header {name}"),
+            SecretPlace::Body => f.write_str("body"),
         }
     }
 }
@@ -226,13 +228,13 @@ impl fmt::Display for Place {
 
 impl<'de> Deserialize<'de> for DeclaredSecrets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeclaredSecrets, D::Error> {
-        deserializer.deserialize_any(Declared)
+        deserializer.deserialize_any(DeclaredSecretsVisitor)
     }
 }
 
-struct Declared;
+struct DeclaredSecretsVisitor;
 
-impl<'de> Visitor<'de> for Declared {
+impl<'de> Visitor<'de> for DeclaredSecretsVisitor {
     type Value = DeclaredSecrets;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -271,7 +273,7 @@ impl JsonSchema for DeclaredSecrets {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let binding = generator.subschema_for::<Binding>();
+        let binding = generator.subschema_for::<SecretBinding>();
         json_schema!({
             "description": "Bindings by the names of the secrets, or names alone: such secrets are not bound.",
             "anyOf": [
@@ -353,18 +355,19 @@ mod tests {
             json!({ "a": { "to": ["url", "x.example"], "in": ["header:x-key", "body"] } });
         let declared = declared(secrets).unwrap();
         let origin_of = |to: &str| Some(format!("https://{to}"));
-        let bound: BTreeMap<String, Bound> = declared.bound(origin_of).collect();
+        let bound: BTreeMap<String, AccountBinding> =
+            declared.account_bindings(origin_of).collect();
         for (origin, part, permitted) in [
-            ("https://url", Part::Header("X-Key"), true),
-            ("https://x.example", Part::Header("x-key"), true),
-            ("https://url", Part::Body, true),
-            ("https://url", Part::Header("authorization"), false),
-            ("https://url", Part::HeaderName, false),
-            ("https://url", Part::Url, false),
-            ("https://url", Part::Method, false),
-            ("http://url", Part::Body, false),
-            ("https://url:8443", Part::Body, false),
-            ("", Part::Body, false),
+            ("https://url", RequestPart::Header("X-Key"), true),
+            ("https://x.example", RequestPart::Header("x-key"), true),
+            ("https://url", RequestPart::Body, true),
+            ("https://url", RequestPart::Header("authorization"), false),
+            ("https://url", RequestPart::HeaderName, false),
+            ("https://url", RequestPart::Url, false),
+            ("https://url", RequestPart::Method, false),
+            ("http://url", RequestPart::Body, false),
+            ("https://url:8443", RequestPart::Body, false),
+            ("", RequestPart::Body, false),
         ] {
             assert_eq!(bound["a"].permits(origin, part), permitted, "{origin} {part}");
         }

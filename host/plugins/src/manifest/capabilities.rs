@@ -31,13 +31,14 @@ impl Capabilities {
         let defaults = urls.filter_map(|(name, _)| Some(format!("host:{}", default_of(name)?)));
         let secrets = manifest.secrets.capabilities(default_of);
         let prices = manifest.prices();
-        let prices = prices.map(|(item, price)| format!("{PRICE}{item}={}", price.to_major()));
+        let prices =
+            prices.map(|(item, price)| format!("{PRICE_PREFIX}{item}={}", price.to_major()));
         Capabilities(hosts.chain(addresses).chain(defaults).chain(secrets).chain(prices).collect())
     }
 
     /// Adds trust in the publisher, or in an unsigned component.
     #[must_use]
-    pub fn signed_by(mut self, publisher: Option<&str>) -> Capabilities {
+    pub fn with_publisher(mut self, publisher: Option<&str>) -> Capabilities {
         self.0.insert(match publisher {
             Some(publisher) => format!("publisher:{publisher}"),
             None => "unsigned".to_owned(),
@@ -47,20 +48,20 @@ impl Capabilities {
 
     /// Returns the union of both sets.
     #[must_use]
-    pub fn and(mut self, others: &Capabilities) -> Capabilities {
+    pub fn union(mut self, others: &Capabilities) -> Capabilities {
         self.0.extend(others.0.iter().cloned());
         self
     }
 
     /// Returns the capabilities that `granted` does not cover.
     #[must_use]
-    pub fn beyond(&self, granted: &Capabilities) -> Capabilities {
-        Capabilities(self.0.iter().filter(|wanted| !granted.cover(wanted)).cloned().collect())
+    pub fn not_covered_by(&self, granted: &Capabilities) -> Capabilities {
+        Capabilities(self.0.iter().filter(|wanted| !granted.covers(wanted)).cloned().collect())
     }
 
     /// Returns whether these cover `wanted`. An unbound secret covers each of its places; any place
     /// of a secret covers that it is not sent. A price that was not granted counts as 0.
-    fn cover(&self, wanted: &str) -> bool {
+    fn covers(&self, wanted: &str) -> bool {
         if self.0.contains(wanted) {
             return true;
         }
@@ -68,8 +69,8 @@ impl Capabilities {
             return self.0.contains(secret)
                 || place == NOT_SENT && self.has_any(&format!("{secret}{ARROW}"));
         }
-        match wanted.strip_prefix(PRICE).and_then(|price| price.split_once('=')) {
-            Some((item, "0")) => !self.has_any(&format!("{PRICE}{item}=")),
+        match wanted.strip_prefix(PRICE_PREFIX).and_then(|price| price.split_once('=')) {
+            Some((item, "0")) => !self.has_any(&format!("{PRICE_PREFIX}{item}=")),
             _ => false,
         }
     }
@@ -86,7 +87,7 @@ impl Capabilities {
 }
 
 /// Prefix of a capability for the price of a billing item.
-const PRICE: &str = "price:";
+const PRICE_PREFIX: &str = "price:";
 
 /// Returns the origin of a URL, without `https://` like the manifest's hosts.
 fn host_of(url: &str) -> Option<String> {
@@ -123,17 +124,18 @@ mod tests {
             "kind": "sms", "name": "acme", "version": "1.1.0", "display_name": "Acme",
             "hosts": ["api.acme.example", "files.acme.example"], "secrets": [],
         }));
-        assert_eq!(next.beyond(&first).to_string(), "host:files.acme.example");
+        assert_eq!(next.not_covered_by(&first).to_string(), "host:files.acme.example");
         let elsewhere = asked(json!({
             "kind": "sms", "name": "acme", "version": "1.0.1", "display_name": "Acme",
             "hosts": ["api.acme.example"], "secrets": ["key"],
             "settings": { "base_url": { "kind": "url", "default": "https://evil.example/api" } },
         }));
-        assert_eq!(elsewhere.beyond(&first).to_string(), "host:evil.example");
-        let (ours, theirs) = (next.clone().signed_by(Some("acme")), next.clone().signed_by(None));
-        assert_eq!(ours.beyond(&theirs).to_string(), "publisher:acme");
-        assert_eq!(theirs.beyond(&ours).to_string(), "unsigned");
-        assert!(first.beyond(&first).is_empty() && !first.beyond(&next).is_empty());
+        assert_eq!(elsewhere.not_covered_by(&first).to_string(), "host:evil.example");
+        let (ours, theirs) =
+            (next.clone().with_publisher(Some("acme")), next.clone().with_publisher(None));
+        assert_eq!(ours.not_covered_by(&theirs).to_string(), "publisher:acme");
+        assert_eq!(theirs.not_covered_by(&ours).to_string(), "unsigned");
+        assert!(first.not_covered_by(&first).is_empty() && !first.not_covered_by(&next).is_empty());
     }
 
     #[test]
@@ -175,7 +177,11 @@ mod tests {
             // Both hosts are granted, but the secret for one of them only.
             (&to_b, &to_a, "secret:key -> header x-key at b.example"),
         ] {
-            assert_eq!(asked.beyond(granted).to_string(), beyond, "{asked} after {granted}");
+            assert_eq!(
+                asked.not_covered_by(granted).to_string(),
+                beyond,
+                "{asked} after {granted}"
+            );
         }
     }
 
@@ -203,7 +209,11 @@ mod tests {
             (&with(json!({ "lookup": 99.99, "face": 0.5 })), &paid, format!("{item}=99.99")),
             (&with(json!({ "lookup": 1000, "face": 0.5 })), &paid, format!("{item}=1000")),
         ] {
-            assert_eq!(asked.beyond(granted).to_string(), beyond, "{asked} after {granted}");
+            assert_eq!(
+                asked.not_covered_by(granted).to_string(),
+                beyond,
+                "{asked} after {granted}"
+            );
         }
     }
 }

@@ -10,12 +10,12 @@ use crate::Manifest;
 use tollhouse_platform::values::money::Minor;
 
 /// Maximum size of a compiled pattern.
-const PATTERN_BYTES: usize = 256 << 10;
-const MOST_IDENTITIES: usize = 100;
+const MAX_PATTERN_BYTES: usize = 256 << 10;
+const MAX_IDENTITIES: usize = 100;
 /// Ends of paths, reserved for the host.
-const RESERVED: [&str; 3] = ["lookup", "image", "with-face"];
+const RESERVED_SEGMENTS: [&str; 3] = ["lookup", "image", "with-face"];
 /// Segments that the host's own paths have in the place of a country.
-const NO_COUNTRIES: [&str; 2] = ["identity", "uid"];
+const RESERVED_NAMES: [&str; 2] = ["identity", "uid"];
 
 /// A country and its identity types.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -87,7 +87,7 @@ impl TryFrom<String> for Pattern {
     type Error = String;
 
     fn try_from(text: String) -> Result<Pattern, String> {
-        let build = |text: &str| RegexBuilder::new(text).size_limit(PATTERN_BYTES).build();
+        let build = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();
         // Compiled alone first, because it must not close the enclosing group.
         match build(&text).and_then(|_| build(&format!("^(?:{text})$"))) {
             Ok(regex) => Ok(Pattern { text, regex }),
@@ -104,7 +104,7 @@ impl From<Pattern> for String {
 
 impl Pattern {
     #[must_use]
-    pub fn fits(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
@@ -133,14 +133,14 @@ impl IdentityType {
     /// Returns the identifier as it matches the pattern: as written, else without spaces, without
     /// hyphens, or without both, so that all spellings give one identifier. `None`: no match.
     #[must_use]
-    pub fn identifier(&self, written: &str) -> Option<String> {
+    pub fn normalize_identifier(&self, written: &str) -> Option<String> {
         let written = if self.upper { written.to_ascii_uppercase() } else { written.to_owned() };
         let without = |text: &str, left_out: fn(char) -> bool| text.replace(left_out, "");
         let (spaceless, unhyphenated) =
             (without(&written, char::is_whitespace), without(&written, is_hyphen));
         let neither = without(&spaceless, is_hyphen);
         let spellings = [written, spaceless, unhyphenated, neither];
-        spellings.into_iter().find(|spelling| self.pattern.fits(spelling))
+        spellings.into_iter().find(|spelling| self.pattern.matches(spelling))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -157,7 +157,7 @@ impl IdentityType {
             );
         }
         if segments.len() > 3
-            || !segments.iter().all(|part| is_name(part, b'-') && !RESERVED.contains(part))
+            || !segments.iter().all(|part| is_name(part, b'-') && !RESERVED_SEGMENTS.contains(part))
         {
             return must(
                 "have a path of 1 to 3 parts of a-z, 0-9 and -, none of which is lookup, image or with-face",
@@ -182,7 +182,7 @@ impl IdentityType {
         if [lookup, face, image].iter().any(|price| *price < Minor(0)) {
             return must("have prices of at least 0");
         }
-        match self.identifier(&self.example) {
+        match self.normalize_identifier(&self.example) {
             Some(_) => Ok(()),
             None => must("have an example that fits its pattern"),
         }
@@ -198,7 +198,7 @@ impl Country {
     /// Rejects ambiguous or unreachable identity types with a reason for the operator.
     /// `interfaces`: those that the component exports.
     pub(crate) fn check(&self, name: &str, interfaces: &[&str]) -> Result<(), String> {
-        if NO_COUNTRIES.contains(&name) || name.contains('-') {
+        if RESERVED_NAMES.contains(&name) || name.contains('-') {
             return Err(format!("a country cannot have the name {name}"));
         }
         let is_code = self.code.len() == 2 && self.code.bytes().all(|b| b.is_ascii_uppercase());
@@ -212,8 +212,8 @@ impl Country {
                     .to_owned(),
             );
         }
-        if !(1..=MOST_IDENTITIES).contains(&self.identities.len()) {
-            return Err(format!("a country must have 1 to {MOST_IDENTITIES} identities"));
+        if !(1..=MAX_IDENTITIES).contains(&self.identities.len()) {
+            return Err(format!("a country must have 1 to {MAX_IDENTITIES} identities"));
         }
         let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for identity in &self.identities {
@@ -274,7 +274,7 @@ mod tests {
             ("1AB12", None),
             ("", None),
         ] {
-            assert_eq!(identity.identifier(written).as_deref(), expected, "{written:?}");
+            assert_eq!(identity.normalize_identifier(written).as_deref(), expected, "{written:?}");
         }
         assert_eq!(identity.prices.lookup, Minor(0));
     }
@@ -294,13 +294,17 @@ mod tests {
             ("aaa-2105 - 123", "AAA-2105-123"),
             ("AAA2105123", "AAA2105123"),
         ] {
-            assert_eq!(hyphens.identifier(written).as_deref(), Some(expected), "{written}");
+            assert_eq!(
+                hyphens.normalize_identifier(written).as_deref(),
+                Some(expected),
+                "{written}"
+            );
         }
         let spaces = of("[A-Z]+ [0-9]+", "AB 12");
         for (written, expected) in
             [("AB 12", Some("AB 12")), ("A-B 1-2", Some("AB 12")), ("AB12", None)]
         {
-            assert_eq!(spaces.identifier(written).as_deref(), expected, "{written}");
+            assert_eq!(spaces.normalize_identifier(written).as_deref(), expected, "{written}");
         }
     }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityType, Image, Manifest,
-    Person, Question, RefundOrder, TextMessage,
+    CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityQuery, IdentityType, Image,
+    Manifest, Person, PluginHandle, RefundOrder, TextMessage,
     runtime::{session::Grant, vault::Placeholders},
 };
 use tollhouse_platform::{
@@ -66,13 +66,13 @@ impl Examples {
         &self,
     ) -> impl Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync + 'static
     {
-        let fitting = self.fitting();
+        let matcher = self.matcher();
         let none = EgressResponse { status: 503, headers: Vec::new(), body: Bytes::new() };
-        move |request| Ok(fitting(request).unwrap_or_else(|| none.clone()))
+        move |request| Ok(matcher(request).unwrap_or_else(|| none.clone()))
     }
 
     /// Returns a function that finds the response to a request.
-    pub fn fitting(
+    pub fn matcher(
         &self,
     ) -> impl Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync + 'static {
         let answers = self.answers.iter().filter_map(|example| {
@@ -137,9 +137,9 @@ pub enum Call {
     #[serde(rename = "sms.send")]
     SendText(TextMessage),
     #[serde(skip)]
-    LookUp(Question),
+    LookUp(IdentityQuery),
     #[serde(skip)]
-    Compare(Question, Image),
+    Compare(IdentityQuery, Image),
     #[serde(skip)]
     Read(String, Image),
 }
@@ -162,9 +162,9 @@ impl Call {
     pub(crate) fn without_secrets(self, grant: &Grant) -> Call {
         let Call::ParseNotification { headers, body } = self else { return self };
         let secrets = grant.secrets.redactor(&Placeholders::default());
-        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
+        let clean = |(name, value): (String, String)| (name, secrets.redact_text(&value));
         let headers = headers.into_iter().map(clean).collect();
-        Call::ParseNotification { headers, body: secrets.clean(&body) }
+        Call::ParseNotification { headers, body: secrets.redact(&body) }
     }
 
     /// Returns the function's name, for example `checkout.start`.
@@ -188,7 +188,7 @@ impl Call {
 
     /// Returns one call of each function that the plugin exports.
     #[must_use]
-    pub fn examples(plugin: &Callable) -> Vec<Call> {
+    pub fn examples(plugin: &PluginHandle) -> Vec<Call> {
         let manifest = plugin.manifest();
         let calls = [
             Call::StartCheckout(checkout_order(manifest)),
@@ -203,7 +203,7 @@ impl Call {
         ];
         let calls = calls.into_iter().chain(lookups(manifest));
         let interface = |call: &Call| call.function().split('.').next().unwrap_or_default();
-        calls.filter(|call| plugin.offers(interface(call))).collect()
+        calls.filter(|call| plugin.exports(interface(call))).collect()
     }
 }
 
@@ -273,7 +273,7 @@ fn text_message() -> TextMessage {
 fn lookups(manifest: &Manifest) -> Vec<Call> {
     let types = manifest.country.iter().flat_map(|country| &country.identities);
     let first = |fits: fn(&IdentityType) -> bool| types.clone().find(|identity| fits(identity));
-    let question = |identity: &IdentityType| Question {
+    let question = |identity: &IdentityType| IdentityQuery {
         identity: identity.name.clone(),
         identifier: identity.example.clone(),
         person: Some(Person {

@@ -17,12 +17,12 @@ use crate::manifest::{bindings::DeclaredSecrets, country::Country, examples::Exa
 use tollhouse_platform::store::Type;
 
 const SECTION: &str = "tollhouse:manifest";
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// A plugin's manifest. Unknown keys are ignored, because later releases may define them.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Manifest {
-    pub kind: Kind,
+    pub kind: PluginKind,
     /// The name in requests, accounts and URLs, for example `provider_a`.
     pub name: String,
     #[schemars(with = "String")]
@@ -60,7 +60,7 @@ pub struct Manifest {
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PluginKind")]
-pub enum Kind {
+pub enum PluginKind {
     Provider,
     Sms,
     Country,
@@ -91,26 +91,26 @@ impl Default for ReferenceRules {
 
 impl ReferenceRules {
     /// Minimum of `max_length`: 12 characters of 32 hold 60 bits, so that references are unique.
-    const SHORTEST: usize = 12;
+    const MIN_LENGTH: usize = 12;
     /// Maximum length of derived references: 120 bits are enough.
-    const LONGEST: usize = 24;
+    const MAX_LENGTH: usize = 24;
 
     /// Returns `wanted` if the provider accepts it, else a reference of at least 60 bits derived
     /// from it. Equal inputs give equal references, so that a retry is recognized.
     #[must_use]
-    pub fn fit(&self, wanted: &str) -> String {
+    pub fn conform(&self, wanted: &str) -> String {
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-        if self.accept(wanted) {
+        if self.accepts(wanted) {
             return wanted.to_owned();
         }
         // Older manifests may permit less. Exceeding them is better than equal references.
-        let length = self.max_length.clamp(Self::SHORTEST, Self::LONGEST);
+        let length = self.max_length.clamp(Self::MIN_LENGTH, Self::MAX_LENGTH);
         let digest = Sha256::digest(wanted.as_bytes());
         digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
     }
 
     #[must_use]
-    pub fn accept(&self, reference: &str) -> bool {
+    pub fn accepts(&self, reference: &str) -> bool {
         reference.len() <= self.max_length
             && reference.chars().all(|c| c.is_ascii_alphanumeric() || self.alphabet.contains(c))
     }
@@ -120,11 +120,11 @@ impl Manifest {
     /// Reads the manifest of the component, else of the only core module with one, where linkers
     /// put it for Rust guests. `Err` is a reason for the operator.
     pub fn read(wasm: &[u8]) -> Result<Manifest, String> {
-        Manifest::read_known(wasm)?.checked()
+        Manifest::read_installed(wasm)?.check_new()
     }
 
     /// Reads an installed component's manifest, without the checks that only new ones must pass.
-    pub fn read_known(wasm: &[u8]) -> Result<Manifest, String> {
+    pub fn read_installed(wasm: &[u8]) -> Result<Manifest, String> {
         let manifest = Manifest::parse(wasm)?;
         manifest.check()?;
         Ok(manifest)
@@ -134,19 +134,19 @@ impl Manifest {
     pub fn from_json(json: &[u8]) -> Result<Manifest, String> {
         let manifest = Manifest::parse_json(json)?;
         manifest.check()?;
-        manifest.checked()
+        manifest.check_new()
     }
 
-    fn checked(self) -> Result<Manifest, String> {
+    fn check_new(self) -> Result<Manifest, String> {
         let is_code =
             |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
         match self.currencies.iter().find(|code| !is_code(code)) {
             Some(code) => {
                 Err(format!("the manifest's currency {code:?} is not an ISO 4217 code, like NGN"))
             }
-            None if self.reference.max_length < ReferenceRules::SHORTEST => Err(format!(
+            None if self.reference.max_length < ReferenceRules::MIN_LENGTH => Err(format!(
                 "the manifest's reference.max_length must be at least {}: references that this host generates would not be unique",
-                ReferenceRules::SHORTEST
+                ReferenceRules::MIN_LENGTH
             )),
             None => Ok(self),
         }
@@ -164,7 +164,7 @@ impl Manifest {
     }
 
     fn parse_json(json: &[u8]) -> Result<Manifest, String> {
-        if json.len() > MOST_BYTES {
+        if json.len() > MAX_BYTES {
             return Err("the manifest is larger than 64 KiB".to_owned());
         }
         let mut json = serde_json::Deserializer::from_slice(json);
@@ -177,9 +177,9 @@ impl Manifest {
 
     /// Rejects another kind under the same name, and a setting that was a secret in an earlier
     /// version: accounts keep their credentials, so this version would read the secret in clear.
-    pub fn check_against(
+    pub fn check_compatible(
         &self,
-        kind: Kind,
+        kind: PluginKind,
         secrets: &[String],
         version: &str,
     ) -> Result<(), String> {
@@ -241,8 +241,8 @@ impl Manifest {
     /// Checks the country section against the kind and the exported interfaces.
     pub fn check_country(&self, interfaces: &[&str]) -> Result<(), String> {
         match (&self.country, self.kind) {
-            (Some(country), Kind::Country) => country.check(&self.name, interfaces),
-            (None, Kind::Country) => {
+            (Some(country), PluginKind::Country) => country.check(&self.name, interfaces),
+            (None, PluginKind::Country) => {
                 Err("the manifest of a country must have the key country".to_owned())
             }
             (Some(_), _) => {
@@ -254,7 +254,7 @@ impl Manifest {
 }
 
 /// Puts the error on one line: some of the parser's messages have several.
-fn unreadable(error: BinaryReaderError) -> String {
+fn parse_error(error: BinaryReaderError) -> String {
     let reason = error.to_string();
     let words: Vec<&str> = reason.split_whitespace().collect();
     format!("the file is not WebAssembly: {}", words.join(" "))
@@ -267,7 +267,7 @@ type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
 pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
     let (mut depth, mut outer, mut inner) = (0usize, Vec::new(), Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(unreadable)? {
+        match payload.map_err(parse_error)? {
             Payload::Version { encoding, .. } if depth == 0 && encoding != Encoding::Component => {
                 return Err("the file is a module, not a component".to_owned());
             }
@@ -292,17 +292,17 @@ impl Surface {
     pub fn of(wasm: &[u8]) -> Result<Surface, String> {
         let (mut depth, mut surface) = (0usize, Surface::default());
         for payload in Parser::new(0).parse_all(wasm) {
-            match payload.map_err(unreadable)? {
+            match payload.map_err(parse_error)? {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(imports) if depth == 0 => {
                     for import in imports {
-                        surface.imports.push(import.map_err(unreadable)?.name.name.to_owned());
+                        surface.imports.push(import.map_err(parse_error)?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(exports) if depth == 0 => {
                     for export in exports {
-                        surface.exports.push(export.map_err(unreadable)?.name.name.to_owned());
+                        surface.exports.push(export.map_err(parse_error)?.name.name.to_owned());
                     }
                 }
                 _ => {}
@@ -322,7 +322,7 @@ mod tests {
         for (reference, accepted) in
             [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
         {
-            assert_eq!(rules.accept(reference), accepted, "{reference}");
+            assert_eq!(rules.accepts(reference), accepted, "{reference}");
         }
     }
 
@@ -336,14 +336,14 @@ mod tests {
             [("", 100, 24), ("_", 24, 24), ("", 20, 20), ("-", 12, 12), ("", 11, 12), ("", 0, 12)]
         {
             let rules = rules(alphabet, max_length);
-            let fitted = rules.fit("pay-6c01f2d00000000000000001");
+            let fitted = rules.conform("pay-6c01f2d00000000000000001");
             assert_eq!(fitted.len(), length, "{alphabet} {max_length}");
-            assert!(max_length < 12 || rules.accept(&fitted), "{fitted}");
-            assert_eq!(fitted, rules.fit("pay-6c01f2d00000000000000001"));
-            assert_ne!(fitted, rules.fit("pay-6c01f2d00000000000000002"));
+            assert!(max_length < 12 || rules.accepts(&fitted), "{fitted}");
+            assert_eq!(fitted, rules.conform("pay-6c01f2d00000000000000001"));
+            assert_ne!(fitted, rules.conform("pay-6c01f2d00000000000000002"));
         }
         let taken = "pay-6c01f2d00000000000000001";
-        assert_eq!(rules("-", 28).fit(taken), taken);
+        assert_eq!(rules("-", 28).conform(taken), taken);
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
             [head, &[size, 1], name, json.as_bytes()].concat()
         };
         let wasm = component(&manifest(11));
-        assert!(Manifest::read_known(&wasm).is_ok(), "{:?}", Manifest::read_known(&wasm));
+        assert!(Manifest::read_installed(&wasm).is_ok(), "{:?}", Manifest::read_installed(&wasm));
         assert_eq!(Manifest::read(&wasm).unwrap_err(), refused);
     }
 

@@ -11,36 +11,36 @@ use serde_json::{Map, Number, Value};
 use sha2::Sha256;
 use url::form_urlencoded;
 
-use super::names::{self, Meaning};
+use super::field_names::{self, FieldClass};
 use crate::REDACTED;
 use tollhouse_platform::random::Random;
 
 /// Minimum length of a masked word that is also masked in kept texts, to avoid chance matches.
-const LEAST_KNOWN: usize = 3;
-const COMMON: &[&str] = &[
+const MIN_KNOWN_CHARS: usize = 3;
+const COMMON_WORDS: &[&str] = &[
     "approved", "bank", "card", "charge", "com", "declined", "false", "live", "payment", "success",
     "successful", "test", "transaction", "transfer", "true",
 ];
 /// Number of digits from which a word counts as a personal number.
-const NUMBER_DIGITS: usize = 5;
+const MIN_NUMBER_DIGITS: usize = 5;
 /// Minimum length of a reference's word that is kept in other texts.
-const LEAST_REFERENCE: usize = 6;
+const MIN_REFERENCE_CHARS: usize = 6;
 /// Minimum length of a signature; a shorter value may be a secret.
-const LEAST_SIGNATURE: usize = 32;
+const MIN_SIGNATURE_CHARS: usize = 32;
 /// Maximum depth of JSON, including JSON in strings.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 pub struct Mask {
     key: [u8; 32],
     /// Masked words, in lower case.
-    known: HashSet<String>,
+    masked_words: HashSet<String>,
     /// Words of references, which appear in other texts, too.
-    kept: HashSet<String>,
+    kept_words: HashSet<String>,
 }
 
 /// The position of a value.
 #[derive(Clone, Copy)]
-struct Place<'n> {
+struct FieldContext<'n> {
     name: &'n str,
     /// Inside personal data.
     private: bool,
@@ -49,20 +49,21 @@ struct Place<'n> {
 
 impl Mask {
     pub fn new(random: &Random) -> Mask {
-        Mask { key: random.bytes(), known: HashSet::new(), kept: HashSet::new() }
+        Mask { key: random.bytes(), masked_words: HashSet::new(), kept_words: HashSet::new() }
     }
 
     /// Masks each word.
     pub fn text(&mut self, text: &str) -> String {
         let words = words(text).map(str::to_lowercase);
-        let telling = |word: &String| word.len() >= LEAST_KNOWN && !COMMON.contains(&&**word);
-        self.known.extend(words.filter(telling));
+        let is_distinctive =
+            |word: &String| word.len() >= MIN_KNOWN_CHARS && !COMMON_WORDS.contains(&&**word);
+        self.masked_words.extend(words.filter(is_distinctive));
         self.each_word(text, |_| true)
     }
 
     /// Marks a reference of the host or of the provider, which is kept in all texts.
-    pub fn keep(&mut self, reference: &str) {
-        self.kept.extend(words(reference).map(str::to_lowercase));
+    pub fn keep_reference(&mut self, reference: &str) {
+        self.kept_words.extend(words(reference).map(str::to_lowercase));
     }
 
     /// Masks everything after the origin.
@@ -87,13 +88,13 @@ impl Mask {
     }
 
     fn body_in(&mut self, body: &str, private: bool) -> String {
-        let place = Place { name: "", private, depth: 0 };
-        if let Some(json) = parts(body) {
+        let place = FieldContext { name: "", private, depth: 0 };
+        if let Some(json) = parse_json(body) {
             return self.json(place, json).to_string();
         }
-        let Some(pairs) = form(body) else { return self.text(body) };
+        let Some(pairs) = parse_form(body) else { return self.text(body) };
         let masked = pairs.into_iter().map(|(name, value)| {
-            let value = self.leaf(Place { name: &name, ..place }, &value);
+            let value = self.leaf(FieldContext { name: &name, ..place }, &value);
             (name, value)
         });
         let masked: Vec<(String, String)> = masked.collect();
@@ -101,27 +102,27 @@ impl Mask {
     }
 
     pub fn header(&mut self, name: &str, value: &str) -> String {
-        let is_signature = names::is_signature(name)
-            && (value.len() >= LEAST_SIGNATURE || value.contains(REDACTED));
-        match is_signature || names::is_plain_header(name) {
+        let is_signature = field_names::is_signature(name)
+            && (value.len() >= MIN_SIGNATURE_CHARS || value.contains(REDACTED));
+        match is_signature || field_names::is_plain_header(name) {
             true => value.to_owned(),
             false => self.text(value),
         }
     }
 
     /// Keeps a text, except numbers, e-mail addresses and words that were masked elsewhere.
-    pub fn within(&self, text: &str) -> String {
+    pub fn mask_known_words(&self, text: &str) -> String {
         let tokens = text.split_inclusive(char::is_whitespace).map(|token| {
             let is_address = token.contains('@');
             self.each_word(token, |word| {
-                is_address || is_number(word) || self.known.contains(&word.to_lowercase())
+                is_address || is_number(word) || self.masked_words.contains(&word.to_lowercase())
             })
         });
         tokens.collect()
     }
 
-    fn json(&mut self, place: Place<'_>, value: Value) -> Value {
-        let inside = Place { depth: place.depth + 1, ..place };
+    fn json(&mut self, place: FieldContext<'_>, value: Value) -> Value {
+        let inside = FieldContext { depth: place.depth + 1, ..place };
         match value {
             Value::Null | Value::Bool(_) => value,
             Value::Number(number) => Value::Number(self.number(place, number)),
@@ -129,32 +130,32 @@ impl Mask {
             Value::Array(all) => all.into_iter().map(|value| self.json(inside, value)).collect(),
             Value::Object(all) => {
                 let masked = all.into_iter().map(|(name, value)| {
-                    let private = place.private || names::is_about_somebody(&name);
-                    let value = self.json(Place { name: &name, private, ..inside }, value);
-                    (if names::is_name(&name) { name } else { self.text(&name) }, value)
+                    let private = place.private || field_names::is_personal_object(&name);
+                    let value = self.json(FieldContext { name: &name, private, ..inside }, value);
+                    (if field_names::is_name(&name) { name } else { self.text(&name) }, value)
                 });
                 Value::Object(masked.collect::<Map<_, _>>())
             }
         }
     }
 
-    fn leaf(&mut self, place: Place<'_>, text: &str) -> String {
+    fn leaf(&mut self, place: FieldContext<'_>, text: &str) -> String {
         // Providers return metadata as JSON in a string.
-        if place.depth < MOST_DEPTH
-            && let Some(json) = parts(text)
+        if place.depth < MAX_DEPTH
+            && let Some(json) = parse_json(text)
         {
-            return self.json(Place { depth: place.depth + 1, ..place }, json).to_string();
+            return self.json(FieldContext { depth: place.depth + 1, ..place }, json).to_string();
         }
         // Protocol values contain no e-mail addresses.
         let is_address = text.contains('@');
-        match names::meaning(place.name, place.private) {
-            _ if names::says_nothing(text) => text.to_owned(),
-            Meaning::Protocol if !is_address => {
+        match field_names::classify(place.name, place.private) {
+            _ if field_names::is_not_identifying(text) => text.to_owned(),
+            FieldClass::Protocol if !is_address => {
                 self.learn_reference(place.name, text);
                 text.to_owned()
             }
-            Meaning::Amount if names::is_amount(text) => text.to_owned(),
-            Meaning::Words => self.within(text),
+            FieldClass::Amount if field_names::is_amount(text) => text.to_owned(),
+            FieldClass::Message => self.mask_known_words(text),
             _ if text.starts_with("https://") || text.starts_with("http://") => self.url(text),
             _ => self.text(text),
         }
@@ -163,24 +164,24 @@ impl Mask {
     /// Marks words of a reference that are too long to appear elsewhere by chance.
     fn learn_reference(&mut self, name: &str, text: &str) {
         let is_one = |word: &&str| {
-            word.len() >= LEAST_REFERENCE && word.contains(|c: char| c.is_ascii_digit())
+            word.len() >= MIN_REFERENCE_CHARS && word.contains(|c: char| c.is_ascii_digit())
         };
-        if names::is_reference(name) {
-            self.kept.extend(words(text).filter(is_one).map(str::to_lowercase));
+        if field_names::is_reference(name) {
+            self.kept_words.extend(words(text).filter(is_one).map(str::to_lowercase));
         }
     }
 
     /// Replaces a number by another one with as many digits.
-    fn number(&mut self, place: Place<'_>, number: Number) -> Number {
+    fn number(&mut self, place: FieldContext<'_>, number: Number) -> Number {
         let text = number.to_string();
         let stays = matches!(
-            names::meaning(place.name, place.private),
-            Meaning::Protocol | Meaning::Amount
+            field_names::classify(place.name, place.private),
+            FieldClass::Protocol | FieldClass::Amount
         );
         if stays {
             self.learn_reference(place.name, &text);
         }
-        if stays || names::says_nothing(&text) {
+        if stays || field_names::is_not_identifying(&text) {
             return number;
         }
         let masked: String = self.text(&text).chars().filter(char::is_ascii_digit).collect();
@@ -194,7 +195,7 @@ impl Mask {
         while !rest.is_empty() {
             let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
-            match is_chosen(word) && !self.kept.contains(&word.to_lowercase()) {
+            match is_chosen(word) && !self.kept_words.contains(&word.to_lowercase()) {
                 true => self.word(word, &mut masked),
                 false => masked.push_str(word),
             }
@@ -209,7 +210,7 @@ impl Mask {
         if word.is_empty() {
             return;
         }
-        let drawn = self.draw(&word.to_lowercase());
+        let drawn = self.word_mask(&word.to_lowercase());
         for (c, drawn) in word.chars().zip(drawn.iter().cycle()) {
             masked.push(match c {
                 '0'..='9' => char::from(b'0' + drawn % 10),
@@ -219,7 +220,7 @@ impl Mask {
         }
     }
 
-    fn draw(&self, word: &str) -> [u8; 32] {
+    fn word_mask(&self, word: &str) -> [u8; 32] {
         let mac = Hmac::<Sha256>::new_from_slice(&self.key);
         let mac = mac.expect("HMAC takes keys of any length");
         mac.chain_update(word).finalize().into_bytes().into()
@@ -231,23 +232,23 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_number(word: &str) -> bool {
-    word.chars().filter(char::is_ascii_digit).count() >= NUMBER_DIGITS
+    word.chars().filter(char::is_ascii_digit).count() >= MIN_NUMBER_DIGITS
 }
 
 /// Parses an object or array. Other texts may be JSON by chance.
-fn parts(text: &str) -> Option<Value> {
+fn parse_json(text: &str) -> Option<Value> {
     let is_it = text.trim_start().starts_with(['{', '[']);
     is_it.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// Parses a form; `None` if the text may be a token padded with equals signs.
-fn form(body: &str) -> Option<Vec<(String, String)>> {
+fn parse_form(body: &str) -> Option<Vec<(String, String)>> {
     if body.contains(char::is_whitespace) || !body.split('&').all(|pair| pair.contains('=')) {
         return None;
     }
     let pairs = form_urlencoded::parse(body.as_bytes()).into_owned();
     let pairs: Vec<(String, String)> = pairs.collect();
-    let are_names = pairs.iter().all(|(name, _)| names::is_name(name));
+    let are_names = pairs.iter().all(|(name, _)| field_names::is_name(name));
     let is_padding = matches!(&pairs[..], [(_, value)] if value.is_empty() || value == "=");
     (are_names && !is_padding).then_some(pairs)
 }
@@ -357,7 +358,7 @@ mod tests {
         }
         assert!(said.contains("Invalid recipient "), "{said}");
         mask.body(r#"{"metadata":{"server":"live"}}"#);
-        assert_eq!(mask.within("delivered live"), "delivered live");
+        assert_eq!(mask.mask_known_words("delivered live"), "delivered live");
     }
 
     #[test]
@@ -372,7 +373,7 @@ mod tests {
     #[test]
     fn references_are_kept_in_all_texts() {
         let mut mask = mask();
-        mask.keep("order-1");
+        mask.keep_reference("order-1");
         let before = json!({"data": {"id": 5_974_244_745_u64, "transaction": 5_974_244_745_u64, "note": "Ada [order-1] 5974244745"}});
         mask.body(&before.to_string());
         let after: Value = serde_json::from_str(&mask.body(&before.to_string())).unwrap();

@@ -5,17 +5,18 @@
 //! a fixed clock and seeded randomness. The result of that call is what other versions are compared
 //! with: it was never anything but masked, and the same version always produces the same.
 
+pub mod field_names;
 pub mod mask;
-pub mod names;
-pub mod repeat;
+pub mod replay;
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::{mask::Mask, repeat::Did};
+use crate::recording::{mask::Mask, replay::CallEffects};
 use crate::{
-    Answered, Call, CardOrder, CheckoutOrder, DebitOrder, Heard, Recorded, RefundOrder, TextMessage,
+    Call, CardOrder, CheckoutOrder, CompletedCall, DebitOrder, RecordedResponse, RefundOrder,
+    TextMessage, Transcript,
 };
 use tollhouse_platform::{clock::Timestamp, random::Random};
 
@@ -32,23 +33,32 @@ pub struct Recording {
     pub settings: HashMap<String, String>,
     /// Names of the secrets that the account has.
     pub secrets: Vec<String>,
-    pub heard: Heard,
+    pub heard: Transcript,
     /// Effects of a replay of the masked call by the recorded version.
-    pub did: Did,
+    pub did: CallEffects,
     /// That replay had the same outcome and at least as many requests as the original call.
     pub faithful: bool,
 }
 
 impl Recording {
     /// Masks a call and replays it, so that later comparisons use masked data only.
-    pub async fn of(recorded: Recorded, random: &Random) -> Recording {
-        let Recorded { plugin, began, call, settings, secrets, heard, outcome, said, .. } =
-            recorded;
+    pub async fn of(recorded: CompletedCall, random: &Random) -> Recording {
+        let CompletedCall {
+            plugin,
+            began,
+            call,
+            settings,
+            secrets,
+            transcript: heard,
+            outcome,
+            summary: said,
+            ..
+        } = recorded;
         let (requests, mut mask) = (heard.answers.len(), Mask::new(random));
         // The first pass learns personal words, which may follow the texts that contain them.
         mask.call(call.clone());
-        mask.heard(heard.clone(), &call);
-        let heard = mask.heard(heard, &call);
+        mask.transcript(heard.clone(), &call);
+        let heard = mask.transcript(heard, &call);
         let call = mask.call(call);
         let manifest = plugin.manifest();
         let mut recording = Recording {
@@ -60,12 +70,12 @@ impl Recording {
             settings,
             secrets,
             heard,
-            did: Did::default(),
+            did: CallEffects::default(),
             faithful: false,
         };
-        recording.did = repeat::as_it_was(&plugin, &recording).await;
-        recording.faithful =
-            recording.did.end() == (outcome, said) && recording.did.requests.len() >= requests;
+        recording.did = replay::replay_recorded(&plugin, &recording).await;
+        recording.faithful = recording.did.outcome_and_summary() == (outcome, said)
+            && recording.did.requests.len() >= requests;
         recording
     }
 
@@ -81,30 +91,30 @@ impl Recording {
 }
 
 impl Mask {
-    fn heard(&mut self, heard: Heard, call: &Call) -> Heard {
+    fn transcript(&mut self, heard: Transcript, call: &Call) -> Transcript {
         let answers = heard.answers.into_iter().map(|answer| {
-            let Answered { status, headers, body } = answer?;
+            let RecordedResponse { status, headers, body } = answer?;
             let body = self.body(&body);
             let headers = headers.into_iter().map(|(name, value)| {
                 let value = self.header(&name, &value);
                 (name, value)
             });
-            Ok(Answered { status, headers: headers.collect(), body })
+            Ok(RecordedResponse { status, headers: headers.collect(), body })
         });
         let answers = answers.collect();
         let cached = heard.cached.into_iter();
-        let cached =
-            cached.map(|(key, held)| (self.within(&key), held.map(|held| self.body(&held))));
+        let cached = cached
+            .map(|(key, held)| (self.mask_known_words(&key), held.map(|held| self.body(&held))));
         // Only results that authenticate a webhook: others could be valid credentials.
         let vouched = match call {
             Call::ParseNotification { .. } => heard.vouched,
             _ => Vec::new(),
         };
-        Heard { answers, cached: cached.collect(), vouched }
+        Transcript { answers, cached: cached.collect(), vouched }
     }
 
     fn call(&mut self, call: Call) -> Call {
-        references(&call).into_iter().for_each(|reference| self.keep(reference));
+        references(&call).into_iter().for_each(|reference| self.keep_reference(reference));
         match call {
             Call::StartCheckout(order) => Call::StartCheckout(CheckoutOrder {
                 email: self.text(&order.email),

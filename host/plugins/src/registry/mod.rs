@@ -1,7 +1,7 @@
 //! The plugins that serve on this host.
 
-pub mod follow;
-pub mod life;
+pub mod lifecycle;
+pub mod registry_sync;
 pub mod serving;
 pub mod store;
 pub mod versions;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{
-    Callable, Gateway, Kind, Limits, Plugin, Provider, Recorder, Registers,
-    admission::{self, Admission, Care, Check, LABEL_DIGITS},
+    CountryPlugin, Gateway, Limits, Plugin, PluginHandle, PluginKind, Provider, Recorder,
+    admission::{self, Admission, AdmissionCheck, AdmissionMode, LABEL_DIGITS},
 };
 use crate::{
     admission::{publishers::TrustPolicy, signature},
-    call::calls::Calls,
+    call::executor::CallExecutor,
     registry::{
-        follow::Following,
-        serving::{Absence, Choices, Served, Serving},
+        registry_sync::RegistrySync,
+        serving::{PinnedVersions, ServingPlugins, ServingVersions, Unavailability},
         store::PluginRow,
-        versions::State,
+        versions::VersionState,
     },
 };
 use tollhouse_platform::{
@@ -37,12 +37,12 @@ type PluginLabels = [(&'static str, String); 3];
 
 /// The plugins of a host; cheap to clone. A clone for an operation keeps its chosen versions.
 #[derive(Clone)]
-pub struct Plugins(pub(crate) Arc<Inner>, Option<Choices>);
+pub struct Plugins(pub(crate) Arc<Inner>, Option<PinnedVersions>);
 
 pub(crate) struct Inner {
-    pub calls: Arc<Calls>,
-    pub serving: ArcSwap<Serving>,
-    pub following: Following,
+    pub calls: Arc<CallExecutor>,
+    pub serving: ArcSwap<ServingPlugins>,
+    pub registry_sync: RegistrySync,
     pub clock: Clock,
     random: Random,
 }
@@ -54,47 +54,52 @@ impl Plugins {
         clock: Clock,
         random: Random,
     ) -> wasmtime::Result<Plugins> {
-        let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random.clone())?);
-        let (serving, following) = (ArcSwap::default(), Following::default());
-        Ok(Plugins(Arc::new(Inner { calls, serving, following, clock, random }), None))
+        let calls = Arc::new(CallExecutor::new(limits, egress, clock.clone(), random.clone())?);
+        let (serving, following) = (ArcSwap::default(), RegistrySync::default());
+        Ok(Plugins(
+            Arc::new(Inner { calls, serving, registry_sync: following, clock, random }),
+            None,
+        ))
     }
 
     /// Returns the plugins for one operation, which uses one version of each.
     #[must_use]
     pub fn for_operation(&self) -> Plugins {
-        Plugins(self.0.clone(), Some(Choices::default()))
+        Plugins(self.0.clone(), Some(PinnedVersions::default()))
     }
 
     /// Returns the version for this company; 400 if unknown or deactivated, 503 if not loaded here.
     pub fn provider(&self, name: &str, company: &str) -> Result<Provider> {
-        let serving = self.serving(name, company, Kind::Provider);
-        serving.map(Provider).ok_or_else(|| match self.absence(name) {
-            Some(absence) => absence.of(name),
+        let serving = self.serving(name, company, PluginKind::Provider);
+        serving.map(Provider).ok_or_else(|| match self.unavailability(name) {
+            Some(absence) => absence.to_error(name),
             None => Error::invalid("payment service key not found"),
         })
     }
 
     #[must_use]
     pub fn gateway(&self, name: &str, company: &str) -> Option<Gateway> {
-        self.serving(name, company, Kind::Sms).map(Gateway)
+        self.serving(name, company, PluginKind::Sms).map(Gateway)
     }
 
     #[must_use]
-    pub fn registers(&self, country: &str, company: &str) -> Option<Registers> {
-        self.serving(country, company, Kind::Country).map(Registers)
+    pub fn country_plugin(&self, country: &str, company: &str) -> Option<CountryPlugin> {
+        self.serving(country, company, PluginKind::Country).map(CountryPlugin)
     }
 
     /// Returns a country's registers in the active version.
     #[must_use]
-    pub fn active_registers(&self, country: &str) -> Option<Registers> {
-        self.get(country).filter(|plugin| plugin.manifest().kind == Kind::Country).map(Registers)
+    pub fn active_country_plugin(&self, country: &str) -> Option<CountryPlugin> {
+        self.get(country)
+            .filter(|plugin| plugin.manifest().kind == PluginKind::Country)
+            .map(CountryPlugin)
     }
 
     /// Returns the active registers of all countries, sorted by name.
     #[must_use]
-    pub fn all_registers(&self) -> Vec<Registers> {
-        let countries = self.names(Kind::Country);
-        countries.iter().filter_map(|country| self.active_registers(country)).collect()
+    pub fn active_country_plugins(&self) -> Vec<CountryPlugin> {
+        let countries = self.names(PluginKind::Country);
+        countries.iter().filter_map(|country| self.active_country_plugin(country)).collect()
     }
 
     /// Returns a version that serves on this host.
@@ -103,15 +108,15 @@ impl Plugins {
         serving.plugins.get(name)?.versions().find(|plugin| plugin.digest == digest).cloned()
     }
 
-    fn serving(&self, name: &str, company: &str, kind: Kind) -> Option<Callable> {
+    fn serving(&self, name: &str, company: &str, kind: PluginKind) -> Option<PluginHandle> {
         let choose = || {
             let serving = self.0.serving.load();
             let served = serving.plugins.get(name)?;
             let plugin = served.choose(company, &self.0.random, self.0.clock.now());
-            Some(self.callable(served, plugin).of_company(company))
+            Some(self.handle(served, plugin).for_company(company))
         };
         let chosen = match &self.1 {
-            Some(choices) => choices.keep(name, company, choose),
+            Some(choices) => choices.get_or_pin(name, company, choose),
             None => choose(),
         };
         chosen.filter(|chosen| chosen.manifest().kind == kind)
@@ -119,49 +124,50 @@ impl Plugins {
 
     /// Returns the active version of a plugin of any kind.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Callable> {
+    pub fn get(&self, name: &str) -> Option<PluginHandle> {
         let serving = self.0.serving.load();
         let served = serving.plugins.get(name)?;
-        Some(self.callable(served, served.active.clone()))
+        Some(self.handle(served, served.active.clone()))
     }
 
     /// Sets the recorder of calls, unless one is set.
-    pub fn recorded_by(&self, recorder: Recorder) {
+    pub fn set_recorder(&self, recorder: Recorder) {
         let _ = self.0.calls.recorder.set(recorder);
     }
 
-    fn callable(&self, served: &Served, plugin: Arc<Plugin>) -> Callable {
-        Callable::within(served.bulkhead.clone(), plugin, self.0.calls.clone())
+    fn handle(&self, served: &ServingVersions, plugin: Arc<Plugin>) -> PluginHandle {
+        PluginHandle::with_bulkhead(served.bulkhead.clone(), plugin, self.0.calls.clone())
     }
 
-    fn alone(&self, plugin: Arc<Plugin>) -> Callable {
-        Callable::alone(plugin, self.0.calls.clone())
+    fn standalone_handle(&self, plugin: Arc<Plugin>) -> PluginHandle {
+        PluginHandle::standalone(plugin, self.0.calls.clone())
     }
 
     /// Returns why an installed plugin does not serve.
     #[must_use]
-    pub fn absence(&self, name: &str) -> Option<Absence> {
-        self.0.serving.load().absent.get(name).copied()
+    pub fn unavailability(&self, name: &str) -> Option<Unavailability> {
+        self.0.serving.load().unavailable.get(name).copied()
     }
 
     /// Returns 503 if the plugin is active but not loaded here, so that its rules are unknown.
-    pub fn must_be_ready(&self, name: &str) -> Result<()> {
-        match self.absence(name) {
-            Some(absence @ Absence::NotReady) => Err(absence.of(name)),
-            Some(Absence::Deactivated) | None => Ok(()),
+    pub fn ensure_ready(&self, name: &str) -> Result<()> {
+        match self.unavailability(name) {
+            Some(absence @ Unavailability::NotReady) => Err(absence.to_error(name)),
+            Some(Unavailability::Deactivated) | None => Ok(()),
         }
     }
 
     /// Admits a component without installing it. `Err` is a reason for the operator.
-    pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
-        let admission = self.admit_known(Arc::new(wasm)).await;
-        admission.plugin.map(|plugin| self.alone(plugin))
+    pub async fn admit_without_install(&self, wasm: Vec<u8>) -> Result<PluginHandle, String> {
+        let admission = self.readmit(Arc::new(wasm)).await;
+        admission.plugin.map(|plugin| self.standalone_handle(plugin))
     }
 
     /// Admits a component for its author. The plugin is `None` if a check failed.
-    pub async fn inspect(&self, wasm: Vec<u8>) -> (Vec<Check>, Option<Callable>) {
-        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Authors).await;
-        (admission.checks, admission.plugin.ok().map(|plugin| self.alone(plugin)))
+    pub async fn inspect(&self, wasm: Vec<u8>) -> (Vec<AdmissionCheck>, Option<PluginHandle>) {
+        let admission =
+            admission::admit(&self.0.calls, Arc::new(wasm), AdmissionMode::Author).await;
+        (admission.checks, admission.plugin.ok().map(|plugin| self.standalone_handle(plugin)))
     }
 
     #[must_use]
@@ -175,11 +181,11 @@ impl Plugins {
         db: &Store,
         row: &PluginRow,
     ) -> Result<Result<Arc<Plugin>, String>> {
-        let wasm = match stored(db, row, self.trust()).await? {
+        let wasm = match load_component(db, row, self.trust()).await? {
             Ok(wasm) => Arc::new(wasm),
             Err(reason) => return Ok(Err(reason)),
         };
-        Ok(self.admit_known(wasm).await.plugin.and_then(|plugin| {
+        Ok(self.readmit(wasm).await.plugin.and_then(|plugin| {
             match plugin.manifest.name == row.name {
                 true => Ok(plugin),
                 false => {
@@ -190,20 +196,20 @@ impl Plugins {
     }
 
     /// Admits a component that passed all checks when it was installed.
-    pub(crate) async fn admit_known(&self, wasm: Arc<Vec<u8>>) -> Admission {
-        admission::admit(&self.0.calls, wasm, Care::Known).await
+    pub(crate) async fn readmit(&self, wasm: Arc<Vec<u8>>) -> Admission {
+        admission::admit(&self.0.calls, wasm, AdmissionMode::Readmission).await
     }
 
     /// Returns the names of the active plugins of a kind, sorted.
     #[must_use]
-    pub fn names(&self, kind: Kind) -> Vec<String> {
+    pub fn names(&self, kind: PluginKind) -> Vec<String> {
         let serving = self.0.serving.load();
         let named = serving.plugins.iter().filter(|(_, one)| one.active.manifest.kind == kind);
         named.map(|(name, _)| name.clone()).collect()
     }
 
     #[must_use]
-    pub fn most_component_bytes(&self) -> usize {
+    pub fn max_component_bytes(&self) -> usize {
         self.0.calls.limits.component_bytes
     }
 
@@ -211,7 +217,7 @@ impl Plugins {
         let calls = &self.0.calls;
         calls.metrics.register(registry);
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
-        let in_use = move || f64::from(all) - slots.free() as f64;
+        let in_use = move || f64::from(all) - slots.available_permits() as f64;
         registry.register("plugin_instances_in_use", "Instances in use", ComputedGauge(in_use));
         registry.register(
             "plugin_instances_limit",
@@ -221,24 +227,24 @@ impl Plugins {
         let breakers = calls.breakers.clone();
         let clock = calls.clock.clone();
         let open =
-            move || breakers.as_ref().map_or(0, |breakers| breakers.open(clock.now())) as f64;
+            move || breakers.as_ref().map_or(0, |breakers| breakers.open_count(clock.now())) as f64;
         let what = "Open circuits of accounts and upstreams";
         registry.register("plugin_open_circuits", what, ComputedGauge(open));
         let plugins = self.clone();
-        let serving = ComputedGauges(move || plugins.labelled());
+        let serving = ComputedGauges(move || plugins.serving_labels());
         registry.register("plugin_serving", "Versions that receive calls on this host", serving);
         let plugins = self.clone();
-        let not_ready = ComputedGauge(move || plugins.not_ready() as f64);
+        let not_ready = ComputedGauge(move || plugins.count_not_ready() as f64);
         let what = "Active plugins that are not loaded on this host";
         registry.register("plugin_not_ready", what, not_ready);
     }
 
-    fn not_ready(&self) -> usize {
+    fn count_not_ready(&self) -> usize {
         let serving = self.0.serving.load();
-        serving.absent.values().filter(|absence| **absence == Absence::NotReady).count()
+        serving.unavailable.values().filter(|absence| **absence == Unavailability::NotReady).count()
     }
 
-    fn labelled(&self) -> Vec<(PluginLabels, f64)> {
+    fn serving_labels(&self) -> Vec<(PluginLabels, f64)> {
         let labels = |plugin: &Arc<Plugin>| {
             let digest = plugin.digest[..LABEL_DIGITS].to_owned();
             [
@@ -248,22 +254,22 @@ impl Plugins {
             ]
         };
         let serving = self.0.serving.load();
-        let versions = serving.plugins.values().flat_map(Served::versions);
+        let versions = serving.plugins.values().flat_map(ServingVersions::versions);
         versions.map(|plugin| (labels(plugin), 1.0)).collect()
     }
 }
 
 /// Returns the component of the active version. Error 400: it is not trusted.
 pub async fn serving(db: &Store, name: &str, trust: &TrustPolicy) -> Result<Option<Vec<u8>>> {
-    let versions = db.select(async |tx| store::versions(tx, name).await).await?;
-    match versions.iter().find(|row| row.state == State::Active) {
-        Some(row) => stored(db, row, trust).await?.map(Some).map_err(Error::Invalid),
+    let versions = db.select(async |tx| store::list_versions(tx, name).await).await?;
+    match versions.iter().find(|row| row.state == VersionState::Active) {
+        Some(row) => load_component(db, row, trust).await?.map(Some).map_err(Error::Invalid),
         None => Ok(None),
     }
 }
 
 /// Returns a version's component if signature and digest are valid.
-async fn stored(
+async fn load_component(
     db: &Store,
     row: &PluginRow,
     trust: &TrustPolicy,
@@ -271,7 +277,7 @@ async fn stored(
     if let Err(reason) = db.select(async |tx| trust.check_stored(tx, row).await).await? {
         return Ok(Err(reason));
     }
-    let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
+    let component = db.select(async |tx| store::find_component(tx, &row.digest).await).await?;
     Ok(match component {
         Some((wasm,)) if signature::digest(&wasm) == row.digest => Ok(wasm),
         Some(_) => Err("the component stored under its digest is a different one".to_owned()),

@@ -5,21 +5,21 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::versions::Share;
-use crate::{Callable, Plugin, limits::bulkhead::Bulkhead};
+use super::versions::CanaryShare;
+use crate::{Plugin, PluginHandle, limits::bulkhead::Bulkhead};
 use tollhouse_platform::{clock::Timestamp, error::Error, random::Random};
 
 /// Serving versions by plugin. A request ends on the version on which it began.
 #[derive(Clone, Default)]
-pub struct Serving {
-    pub plugins: BTreeMap<String, Served>,
+pub struct ServingPlugins {
+    pub plugins: BTreeMap<String, ServingVersions>,
     /// Installed plugins that do not serve.
-    pub absent: BTreeMap<String, Absence>,
+    pub unavailable: BTreeMap<String, Unavailability>,
 }
 
 /// The reason why an installed plugin does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absence {
+pub enum Unavailability {
     /// Deactivated by an operator.
     Deactivated,
     /// Active, but not loaded on this host.
@@ -27,18 +27,18 @@ pub enum Absence {
 }
 
 /// Seconds in which most components compile.
-const READY_SOON: u32 = 5;
+const NOT_READY_RETRY_S: u32 = 5;
 
-impl Absence {
+impl Unavailability {
     /// Returns the error for clients.
     #[must_use]
-    pub fn of(self, name: &str) -> Error {
+    pub fn to_error(self, name: &str) -> Error {
         match self {
-            Absence::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
-            Absence::NotReady => Error::RetryLater {
+            Unavailability::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
+            Unavailability::NotReady => Error::RetryLater {
                 message: format!("{name} is unavailable, please try again later"),
                 detail: "it is active, but not loaded on this host yet".to_owned(),
-                retry_after_s: READY_SOON,
+                retry_after_s: NOT_READY_RETRY_S,
             },
         }
     }
@@ -46,18 +46,19 @@ impl Absence {
 
 /// The serving versions of a plugin, and the limits that they share.
 #[derive(Clone)]
-pub struct Served {
+pub struct ServingVersions {
     pub active: Arc<Plugin>,
-    pub canary: Option<(Arc<Plugin>, Share)>,
+    pub canary: Option<(Arc<Plugin>, CanaryShare)>,
     pub bulkhead: Arc<Bulkhead>,
 }
 
-impl Served {
+impl ServingVersions {
     /// Chooses the version for a company's call.
     pub fn choose(&self, company: &str, random: &Random, now: Timestamp) -> Arc<Plugin> {
         match &self.canary {
             Some((canary, share))
-                if canary.health.is_fit_for(company, now) && share.takes(company, random) =>
+                if canary.health.is_healthy_for(company, now)
+                    && share.includes(company, random) =>
             {
                 canary.clone()
             }
@@ -73,22 +74,22 @@ impl Served {
 /// Versions chosen within one operation, by plugin and company. The first choice stays, so that
 /// manifest and calls are of one version.
 #[derive(Clone, Default)]
-pub struct Choices(Arc<Mutex<Vec<Choice>>>);
+pub struct PinnedVersions(Arc<Mutex<Vec<PinnedVersion>>>);
 
-struct Choice {
+struct PinnedVersion {
     name: String,
     company: String,
-    chosen: Callable,
+    chosen: PluginHandle,
 }
 
-impl Choices {
+impl PinnedVersions {
     /// Returns the earlier choice, else that of `choose`, which is kept if it is `Some`.
-    pub fn keep(
+    pub fn get_or_pin(
         &self,
         name: &str,
         company: &str,
-        choose: impl FnOnce() -> Option<Callable>,
-    ) -> Option<Callable> {
+        choose: impl FnOnce() -> Option<PluginHandle>,
+    ) -> Option<PluginHandle> {
         let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(earlier) =
             choices.iter().find(|choice| choice.name == name && choice.company == company)
@@ -97,13 +98,13 @@ impl Choices {
         }
         let chosen = choose()?;
         let (name, company) = (name.to_owned(), company.to_owned());
-        choices.push(Choice { name, company, chosen: chosen.clone() });
+        choices.push(PinnedVersion { name, company, chosen: chosen.clone() });
         Some(chosen)
     }
 }
 
-impl Share {
-    fn takes(&self, company: &str, random: &Random) -> bool {
+impl CanaryShare {
+    fn includes(&self, company: &str, random: &Random) -> bool {
         self.companies.iter().any(|named| named == company)
             || self.percent > 0 && random.up_to(99) < i64::from(self.percent)
     }
@@ -118,8 +119,8 @@ mod tests {
         let random = Random::seeded(1);
         let taken = |percent: u8, companies: &[&str], company: &str| {
             let companies = companies.iter().map(|name| (*name).to_owned()).collect();
-            let share = Share { percent, companies };
-            (0..1_000).filter(|_| share.takes(company, &random)).count()
+            let share = CanaryShare { percent, companies };
+            (0..1_000).filter(|_| share.includes(company, &random)).count()
         };
         assert_eq!(taken(0, &[], "a"), 0);
         assert_eq!(taken(100, &[], "a"), 1_000);

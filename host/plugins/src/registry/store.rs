@@ -1,14 +1,14 @@
 //! SQL of the plugin registry.
 
-use super::versions::{Share, State, Version};
-use crate::{Kind, manifest::capabilities::Capabilities};
+use super::versions::{CanaryShare, PluginVersion, VersionState};
+use crate::{PluginKind, manifest::capabilities::Capabilities};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
 };
 
 /// Channel of notifications about changes.
-pub const CHANGED: &str = "tollhouse_plugins";
+pub const CHANGE_CHANNEL: &str = "tollhouse_plugins";
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct PluginRow {
@@ -19,7 +19,7 @@ pub struct PluginRow {
     pub publisher: Option<String>,
     /// Trusted signature in hexadecimal; `None`: unsigned; empty: not stored by an old release.
     pub signature: Option<String>,
-    pub state: State,
+    pub state: VersionState,
     /// Granted capabilities; `None`: all that the version requests.
     pub granted: Option<Json<Capabilities>>,
     /// Canary share in percent.
@@ -35,14 +35,14 @@ pub struct PluginRow {
 
 impl PluginRow {
     #[must_use]
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> CanaryShare {
         let percent = u8::try_from(self.percent).unwrap_or(0);
-        Share { percent, companies: self.companies.0.clone() }
+        CanaryShare { percent, companies: self.companies.0.clone() }
     }
 
     #[must_use]
-    pub fn life(&self) -> Version {
-        Version {
+    pub fn to_version(&self) -> PluginVersion {
+        PluginVersion {
             digest: self.digest.clone(),
             state: self.state,
             share: self.share(),
@@ -89,11 +89,11 @@ pub async fn lock(tx: &mut Tx, name: &str) -> Result<Vec<PluginRow>> {
     .bind(name)
     .run()
     .await?;
-    versions(tx, name).await
+    list_versions(tx, name).await
 }
 
 /// Returns all versions of a plugin, newest first.
-pub async fn versions(tx: &mut Tx, name: &str) -> Result<Vec<PluginRow>> {
+pub async fn list_versions(tx: &mut Tx, name: &str) -> Result<Vec<PluginRow>> {
     tx.sql("SELECT * FROM plugin_versions WHERE name = $1 ORDER BY installed_at DESC, digest")
         .bind(name)
         .all()
@@ -113,16 +113,16 @@ pub async fn grant(tx: &mut Tx, name: &str, digest: &str, granted: &Capabilities
 }
 
 /// Saves changed versions and notifies all hosts. Retired ones come first: one may be active.
-pub async fn change(
+pub async fn update(
     tx: &mut Tx,
     name: &str,
-    before: &[Version],
-    mut after: Vec<Version>,
+    before: &[PluginVersion],
+    mut after: Vec<PluginVersion>,
     now: Timestamp,
 ) -> Result<()> {
     after.retain(|version| !before.contains(version));
-    after.sort_by_key(|version| version.state != State::Ready);
-    for Version { digest, state, share, active_at } in after {
+    after.sort_by_key(|version| version.state != VersionState::Ready);
+    for PluginVersion { digest, state, share, active_at } in after {
         tx.sql(
             "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6,
                  served_at = CASE WHEN $3 IN ('canary', 'active') THEN COALESCE(served_at,
@@ -141,7 +141,7 @@ pub async fn change(
         .run()
         .await?;
     }
-    tx.notify(CHANGED).await
+    tx.notify(CHANGE_CHANNEL).await
 }
 
 /// Quarantines a version and notifies all hosts.
@@ -153,11 +153,11 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
     .params(params![name, digest, now])
     .run()
     .await?;
-    tx.notify(CHANGED).await
+    tx.notify(CHANGE_CHANNEL).await
 }
 
 /// Ends the quarantine of a version at an operator's request.
-pub async fn release(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
+pub async fn end_quarantine(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
     tx.sql("UPDATE plugin_versions SET quarantined_at = NULL WHERE name = $1 AND digest = $2")
         .params(params![name, digest])
         .run()
@@ -166,10 +166,10 @@ pub async fn release(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
 }
 
 /// Removes a version and its component, if otherwise unused. Remembers it if it has served.
-pub async fn remove(
+pub async fn delete(
     tx: &mut Tx,
     row: &PluginRow,
-    kind: Kind,
+    kind: PluginKind,
     secrets: &[String],
     now: Timestamp,
 ) -> Result<()> {
@@ -186,7 +186,7 @@ pub async fn remove(
     .run()
     .await?;
     if row.served_at.is_none() {
-        return tx.notify(CHANGED).await;
+        return tx.notify(CHANGE_CHANNEL).await;
     }
     tx.sql(
         "INSERT INTO plugin_versions_gone (name, digest, version, kind, secrets, uninstalled_at)
@@ -196,18 +196,18 @@ pub async fn remove(
     .params(params![&row.name, &row.digest, &row.version, kind, Json(secrets), now])
     .run()
     .await?;
-    tx.notify(CHANGED).await
+    tx.notify(CHANGE_CHANNEL).await
 }
 
 /// An uninstalled version, with which later ones are compared.
 #[derive(Clone, Debug, FromRow)]
-pub struct Gone {
+pub struct UninstalledVersion {
     pub version: String,
-    pub kind: Kind,
+    pub kind: PluginKind,
     pub secrets: Json<Vec<String>>,
 }
 
-pub async fn gone(tx: &mut Tx, name: &str) -> Result<Vec<Gone>> {
+pub async fn list_uninstalled(tx: &mut Tx, name: &str) -> Result<Vec<UninstalledVersion>> {
     tx.sql("SELECT version, kind, secrets FROM plugin_versions_gone WHERE name = $1 ORDER BY uninstalled_at, version")
         .bind(name)
         .all()
@@ -215,7 +215,7 @@ pub async fn gone(tx: &mut Tx, name: &str) -> Result<Vec<Gone>> {
 }
 
 /// Returns serving versions and, for plugins without an active one, those that have been active.
-pub async fn current(tx: &mut Tx) -> Result<Vec<PluginRow>> {
+pub async fn list_serving(tx: &mut Tx) -> Result<Vec<PluginRow>> {
     tx.sql(
         "SELECT * FROM plugin_versions v WHERE state IN ('active', 'canary')
              OR active_at IS NOT NULL AND NOT EXISTS (SELECT name FROM plugin_versions a
@@ -226,10 +226,10 @@ pub async fn current(tx: &mut Tx) -> Result<Vec<PluginRow>> {
 }
 
 /// Returns all versions of all plugins, newest first.
-pub async fn all(tx: &mut Tx) -> Result<Vec<PluginRow>> {
+pub async fn list(tx: &mut Tx) -> Result<Vec<PluginRow>> {
     tx.sql("SELECT * FROM plugin_versions ORDER BY name, installed_at DESC, digest").all().await
 }
 
-pub async fn component(tx: &mut Tx, digest: &str) -> Result<Option<(Vec<u8>,)>> {
+pub async fn find_component(tx: &mut Tx, digest: &str) -> Result<Option<(Vec<u8>,)>> {
     tx.sql("SELECT wasm FROM plugin_components WHERE digest = $1").bind(digest).optional().await
 }

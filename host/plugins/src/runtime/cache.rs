@@ -8,11 +8,11 @@ use std::{
 use crate::metrics::PluginMetrics;
 use tollhouse_platform::clock::Timestamp;
 
-const MOST_ENTRIES_PER_SCOPE: usize = 64;
+const MAX_ENTRIES_PER_SCOPE: usize = 64;
 /// Maximum size of a key with its value.
-pub const MOST_BYTES: usize = 16 << 10;
-const MOST_ENTRIES: usize = 4096;
-const MOST_TTL_SECONDS: u32 = 24 * 3600;
+pub const MAX_BYTES: usize = 16 << 10;
+const MAX_ENTRIES: usize = 4096;
+const MAX_TTL_SECONDS: u32 = 24 * 3600;
 
 #[derive(Default)]
 pub struct Cache {
@@ -29,7 +29,7 @@ impl Cache {
 
     pub fn get(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
         let found = self.find(scope, key, now);
-        self.metrics.cache_lookup(found.is_some());
+        self.metrics.count_cache_lookup(found.is_some());
         found
     }
 
@@ -41,25 +41,25 @@ impl Cache {
 
     /// Stores a value unless it is too large. Clears a full scope or a full cache.
     pub fn put(&self, scope: &str, key: String, value: String, ttl_seconds: u32, now: Timestamp) {
-        if key.len() + value.len() > MOST_BYTES {
+        if key.len() + value.len() > MAX_BYTES {
             return;
         }
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        if scopes.values().map(Scope::len).sum::<usize>() >= MOST_ENTRIES {
+        if scopes.values().map(Scope::len).sum::<usize>() >= MAX_ENTRIES {
             scopes.retain(|_, entries| {
                 entries.retain(|_, (_, until)| *until > now);
                 !entries.is_empty()
             });
-            if scopes.values().map(Scope::len).sum::<usize>() >= MOST_ENTRIES {
+            if scopes.values().map(Scope::len).sum::<usize>() >= MAX_ENTRIES {
                 scopes.clear();
             }
         }
         let entries = scopes.entry(scope.to_owned()).or_default();
         entries.retain(|_, (_, until)| *until > now);
-        if entries.len() >= MOST_ENTRIES_PER_SCOPE {
+        if entries.len() >= MAX_ENTRIES_PER_SCOPE {
             entries.clear();
         }
-        let until = now.plus_seconds(i64::from(ttl_seconds.min(MOST_TTL_SECONDS)));
+        let until = now.plus_seconds(i64::from(ttl_seconds.min(MAX_TTL_SECONDS)));
         entries.insert(key, (value, until));
     }
 }
@@ -83,8 +83,8 @@ mod tests {
         for n in 0..1000 {
             cache.put("a", n.to_string(), "v".into(), 10, now);
         }
-        cache.put("a", "big".into(), "v".repeat(MOST_BYTES), 10, now);
-        assert!(cache.scopes.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
+        cache.put("a", "big".into(), "v".repeat(MAX_BYTES), 10, now);
+        assert!(cache.scopes.lock().unwrap()["a"].len() <= MAX_ENTRIES_PER_SCOPE);
         assert_eq!(cache.get("a", "big", now), None);
     }
 
@@ -93,7 +93,7 @@ mod tests {
         let (cache, now) = (Cache::default(), Timestamp(0));
         cache.put("short", "k".into(), "v".into(), 1, now);
         let later = now.plus_seconds(1);
-        for n in 0..MOST_ENTRIES {
+        for n in 0..MAX_ENTRIES {
             cache.put(&n.to_string(), "k".into(), "v".into(), 10, later);
         }
         // The expired entry has made room.

@@ -12,7 +12,7 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, Was
 use super::{
     compile::{CodeCache, Compiler},
     output::Output,
-    session::{MOST_REQUEST_BYTES, Session},
+    session::{MAX_REQUEST_BYTES, Session},
 };
 use crate::{
     admission::publishers::TrustPolicy,
@@ -26,17 +26,17 @@ use tollhouse_platform::clock::Timestamp;
 /// Interval at which a running guest yields and its CPU time is checked.
 const TICK: Duration = Duration::from_millis(2);
 /// Maximum number of frames in the backtrace of a trap.
-pub const MOST_FRAMES: usize = 16;
-const MOST_TABLE_ENTRIES: usize = 200_000;
+pub const MAX_FRAMES: usize = 16;
+const MAX_TABLE_ENTRIES: usize = 200_000;
 /// Maximum number of WASI resources of a guest, such as streams and clocks.
-const MOST_RESOURCES: usize = 1_000;
+const MAX_RESOURCES: usize = 1_000;
 /// Maximum size of one `get-random-bytes`, as in browsers.
-const MOST_RANDOM_BYTES: u64 = 64 << 10;
+const MAX_RANDOM_BYTES: u64 = 64 << 10;
 /// Limits of a component, equal to the pool's limits per instance, so that an admitted component
 /// always fits. QuickJS components have a second, empty memory.
-const MOST_MEMORIES: u32 = 2;
-const MOST_TABLES: u32 = 4;
-const MOST_CORE_INSTANCES: u32 = 32;
+const MAX_MEMORIES: u32 = 2;
+const MAX_TABLES: u32 = 4;
+const MAX_CORE_INSTANCES: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -78,7 +78,7 @@ impl Default for Limits {
             component_bytes: 32 << 20,
             trust: TrustPolicy::default(),
             code_cache: None,
-            compiler: Compiler::Here,
+            compiler: Compiler::InProcess,
         }
     }
 }
@@ -86,7 +86,7 @@ impl Default for Limits {
 impl Limits {
     /// Maximum size of one transfer from the guest: a response as `raw` or a request, plus 1 MiB.
     fn transfer_bytes(&self) -> usize {
-        self.response_bytes.max(MOST_REQUEST_BYTES).saturating_add(1 << 20)
+        self.response_bytes.max(MAX_REQUEST_BYTES).saturating_add(1 << 20)
     }
 }
 
@@ -104,14 +104,14 @@ pub fn for_compiling(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(n)
         .total_stacks(n)
-        .total_memories(n.saturating_mul(MOST_MEMORIES))
-        .total_core_instances(n.saturating_mul(MOST_CORE_INSTANCES))
-        .total_tables(n.saturating_mul(MOST_TABLES))
-        .max_memories_per_component(MOST_MEMORIES)
-        .max_core_instances_per_component(MOST_CORE_INSTANCES)
-        .max_tables_per_component(MOST_TABLES)
-        .max_memories_per_module(MOST_MEMORIES)
-        .max_tables_per_module(MOST_TABLES)
+        .total_memories(n.saturating_mul(MAX_MEMORIES))
+        .total_core_instances(n.saturating_mul(MAX_CORE_INSTANCES))
+        .total_tables(n.saturating_mul(MAX_TABLES))
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .max_tables_per_component(MAX_TABLES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_module(MAX_TABLES)
         .table_elements(100_000)
         .max_memory_size(limits.memory_bytes)
         .max_core_instance_size(8 << 20)
@@ -127,7 +127,7 @@ pub fn for_compiling(limits: &Limits) -> wasmtime::Result<Engine> {
         .epoch_interruption(true)
         .concurrency_support(false)
         .memory_guaranteed_dense_image_size(64 << 20)
-        .wasm_backtrace_max_frames(NonZeroUsize::new(MOST_FRAMES))
+        .wasm_backtrace_max_frames(NonZeroUsize::new(MAX_FRAMES))
         .allocation_strategy(pool);
     Engine::new(&config)
 }
@@ -167,14 +167,14 @@ pub struct Memory {
     /// Shared by all stores of the plugin.
     budget: Arc<MemoryBudget>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     last_grown: usize,
     table_entries: usize,
     pub peak_bytes: usize,
     /// Memory was refused. The guest sees only a failed allocation.
     pub refused: bool,
     /// Memory was refused only because other calls use the plugin's budget.
-    pub starved: bool,
+    pub budget_exhausted: bool,
 }
 
 impl ResourceLimiter for Memory {
@@ -186,9 +186,10 @@ impl ResourceLimiter for Memory {
     ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let wanted = self.bytes.saturating_add(more);
-        let is_modest = wanted <= self.most_bytes;
-        let allowed = is_modest && self.budget.take(more);
-        self.starved |= is_modest && !allowed && self.budget.holds(wanted);
+        let is_within_limit = wanted <= self.max_bytes;
+        let allowed = is_within_limit && self.budget.try_reserve(more);
+        self.budget_exhausted |=
+            is_within_limit && !allowed && self.budget.could_ever_grant(wanted);
         self.last_grown = if allowed { more } else { 0 };
         self.bytes += self.last_grown;
         self.peak_bytes = self.peak_bytes.max(self.bytes);
@@ -200,7 +201,7 @@ impl ResourceLimiter for Memory {
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
         let not_grown = std::mem::take(&mut self.last_grown);
         self.bytes -= not_grown;
-        self.budget.give_back(not_grown);
+        self.budget.release(not_grown);
         self.refused = true;
         Ok(())
     }
@@ -213,25 +214,25 @@ impl ResourceLimiter for Memory {
     ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         self.table_entries = self.table_entries.saturating_add(more);
-        Ok(self.table_entries <= MOST_TABLE_ENTRIES)
+        Ok(self.table_entries <= MAX_TABLE_ENTRIES)
     }
 
     fn instances(&self) -> usize {
-        MOST_CORE_INSTANCES as usize
+        MAX_CORE_INSTANCES as usize
     }
 
     fn memories(&self) -> usize {
-        MOST_MEMORIES as usize
+        MAX_MEMORIES as usize
     }
 
     fn tables(&self) -> usize {
-        MOST_TABLES as usize
+        MAX_TABLES as usize
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
+        self.budget.release(self.bytes);
     }
 }
 
@@ -245,7 +246,7 @@ pub fn store(
 ) -> Store<State> {
     let output = Output::default();
     let mut table = ResourceTable::new();
-    table.set_max_capacity(MOST_RESOURCES);
+    table.set_max_capacity(MAX_RESOURCES);
     let state = State {
         wasi: deterministic_wasi(&session, &output),
         table,
@@ -254,22 +255,22 @@ pub fn store(
         memory: Memory {
             budget,
             bytes: 0,
-            most_bytes: limits.memory_bytes,
+            max_bytes: limits.memory_bytes,
             last_grown: 0,
             table_entries: 0,
             peak_bytes: 0,
             refused: false,
-            starved: false,
+            budget_exhausted: false,
         },
         cpu,
     };
-    let most_cpu = limits.cpu;
+    let max_cpu = limits.cpu;
     let mut store = Store::new(engine, state);
     store.set_hostcall_fuel(limits.transfer_bytes());
     store.limiter(|state| &mut state.memory);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |context| {
-        if context.data().cpu.used() > most_cpu {
+        if context.data().cpu.used() > max_cpu {
             return Err(CpuExhausted.into());
         }
         Ok(UpdateDeadline::Yield(1)) // so that other tasks and timeouts run
@@ -284,21 +285,21 @@ fn deterministic_wasi(session: &Session, output: &Output) -> WasiCtx {
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
-        .wall_clock(Still(session.journal.began))
-        .monotonic_clock(Still(session.journal.began))
+        .wall_clock(FrozenClock(session.journal.began))
+        .monotonic_clock(FrozenClock(session.journal.began))
         .secure_random(StdRng::seed_from_u64(seed ^ 1))
         .insecure_random(StdRng::seed_from_u64(seed ^ 2))
         .insecure_random_seed(u128::from(seed))
-        .max_random_size(MOST_RANDOM_BYTES)
+        .max_random_size(MAX_RANDOM_BYTES)
         .stdout(output.clone())
         .stderr(output.clone())
         .build()
 }
 
 /// A clock that stands at the start of the call.
-struct Still(Timestamp);
+struct FrozenClock(Timestamp);
 
-impl HostWallClock for Still {
+impl HostWallClock for FrozenClock {
     fn resolution(&self) -> Duration {
         Duration::from_millis(1)
     }
@@ -308,7 +309,7 @@ impl HostWallClock for Still {
     }
 }
 
-impl HostMonotonicClock for Still {
+impl HostMonotonicClock for FrozenClock {
     fn resolution(&self) -> u64 {
         1_000_000
     }
@@ -326,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        limits::pace::{Lane, Turns, paced},
+        limits::cpu_throttle::{CpuPermits, CpuThrottle, throttled},
         runtime::session::Journal,
     };
 
@@ -348,14 +349,14 @@ mod tests {
         let mut memory = Memory {
             budget: Arc::new(MemoryBudget::new(usize::MAX)),
             bytes: 1,
-            most_bytes: 100,
+            max_bytes: 100,
             last_grown: 0,
             table_entries: 1,
             peak_bytes: 1,
             refused: false,
-            starved: false,
+            budget_exhausted: false,
         };
-        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap() && !memory.starved);
+        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap() && !memory.budget_exhausted);
         assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
     }
 
@@ -389,10 +390,10 @@ mod tests {
             let run = instance.get_typed_func::<(), ()>(&mut store, "run")?;
             run.call_async(&mut store, ()).await
         };
-        let turns = Turns::default();
-        let lane = Lane { own: &turns, of_all: &Turns::default() };
+        let turns = CpuPermits::default();
+        let lane = CpuThrottle { plugin_permits: &turns, host_permits: &CpuPermits::default() };
         let mut used = Duration::ZERO;
-        let ended = paced(run, &meter, &mut used, &lane).await.unwrap_err();
+        let ended = throttled(run, &meter, &mut used, &lane).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
         assert!((4..=6).contains(&calls), "{calls} calls");

@@ -3,8 +3,8 @@
 pub mod cache;
 pub mod compile;
 pub mod engine;
-pub mod heard;
 pub mod output;
 pub mod progress;
 pub mod session;
+pub mod transcript;
 pub mod vault;

@@ -10,7 +10,7 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError},
 };
 
-const MOST_BYTES: usize = 4 << 10;
+const MAX_BYTES: usize = 4 << 10;
 
 /// Captured output, shared by clones.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Output {
 }
 
 /// Puts the end of the guest's output, where panics are reported, before the reason of its failure.
-pub fn after_last_words(wrote: &str, why: String) -> String {
+pub fn prepend_output(wrote: &str, why: String) -> String {
     let mut lines: Vec<&str> = wrote.lines().rev().take(6).collect();
     if lines.is_empty() {
         return why;
@@ -42,7 +42,7 @@ impl Pollable for Output {
 impl OutputStream for Output {
     fn write(&mut self, bytes: Bytes) -> Result<(), StreamError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = bytes.len().min(MOST_BYTES - kept.len());
+        let fits = bytes.len().min(MAX_BYTES - kept.len());
         kept.extend_from_slice(&bytes[..fits]);
         Ok(())
     }
@@ -52,7 +52,7 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> Result<usize, StreamError> {
-        Ok(MOST_BYTES)
+        Ok(MAX_BYTES)
     }
 }
 
@@ -87,6 +87,6 @@ mod tests {
             assert!(room > 0);
             stream.write(Bytes::from(vec![b'x'; 1000])).unwrap();
         }
-        assert_eq!(output.contents(), [b'x'; MOST_BYTES]);
+        assert_eq!(output.contents(), [b'x'; MAX_BYTES]);
     }
 }

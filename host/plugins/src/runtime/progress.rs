@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::heard::{Answered, Heard, Silence};
+use super::transcript::{RecordedResponse, Transcript, TransportError};
 
 /// Resource usage of a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Usage {
 
 #[derive(Default)]
 pub struct Progress {
-    pub used: Usage,
+    pub usage: Usage,
     /// A request may have reached an upstream.
     pub sent: bool,
     /// A request that may change something got no response.
@@ -27,13 +27,16 @@ pub struct Progress {
     /// Seconds until a retry; set if the host rejected the call or a request.
     pub retry_after_s: Option<u32>,
     /// The call was rejected before it began.
-    pub turned_away: bool,
+    pub rejected: bool,
     /// The transcript; `None` if the call is not recorded.
-    pub heard: Option<Heard>,
+    pub transcript: Option<Transcript>,
 }
 
 impl Progress {
-    pub fn heard(&mut self, what: impl FnOnce() -> Option<Result<Answered, Silence>>) {
-        self.heard = self.heard.take().and_then(|heard| heard.and(what()));
+    pub fn record_response(
+        &mut self,
+        response: impl FnOnce() -> Option<Result<RecordedResponse, TransportError>>,
+    ) {
+        self.transcript = self.transcript.take().and_then(|heard| heard.push_response(response()));
     }
 }

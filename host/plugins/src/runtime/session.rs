@@ -10,19 +10,19 @@ use rand::{SeedableRng, rngs::StdRng};
 
 use super::{
     cache::{self, Cache},
-    heard::{Heard, Vouched},
+    transcript::{Transcript, VaultResult},
     vault::{Placeholders, Secrets},
 };
 use crate::{Fault, FaultCategory};
 use tollhouse_platform::{clock::Timestamp, crypto::seal::fingerprint};
 
 /// Maximum size of a request with URL and headers. An image of 5 MiB fits as base64.
-pub const MOST_REQUEST_BYTES: usize = 8 << 20;
+pub const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Far fewer than the number at which the HTTP library panics.
-const MOST_HEADERS: usize = 256;
-const MOST_ENTRIES: usize = 256;
-const MOST_LOG_LINES: usize = 100;
-const MOST_LOG_BYTES: usize = 2 << 10;
+const MAX_HEADERS: usize = 256;
+const MAX_ENTRIES: usize = 256;
+const MAX_LOG_LINES: usize = 100;
+const MAX_LOG_BYTES: usize = 2 << 10;
 
 /// Everything that a plugin may use with one set of credentials.
 #[derive(Default)]
@@ -34,22 +34,22 @@ pub struct Grant {
     /// Permitted origins of requests, for example `https://api.example.com`.
     pub origins: Vec<String>,
     /// Recorded cache reads and vault results, set in a replay.
-    pub known: Option<Arc<Heard>>,
+    pub replayed: Option<Arc<Transcript>>,
 }
 
 impl Grant {
     /// Redacts secrets from a plugin's text.
     pub fn redact(&self, text: &str) -> String {
-        self.secrets.redactor(&Placeholders::default()).clean_text(text)
+        self.secrets.redactor(&Placeholders::default()).redact_text(text)
     }
 
-    pub fn clean(&self, fault: Fault) -> Fault {
+    pub fn redact_fault(&self, fault: Fault) -> Fault {
         let secrets = self.secrets.redactor(&Placeholders::default());
         let details = fault.details.iter();
-        let details = details.map(|(n, v)| (secrets.clean_text(n), secrets.clean_text(v)));
+        let details = details.map(|(n, v)| (secrets.redact_text(n), secrets.redact_text(v)));
         Fault {
-            code: secrets.clean_text(&fault.code),
-            message: secrets.clean_text(&fault.message),
+            code: secrets.redact_text(&fault.code),
+            message: secrets.redact_text(&fault.message),
             details: details.collect(),
             ..fault
         }
@@ -74,49 +74,49 @@ pub struct HttpResponse {
 
 impl HttpResponse {
     pub fn bytes(&self) -> usize {
-        length(&self.headers) + self.body.len()
+        header_bytes(&self.headers) + self.body.len()
     }
 }
 
 /// Returns the length in bytes.
-pub fn length(headers: &[(String, String)]) -> usize {
+pub fn header_bytes(headers: &[(String, String)]) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 /// A request or cache read, and its result.
-pub enum Entry {
+pub enum JournalEntry {
     Http(HttpRequest, Result<HttpResponse, Fault>),
-    Cached(String, Option<String>),
+    CacheRead(String, Option<String>),
 }
 
 /// The reason why a host function ended the instance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum RunEnded {
     #[error("the call waits for a response")]
     Waiting,
     /// The point of divergence, without the plugin's data.
     #[error("the call is not deterministic: {0}")]
     Nondeterministic(String),
     #[error("the call exceeded its limit of cache reads")]
-    TooManyQuestions,
+    TooManyCacheReads,
 }
 
 impl HttpRequest {
     pub fn bytes(&self) -> usize {
         let body = self.body.as_ref().map_or(0, Vec::len);
-        self.method.len() + self.url.len() + length(&self.headers) + body
+        self.method.len() + self.url.len() + header_bytes(&self.headers) + body
     }
 
-    pub fn may_change_something(&self) -> bool {
+    pub fn may_have_side_effects(&self) -> bool {
         !["GET", "HEAD"].contains(&&*self.method)
     }
 
     fn is_too_large(&self) -> bool {
-        self.bytes() > MOST_REQUEST_BYTES || self.headers.len() > MOST_HEADERS
+        self.bytes() > MAX_REQUEST_BYTES || self.headers.len() > MAX_HEADERS
     }
 
     /// Returns the first part in which two requests differ.
-    fn differs(&self, other: &HttpRequest) -> String {
+    fn differing_part(&self, other: &HttpRequest) -> String {
         let mut headers = self.headers.iter().zip(&other.headers);
         let part = if self.method != other.method {
             "method"
@@ -134,7 +134,7 @@ impl HttpRequest {
         part.to_owned()
     }
 
-    pub fn too_large() -> Fault {
+    pub fn too_large_fault() -> Fault {
         let message =
             "a request may have at most 8 MiB, including its URL and headers, and 256 headers";
         Fault::new(FaultCategory::Misconfigured, "too-large", message)
@@ -145,7 +145,7 @@ impl HttpRequest {
 pub struct Journal {
     pub seed: u64,
     pub began: Timestamp,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     logged: usize,
 }
 
@@ -159,10 +159,10 @@ impl Journal {
 pub struct Session {
     pub journal: Journal,
     pub grant: Arc<Grant>,
-    pub waiting_for: Option<HttpRequest>,
+    pub pending_request: Option<HttpRequest>,
     pub placeholders: Placeholders,
     /// Vault results of this run.
-    pub vouched: Vec<Vouched>,
+    pub vault_results: Vec<VaultResult>,
     plugin: Arc<str>,
     cache: Arc<Cache>,
     rng: StdRng,
@@ -183,75 +183,78 @@ impl Session {
             grant,
             plugin,
             cache,
-            waiting_for: None,
+            pending_request: None,
             placeholders: Placeholders::default(),
-            vouched: Vec::new(),
+            vault_results: Vec::new(),
             position: 0,
             log_lines: 0,
         }
     }
 
-    pub fn send(&mut self, request: HttpRequest) -> Result<Result<HttpResponse, Fault>, Ended> {
+    pub fn send(&mut self, request: HttpRequest) -> Result<Result<HttpResponse, Fault>, RunEnded> {
         if request.is_too_large() {
-            return Ok(Err(HttpRequest::too_large())); // the same in every run, so it needs no entry
+            return Ok(Err(HttpRequest::too_large_fault())); // the same in every run, so it needs no entry
         }
         let answer = match self.journal.entries.get(self.position) {
             None => {
-                self.waiting_for = Some(request);
-                return Err(Ended::Waiting);
+                self.pending_request = Some(request);
+                return Err(RunEnded::Waiting);
             }
-            Some(Entry::Http(asked, answer)) if *asked == request => answer.clone(),
-            Some(Entry::Http(asked, _)) => {
-                return Err(self.astray(&format!("has another {}", asked.differs(&request))));
+            Some(JournalEntry::Http(asked, answer)) if *asked == request => answer.clone(),
+            Some(JournalEntry::Http(asked, _)) => {
+                return Err(
+                    self.divergence(&format!("has another {}", asked.differing_part(&request)))
+                );
             }
-            Some(Entry::Cached(..)) => {
-                return Err(self.astray("is a request, not a cache read"));
+            Some(JournalEntry::CacheRead(..)) => {
+                return Err(self.divergence("is a request, not a cache read"));
             }
         };
         self.position += 1;
         Ok(answer)
     }
 
-    pub fn cached(&mut self, key: String) -> Result<Option<String>, Ended> {
-        if key.len() > cache::MOST_BYTES {
+    pub fn cache_get(&mut self, key: String) -> Result<Option<String>, RunEnded> {
+        if key.len() > cache::MAX_BYTES {
             return Ok(None); // never stored
         }
-        if self.position == MOST_ENTRIES {
-            return Err(Ended::TooManyQuestions);
+        if self.position == MAX_ENTRIES {
+            return Err(RunEnded::TooManyCacheReads);
         }
         let value = match self.journal.entries.get(self.position) {
             None => {
-                let value = self.look_up(&key);
-                self.journal.entries.push(Entry::Cached(key, value.clone()));
+                let value = self.read_cache(&key);
+                self.journal.entries.push(JournalEntry::CacheRead(key, value.clone()));
                 value
             }
-            Some(Entry::Cached(asked, value)) if *asked == key => value.clone(),
-            Some(Entry::Cached(..)) => {
-                return Err(self.astray("is a cache read with another key"));
+            Some(JournalEntry::CacheRead(asked, value)) if *asked == key => value.clone(),
+            Some(JournalEntry::CacheRead(..)) => {
+                return Err(self.divergence("is a cache read with another key"));
             }
-            Some(Entry::Http(..)) => {
-                return Err(self.astray("is a cache read, not a request"));
+            Some(JournalEntry::Http(..)) => {
+                return Err(self.divergence("is a cache read, not a request"));
             }
         };
         self.position += 1;
         Ok(value)
     }
 
-    fn look_up(&self, key: &str) -> Option<String> {
-        let same = |entry: &&Entry| matches!(entry, Entry::Cached(asked, _) if asked == key);
+    fn read_cache(&self, key: &str) -> Option<String> {
+        let same = |entry: &&JournalEntry| matches!(entry, JournalEntry::CacheRead(asked, _) if asked == key);
         let before = self.journal.entries.iter().filter(same).count();
-        let known = self.grant.known.as_ref().and_then(|known| known.cached(key, before));
+        let known =
+            self.grant.replayed.as_ref().and_then(|known| known.nth_cache_read(key, before));
         known.unwrap_or_else(|| self.cache.get(&self.grant.scope, key, self.journal.began))
     }
 
-    fn astray(&self, how: &str) -> Ended {
-        Ended::Nondeterministic(format!(
+    fn divergence(&self, how: &str) -> RunEnded {
+        RunEnded::Nondeterministic(format!(
             "in a later run, request or cache read {} {how}",
             self.position + 1
         ))
     }
 
-    pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
+    pub fn cache_put(&self, key: String, value: String, ttl_seconds: u32) {
         self.cache.put(&self.grant.scope, key, value, ttl_seconds, self.journal.began);
     }
 
@@ -265,77 +268,82 @@ impl Session {
     }
 
     pub fn hmac(&mut self, algorithm: &str, secret: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
-        let is_it = |vouched: &Vouched| match vouched {
-            Vouched::Mac { algorithm: by, secret: of, .. } => by == algorithm && of == secret,
-            Vouched::Matches { .. } => false,
+        let is_it = |vouched: &VaultResult| match vouched {
+            VaultResult::Mac { algorithm: by, secret: of, .. } => by == algorithm && of == secret,
+            VaultResult::Matches { .. } => false,
         };
-        let known = match self.known(is_it) {
-            Some(Vouched::Mac { mac, .. }) => hex::decode(mac).ok(),
+        let known = match self.replayed_result(is_it) {
+            Some(VaultResult::Mac { mac, .. }) => hex::decode(mac).ok(),
             _ => None,
         };
         let mac = known.map_or_else(|| self.grant.secrets.hmac(algorithm, secret, data), Ok)?;
         let (algorithm, secret) = (algorithm.to_owned(), secret.to_owned());
         let of = fingerprint(&[data]);
-        self.vouch(Vouched::Mac { algorithm, secret, of, mac: hex::encode(&mac) });
+        self.record_vault_result(VaultResult::Mac {
+            algorithm,
+            secret,
+            of,
+            mac: hex::encode(&mac),
+        });
         Ok(mac)
     }
 
     pub fn matches(&mut self, secret: &str, candidate: &[u8]) -> Result<bool, Fault> {
-        let is_it = |vouched: &Vouched| match vouched {
-            Vouched::Matches { secret: of, .. } => of == secret,
-            Vouched::Mac { .. } => false,
+        let is_it = |vouched: &VaultResult| match vouched {
+            VaultResult::Matches { secret: of, .. } => of == secret,
+            VaultResult::Mac { .. } => false,
         };
-        let known = match self.known(is_it) {
-            Some(Vouched::Matches { matches, .. }) => Some(matches),
+        let known = match self.replayed_result(is_it) {
+            Some(VaultResult::Matches { matches, .. }) => Some(matches),
             _ => None,
         };
         let matches = known.map_or_else(|| self.grant.secrets.matches(secret, candidate), Ok)?;
         let (secret, of) = (secret.to_owned(), fingerprint(&[candidate]));
-        self.vouch(Vouched::Matches { secret, of, matches });
+        self.record_vault_result(VaultResult::Matches { secret, of, matches });
         Ok(matches)
     }
 
     /// Adds cache reads and vault results to the transcript.
-    pub fn tell(&self, heard: &mut Heard) {
+    pub fn add_to_transcript(&self, transcript: &mut Transcript) {
         let cached = self.journal.entries.iter().filter_map(|entry| match entry {
-            Entry::Cached(key, held) => Some((key.clone(), held.clone())),
-            Entry::Http(..) => None,
+            JournalEntry::CacheRead(key, held) => Some((key.clone(), held.clone())),
+            JournalEntry::Http(..) => None,
         });
-        heard.cached = cached.collect();
-        heard.vouched.clone_from(&self.vouched);
+        transcript.cached = cached.collect();
+        transcript.vouched.clone_from(&self.vault_results);
     }
 
-    fn known(&self, is_it: impl Fn(&Vouched) -> bool) -> Option<Vouched> {
-        let before = self.vouched.iter().filter(|vouched| is_it(vouched)).count();
-        self.grant.known.as_ref()?.vouched(is_it, before).cloned()
+    fn replayed_result(&self, is_it: impl Fn(&VaultResult) -> bool) -> Option<VaultResult> {
+        let before = self.vault_results.iter().filter(|vouched| is_it(vouched)).count();
+        self.grant.replayed.as_ref()?.nth_vault_result(is_it, before).cloned()
     }
 
-    fn vouch(&mut self, vouched: Vouched) {
-        if self.vouched.len() < MOST_ENTRIES {
-            self.vouched.push(vouched);
+    fn record_vault_result(&mut self, result: VaultResult) {
+        if self.vault_results.len() < MAX_ENTRIES {
+            self.vault_results.push(result);
         }
     }
 
     /// Logs the name of a missing setting, for the plugin's author.
-    pub fn note_unset(&self, setting: &str) {
+    pub fn log_missing_setting(&self, setting: &str) {
         if tracing::enabled!(tracing::Level::DEBUG) {
-            let name: String = setting.chars().take(MOST_NAME_CHARS).collect();
-            let name = self.grant.secrets.redactor(&self.placeholders).clean_text(&name);
-            tracing::debug!(plugin = &*self.plugin, "{NO_SETTING}{name:?}");
+            let name: String = setting.chars().take(MAX_NAME_CHARS).collect();
+            let name = self.grant.secrets.redactor(&self.placeholders).redact_text(&name);
+            tracing::debug!(plugin = &*self.plugin, "{MISSING_SETTING_PREFIX}{name:?}");
         }
     }
 
     /// Logs a line, once per call: later runs repeat it.
     pub fn log(&mut self, level: tracing::Level, message: &str) {
         self.log_lines += 1;
-        if self.log_lines <= self.journal.logged || self.log_lines > MOST_LOG_LINES {
+        if self.log_lines <= self.journal.logged || self.log_lines > MAX_LOG_LINES {
             return;
         }
         self.journal.logged = self.log_lines;
-        let end = message.floor_char_boundary(MOST_LOG_BYTES);
+        let end = message.floor_char_boundary(MAX_LOG_BYTES);
         let secrets = self.grant.secrets.redactor(&self.placeholders);
-        let (plugin, message) = (&*self.plugin, secrets.clean_text(&message[..end]));
-        let message = one_line(&message);
+        let (plugin, message) = (&*self.plugin, secrets.redact_text(&message[..end]));
+        let message = escape_controls(&message);
         match level {
             tracing::Level::ERROR => tracing::error!(plugin, "{message}"),
             tracing::Level::WARN => tracing::warn!(plugin, "{message}"),
@@ -346,13 +354,13 @@ impl Session {
 }
 
 /// Start of the log line that names a missing setting.
-pub const NO_SETTING: &str = "there is no setting ";
+pub const MISSING_SETTING_PREFIX: &str = "there is no setting ";
 
 /// Maximum length of the name in that line.
-const MOST_NAME_CHARS: usize = 40;
+const MAX_NAME_CHARS: usize = 40;
 
 /// Escapes control characters, so that a plugin's text cannot imitate a log line of the host.
-fn one_line(text: &str) -> String {
+fn escape_controls(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() {
@@ -380,17 +388,17 @@ mod tests {
     #[test]
     fn a_run_gets_responses_from_the_journal_and_must_not_diverge() {
         let mut first = session(Journal::new(1, Timestamp(0)));
-        assert_eq!(first.cached("token".into()), Ok(None));
-        assert_eq!(first.send(request("a")).unwrap_err(), Ended::Waiting);
-        assert_eq!(first.waiting_for, Some(request("a")));
+        assert_eq!(first.cache_get("token".into()), Ok(None));
+        assert_eq!(first.send(request("a")).unwrap_err(), RunEnded::Waiting);
+        assert_eq!(first.pending_request, Some(request("a")));
 
         let mut journal = first.journal;
         let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
-        journal.entries.push(Entry::Http(request("a"), Ok(answer)));
+        journal.entries.push(JournalEntry::Http(request("a"), Ok(answer)));
         let mut again = session(journal);
-        assert_eq!(again.cached("token".into()), Ok(None));
+        assert_eq!(again.cache_get("token".into()), Ok(None));
         assert_eq!(again.send(request("a")).unwrap().unwrap().status, 200);
-        assert_eq!(again.send(request("b")).unwrap_err(), Ended::Waiting);
+        assert_eq!(again.send(request("b")).unwrap_err(), RunEnded::Waiting);
 
         let mut astray = session(again.journal);
         let ended = astray.send(request("a")).unwrap_err().to_string();
@@ -412,7 +420,7 @@ mod tests {
         ] {
             let mut journal = Journal::new(1, Timestamp(0));
             let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
-            journal.entries.push(Entry::Http(asked.clone(), Ok(answer)));
+            journal.entries.push(JournalEntry::Http(asked.clone(), Ok(answer)));
             let ended = session(journal).send(other).unwrap_err().to_string();
             assert!(ended.ends_with(&format!("read 1 has {how}")), "{ended}");
         }
@@ -421,22 +429,22 @@ mod tests {
     #[test]
     fn a_journal_stays_bounded() {
         let mut asking = session(Journal::new(1, Timestamp(0)));
-        assert_eq!(asking.cached("k".repeat(cache::MOST_BYTES + 1)), Ok(None));
+        assert_eq!(asking.cache_get("k".repeat(cache::MAX_BYTES + 1)), Ok(None));
         assert!(asking.journal.entries.is_empty());
-        for n in 0..MOST_ENTRIES {
-            assert_eq!(asking.cached(n.to_string()), Ok(None));
+        for n in 0..MAX_ENTRIES {
+            assert_eq!(asking.cache_get(n.to_string()), Ok(None));
         }
-        assert_eq!(asking.cached("one more".into()), Err(Ended::TooManyQuestions));
+        assert_eq!(asking.cache_get("one more".into()), Err(RunEnded::TooManyCacheReads));
 
-        let large = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES]), ..request("a") };
+        let large = HttpRequest { body: Some(vec![0; MAX_REQUEST_BYTES]), ..request("a") };
         let mut sending = session(Journal::new(1, Timestamp(0)));
         assert_eq!(sending.send(large).unwrap().unwrap_err().code, "too-large");
         let header = ("x".to_owned(), String::new());
-        let flood = HttpRequest { headers: vec![header; MOST_HEADERS + 1], ..request("a") };
+        let flood = HttpRequest { headers: vec![header; MAX_HEADERS + 1], ..request("a") };
         assert_eq!(sending.send(flood).unwrap().unwrap_err().code, "too-large");
-        assert!(sending.waiting_for.is_none());
-        let fits = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES - 4]), ..request("a") };
-        assert_eq!(sending.send(fits).unwrap_err(), Ended::Waiting);
+        assert!(sending.pending_request.is_none());
+        let fits = HttpRequest { body: Some(vec![0; MAX_REQUEST_BYTES - 4]), ..request("a") };
+        assert_eq!(sending.send(fits).unwrap_err(), RunEnded::Waiting);
     }
 
     #[test]
@@ -446,7 +454,7 @@ mod tests {
         let told = "it was hidden value";
         let mut fault = Fault::new(FaultCategory::Other, told, told);
         fault.details.push((told.to_owned(), told.to_owned()));
-        let Fault { code, message, details, .. } = grant.clean(fault);
+        let Fault { code, message, details, .. } = grant.redact_fault(fault);
         for text in [&code, &message, &details[0].0, &details[0].1] {
             assert_eq!(text, "it was [secret]");
         }
@@ -454,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_log_line_is_one_line() {
-        assert_eq!(one_line("say \"é\"\n\r\u{1b}[31m"), "say \"é\"\\n\\r\\u{1b}[31m");
+        assert_eq!(escape_controls("say \"é\"\n\r\u{1b}[31m"), "say \"é\"\\n\\r\\u{1b}[31m");
     }
 
     #[test]

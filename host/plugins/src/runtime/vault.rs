@@ -12,26 +12,26 @@ use rand::{Rng, rngs::StdRng};
 use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
-use crate::manifest::bindings::{Bound, Part};
+use crate::manifest::bindings::{AccountBinding, RequestPart};
 
 /// Minimum length of redacted values. Shorter ones would match by chance.
-const LEAST_REDACTED: usize = 6;
+const MIN_REDACTED_BYTES: usize = 6;
 /// Text that replaces a secret.
 pub const REDACTED: &str = "[secret]";
-const PREFIX: &[u8] = b"vault-";
+const PLACEHOLDER_PREFIX: &[u8] = b"vault-";
 /// Hexadecimal digits after the prefix.
-const DIGITS: usize = 32;
+const PLACEHOLDER_DIGITS: usize = 32;
 /// Maximum size of the data of an HMAC or of a comparison.
-const MOST_BYTES: usize = 1 << 20;
-const MOST_PLACEHOLDERS: usize = 64;
-const MOST_QUOTED_CHARS: usize = 100;
+const MAX_BYTES: usize = 1 << 20;
+const MAX_PLACEHOLDERS: usize = 64;
+const MAX_QUOTED_CHARS: usize = 100;
 
 /// The secrets of one account, by their names in the manifest.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: HashMap<String, String>,
     /// Without unbound secrets.
-    bindings: HashMap<String, Bound>,
+    bindings: HashMap<String, AccountBinding>,
 }
 
 /// The placeholders of one call.
@@ -44,15 +44,15 @@ struct Placeholder {
     text: String,
     value: String,
     /// All of them must permit a place.
-    bindings: Vec<Bound>,
+    bindings: Vec<AccountBinding>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum VaultError {
-    NoSecret(String),
-    NoAlgorithm(String),
+    UnknownSecret(String),
+    UnknownAlgorithm(String),
     TooManyPlaceholders,
-    TooLong,
+    TooLarge,
 }
 
 impl Secrets {
@@ -62,7 +62,7 @@ impl Secrets {
     }
 
     #[must_use]
-    pub fn bound(self, bindings: HashMap<String, Bound>) -> Secrets {
+    pub fn with_bindings(self, bindings: HashMap<String, AccountBinding>) -> Secrets {
         Secrets { bindings, ..self }
     }
 
@@ -78,25 +78,25 @@ impl Secrets {
         self.values
             .get(name)
             .map(String::as_str)
-            .ok_or_else(|| VaultError::NoSecret(start_of(name)))
+            .ok_or_else(|| VaultError::UnknownSecret(truncate_name(name)))
     }
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
         let key = self.get(name)?.as_bytes();
-        if data.len() > MOST_BYTES {
-            return Err(VaultError::TooLong);
+        if data.len() > MAX_BYTES {
+            return Err(VaultError::TooLarge);
         }
         match algorithm {
             "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
             "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
-            _ => Err(VaultError::NoAlgorithm(start_of(algorithm))),
+            _ => Err(VaultError::UnknownAlgorithm(truncate_name(algorithm))),
         }
     }
 
     pub fn matches(&self, name: &str, candidate: &[u8]) -> Result<bool, VaultError> {
         let secret = self.get(name)?.as_bytes();
-        if candidate.len() > MOST_BYTES {
-            return Err(VaultError::TooLong);
+        if candidate.len() > MAX_BYTES {
+            return Err(VaultError::TooLarge);
         }
         Ok(secret.ct_eq(candidate).into())
     }
@@ -105,8 +105,8 @@ impl Secrets {
     #[must_use]
     pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
         let values = self.values.values().chain(placeholders.0.iter().map(|p| &p.value));
-        let long = values.filter(|value| value.len() >= LEAST_REDACTED);
-        let mut texts: Vec<String> = long.flat_map(|value| written(value)).collect();
+        let long = values.filter(|value| value.len() >= MIN_REDACTED_BYTES);
+        let mut texts: Vec<String> = long.flat_map(|value| encodings(value)).collect();
         // Longest first, because a secret may begin with another one.
         texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         texts.dedup();
@@ -115,7 +115,7 @@ impl Secrets {
 }
 
 /// Returns the value as it is, in JSON, and in JSON with escaped slashes.
-fn written(value: &str) -> [String; 3] {
+fn encodings(value: &str) -> [String; 3] {
     let json = serde_json::Value::from(value).to_string();
     let json = json[1..json.len() - 1].to_owned();
     let escaped = json.replace('/', "\\/");
@@ -128,7 +128,7 @@ pub struct Redactor(Vec<memmem::Finder<'static>>);
 impl Redactor {
     /// Redacts the secrets, with one search for each.
     #[must_use]
-    pub fn clean(&self, text: &[u8]) -> Vec<u8> {
+    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
         let found = self.0.iter().filter_map(|secret| Some((secret, secret.find(text)?)));
         let mut found: Vec<(&memmem::Finder<'_>, usize)> = found.collect();
         let mut clean = Vec::with_capacity(text.len());
@@ -151,8 +151,8 @@ impl Redactor {
     }
 
     #[must_use]
-    pub fn clean_text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.clean(text.as_bytes())).into_owned()
+    pub fn redact_text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
     }
 }
 
@@ -163,7 +163,7 @@ impl Placeholders {
         rng: &mut StdRng,
         name: &str,
     ) -> Result<String, VaultError> {
-        self.stand_for(secrets, rng, &[name], secrets.get(name)?.to_owned())
+        self.placeholder_for(secrets, rng, &[name], secrets.get(name)?.to_owned())
     }
 
     /// `user` may name a setting, because account numbers are often not secret.
@@ -178,11 +178,11 @@ impl Placeholders {
         let name = settings.get(user).map(String::as_str);
         let name = name.map_or_else(|| secrets.get(user), Ok)?;
         let pair = format!("{name}:{}", secrets.get(password)?);
-        self.stand_for(secrets, rng, &[user, password], BASE64.encode(pair))
+        self.placeholder_for(secrets, rng, &[user, password], BASE64.encode(pair))
     }
 
     /// Returns the placeholder for these names, the same throughout the call.
-    fn stand_for(
+    fn placeholder_for(
         &mut self,
         secrets: &Secrets,
         rng: &mut StdRng,
@@ -192,12 +192,13 @@ impl Placeholders {
         if let Some(known) = self.0.iter().find(|known| known.names == names) {
             return Ok(known.text.clone());
         }
-        if self.0.len() == MOST_PLACEHOLDERS {
+        if self.0.len() == MAX_PLACEHOLDERS {
             return Err(VaultError::TooManyPlaceholders);
         }
-        let mut random = [0; DIGITS / 2];
+        let mut random = [0; PLACEHOLDER_DIGITS / 2];
         rng.fill_bytes(&mut random);
-        let text = format!("{}{}", String::from_utf8_lossy(PREFIX), hex::encode(random));
+        let text =
+            format!("{}{}", String::from_utf8_lossy(PLACEHOLDER_PREFIX), hex::encode(random));
         let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name)).cloned();
         let bindings = bindings.collect();
         let names = names.iter().map(|&name| name.to_owned()).collect();
@@ -207,35 +208,40 @@ impl Placeholders {
 
     /// Inserts the secrets in one pass. `None`: the result exceeds `most` bytes.
     #[must_use]
-    pub fn fill(&self, text: &[u8], most: usize) -> Option<Vec<u8>> {
+    pub fn fill(&self, text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
         let mut filled = Vec::with_capacity(text.len());
         let mut rest = 0;
-        for (at, known) in self.found_in(text) {
+        for (at, known) in self.find_in(text) {
             filled.extend_from_slice(&text[rest..at]);
             filled.extend_from_slice(known.value.as_bytes());
             rest = at + known.text.len();
-            if filled.len() > most {
+            if filled.len() > max_bytes {
                 return None;
             }
         }
         filled.extend_from_slice(&text[rest..]);
-        (filled.len() <= most).then_some(filled)
+        (filled.len() <= max_bytes).then_some(filled)
     }
 
     /// Returns the name of the first secret that may not be sent in this part of a request to
     /// `origin`. Percent-encoded placeholders are found, too.
     #[must_use]
-    pub fn misplaced(&self, text: &[u8], part: Part<'_>, origin: &str) -> Option<String> {
+    pub fn find_misplaced(
+        &self,
+        text: &[u8],
+        part: RequestPart<'_>,
+        origin: &str,
+    ) -> Option<String> {
         if self.0.is_empty() {
             return None;
         }
         let is_misplaced = |placeholder: &&Placeholder| {
-            let permits = |binding: &Bound| binding.permits(origin, part);
+            let permits = |binding: &AccountBinding| binding.permits(origin, part);
             !part.may_hold_secrets() || !placeholder.bindings.iter().all(permits)
         };
         let first = |text: &[u8]| {
             let found =
-                self.found_in(text).map(|(_, placeholder)| placeholder).find(&is_misplaced)?;
+                self.find_in(text).map(|(_, placeholder)| placeholder).find(&is_misplaced)?;
             Some(found.names.join(" with "))
         };
         let encoded = || {
@@ -250,9 +256,9 @@ impl Placeholders {
     }
 
     /// Returns the placeholders in a text with their positions.
-    fn found_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = (usize, &'s Placeholder)> {
-        memmem::find_iter(text, PREFIX).filter_map(move |at| {
-            let here = text.get(at..at + PREFIX.len() + DIGITS)?;
+    fn find_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = (usize, &'s Placeholder)> {
+        memmem::find_iter(text, PLACEHOLDER_PREFIX).filter_map(move |at| {
+            let here = text.get(at..at + PLACEHOLDER_PREFIX.len() + PLACEHOLDER_DIGITS)?;
             let known = self.0.iter().find(|known| known.text.as_bytes() == here)?;
             Some((at, known))
         })
@@ -260,8 +266,8 @@ impl Placeholders {
 }
 
 /// Returns the start of an unknown name for error messages.
-fn start_of(name: &str) -> String {
-    name.chars().take(MOST_QUOTED_CHARS).collect()
+fn truncate_name(name: &str) -> String {
+    name.chars().take(MAX_QUOTED_CHARS).collect()
 }
 
 fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> {
@@ -298,11 +304,11 @@ mod tests {
 
     #[test]
     fn a_secret_has_one_placeholder_per_call() {
-        let names = (0..MOST_PLACEHOLDERS).map(|n| (format!("k{n}"), format!("value {n}")));
+        let names = (0..MAX_PLACEHOLDERS).map(|n| (format!("k{n}"), format!("value {n}")));
         let secrets = Secrets::new(names.collect());
         let (mut placeholders, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
         let first = placeholders.secret(&secrets, &mut rng, "k0").unwrap();
-        for n in 1..MOST_PLACEHOLDERS {
+        for n in 1..MAX_PLACEHOLDERS {
             placeholders.secret(&secrets, &mut rng, &format!("k{n}")).unwrap();
             assert_eq!(placeholders.secret(&secrets, &mut rng, "k0"), Ok(first.clone()));
         }
@@ -326,7 +332,8 @@ mod tests {
         });
         let declared: crate::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
         let at = |name: &str| Some(format!("https://{name}"));
-        let secrets = Secrets::new(values.into()).bound(declared.bound(at).collect());
+        let secrets =
+            Secrets::new(values.into()).with_bindings(declared.account_bindings(at).collect());
         let (mut all, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
         let bound = all.secret(&secrets, &mut rng, "bound").unwrap();
         let free = all.secret(&secrets, &mut rng, "free").unwrap();
@@ -335,32 +342,35 @@ mod tests {
         let of_setting = all.basic(&secrets, &settings, &mut rng, "account", "bound").unwrap();
         let encoded = |text: &str| text.replace('v', "%76").replace('-', "%2D");
         let (here, there) = ("https://url", "https://else");
-        let header = Part::Header("Authorization");
+        let header = RequestPart::Header("Authorization");
         for (text, part, origin, named) in [
             (&bound, header, here, None),
-            (&bound, Part::Body, here, None),
-            (&bound, Part::Header("x-key"), here, Some("bound")),
+            (&bound, RequestPart::Body, here, None),
+            (&bound, RequestPart::Header("x-key"), here, Some("bound")),
             (&bound, header, there, Some("bound")),
-            (&bound, Part::Url, here, Some("bound")),
-            (&encoded(&bound), Part::Url, here, Some("bound")),
-            (&encoded(&bound), Part::Body, there, Some("bound")),
+            (&bound, RequestPart::Url, here, Some("bound")),
+            (&encoded(&bound), RequestPart::Url, here, Some("bound")),
+            (&encoded(&bound), RequestPart::Body, there, Some("bound")),
             (&both, header, here, None),
-            (&both, Part::Body, here, Some("bound with other")),
-            (&of_setting, Part::Body, here, None),
-            (&of_setting, Part::Body, there, Some("account with bound")),
-            (&free, Part::Header("x-key"), there, None),
-            (&free, Part::Body, there, None),
-            (&free, Part::Url, here, Some("free")),
-            (&free, Part::Method, here, Some("free")),
-            (&free, Part::HeaderName, here, Some("free")),
-            (&bound[..20].to_owned(), Part::Url, there, None),
+            (&both, RequestPart::Body, here, Some("bound with other")),
+            (&of_setting, RequestPart::Body, here, None),
+            (&of_setting, RequestPart::Body, there, Some("account with bound")),
+            (&free, RequestPart::Header("x-key"), there, None),
+            (&free, RequestPart::Body, there, None),
+            (&free, RequestPart::Url, here, Some("free")),
+            (&free, RequestPart::Method, here, Some("free")),
+            (&free, RequestPart::HeaderName, here, Some("free")),
+            (&bound[..20].to_owned(), RequestPart::Url, there, None),
         ] {
             let text = format!("{free} is before a=100%&b={text}");
             let text = if part.may_hold_secrets() { text } else { text[free.len()..].to_owned() };
-            let misplaced = all.misplaced(text.as_bytes(), part, origin);
+            let misplaced = all.find_misplaced(text.as_bytes(), part, origin);
             assert_eq!(misplaced.as_deref(), named, "{text} in {part}");
         }
-        assert_eq!(Placeholders::default().misplaced(bound.as_bytes(), Part::Url, here), None);
+        assert_eq!(
+            Placeholders::default().find_misplaced(bound.as_bytes(), RequestPart::Url, here),
+            None
+        );
     }
 
     #[test]
@@ -370,7 +380,7 @@ mod tests {
         placeholders.basic(&secrets(), &settings, &mut rng, "secret_key", "secret_key").unwrap();
         let hidden = BASE64.encode("sk_test_abc123:sk_test_abc123");
         let text = format!("you sent sk_test_abc123 and {hidden}");
-        let clean = secrets().redactor(&placeholders).clean(text.as_bytes());
+        let clean = secrets().redactor(&placeholders).redact(text.as_bytes());
         assert_eq!(clean, b"you sent [secret] and [secret]");
     }
 
@@ -383,7 +393,7 @@ mod tests {
             placeholders.basic(&secrets(), &settings, &mut rng, user, password)
         };
         let text = basic("account", "secret_key").unwrap();
-        let missing = |name: &str| Err(VaultError::NoSecret(name.to_owned()));
+        let missing = |name: &str| Err(VaultError::UnknownSecret(name.to_owned()));
         assert_eq!(basic("secret_key", "account"), missing("account"));
         assert_eq!(basic("nobody", "secret_key"), missing("nobody"));
         let filled = placeholders.fill(text.as_bytes(), 100).unwrap();
@@ -399,14 +409,17 @@ mod tests {
         };
         for _ in 0..20 {
             let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);
-            assert_eq!(one_in_another.clean_text("sk_test_abc123 short"), "[secret] short");
+            assert_eq!(one_in_another.redact_text("sk_test_abc123 short"), "[secret] short");
         }
         let overlapping = of(&["one secret", "secret two", "secret"]);
         let text = "one secret two, secret two one, secret; one secre";
-        assert_eq!(overlapping.clean_text(text), "[secret] two, [secret] one, [secret]; one secre");
+        assert_eq!(
+            overlapping.redact_text(text),
+            "[secret] two, [secret] one, [secret]; one secre"
+        );
         let odd = of(&["pass\"wo/rd\n"]);
         for text in ["pass\"wo/rd\n", r#"pass\"wo/rd\n"#, r#"pass\"wo\/rd\n"#] {
-            assert_eq!(odd.clean_text(text), "[secret]", "{text}");
+            assert_eq!(odd.redact_text(text), "[secret]", "{text}");
         }
     }
 
@@ -417,13 +430,13 @@ mod tests {
         assert!(hex::encode(mac).starts_with("dc7cd888540ba73cdf492d2d0f92eb41"));
         assert_eq!(
             secrets().hmac("md5", "secret_key", body),
-            Err(VaultError::NoAlgorithm("md5".into()))
+            Err(VaultError::UnknownAlgorithm("md5".into()))
         );
-        let long = vec![0; MOST_BYTES + 1];
+        let long = vec![0; MAX_BYTES + 1];
         assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
-        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLong));
-        assert_eq!(secrets().matches("secret_key", &long), Err(VaultError::TooLong));
+        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLarge));
+        assert_eq!(secrets().matches("secret_key", &long), Err(VaultError::TooLarge));
         assert_eq!(secrets().matches("secret_key", &long[1..]), Ok(false));
-        assert_eq!(secrets().matches("other", b""), Err(VaultError::NoSecret("other".into())));
+        assert_eq!(secrets().matches("other", b""), Err(VaultError::UnknownSecret("other".into())));
     }
 }

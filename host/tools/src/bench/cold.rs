@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Subject, engine, machine};
+use super::{BenchSubject, engine, machine};
 use tollhouse_platform::{
     crypto::seal::{Sealer, new_master_key},
     random::Random,
@@ -14,7 +14,7 @@ use tollhouse_plugins::{Call, CodeCache, Limits};
 /// Enough copies to make memory that the allocator retains negligible.
 const IDLE_COPIES: usize = 16;
 
-pub struct Cold {
+pub struct ColdStarts {
     /// First responses, with compilation.
     pub compiled: Vec<Duration>,
     /// First responses, with machine code on disk.
@@ -24,7 +24,7 @@ pub struct Cold {
 }
 
 /// Measures cold starts, each in a new engine.
-pub async fn measure(subject: &Subject, starts: u32) -> Result<Cold, String> {
+pub async fn measure(subject: &BenchSubject, starts: u32) -> Result<ColdStarts, String> {
     let folder =
         TempDir::new().map_err(|error| format!("a temporary folder cannot be created: {error}"))?;
     let uncached = Limits { code_cache: None, ..subject.limits.clone() };
@@ -33,34 +33,37 @@ pub async fn measure(subject: &Subject, starts: u32) -> Result<Cold, String> {
         Sealer::new(&new_master_key(&random), random).map_err(|error| error.to_string())?;
     let code = Some(CodeCache::new(folder.path().join("code"), sealer));
     let cached = Limits { code_cache: code, ..subject.limits.clone() };
-    let mut cold = Cold { compiled: Vec::new(), cached: Vec::new(), idle_bytes: None };
-    first_answer(subject, &cached).await?; // fills the cache
+    let mut cold = ColdStarts { compiled: Vec::new(), cached: Vec::new(), idle_bytes: None };
+    time_first_response(subject, &cached).await?; // fills the cache
     for _ in 0..starts {
-        cold.compiled.push(first_answer(subject, &uncached).await?);
-        cold.cached.push(first_answer(subject, &cached).await?);
+        cold.compiled.push(time_first_response(subject, &uncached).await?);
+        cold.cached.push(time_first_response(subject, &cached).await?);
     }
-    cold.idle_bytes = idle(subject, &cached).await?;
+    cold.idle_bytes = measure_idle_memory(subject, &cached).await?;
     Ok(cold)
 }
 
-async fn first_answer(subject: &Subject, limits: &Limits) -> Result<Duration, String> {
+async fn time_first_response(subject: &BenchSubject, limits: &Limits) -> Result<Duration, String> {
     let (plugins, wasm) = (engine(limits, &subject.script)?, subject.wasm.clone());
     let began = Instant::now();
-    let plugin = plugins.try_out(wasm).await?;
+    let plugin = plugins.admit_without_install(wasm).await?;
     if let Some(call) = Call::examples(&plugin).first() {
         // A fault is as valid a response as any.
-        let _ = plugin.make(&subject.credentials, call).await;
+        let _ = plugin.execute_for_status(&subject.credentials, call).await;
     }
     Ok(began.elapsed())
 }
 
 /// Returns the memory that one more component adds to this process.
-async fn idle(subject: &Subject, limits: &Limits) -> Result<Option<usize>, String> {
+async fn measure_idle_memory(
+    subject: &BenchSubject,
+    limits: &Limits,
+) -> Result<Option<usize>, String> {
     let plugins = engine(limits, &subject.script)?;
-    let mut installed = vec![plugins.try_out(subject.wasm.clone()).await?];
+    let mut installed = vec![plugins.admit_without_install(subject.wasm.clone()).await?];
     let before = machine::resident_bytes();
     for _ in 0..IDLE_COPIES {
-        installed.push(plugins.try_out(subject.wasm.clone()).await?);
+        installed.push(plugins.admit_without_install(subject.wasm.clone()).await?);
     }
     let after = machine::resident_bytes();
     Ok(before.zip(after).map(|(before, after)| after.saturating_sub(before) / IDLE_COPIES))

@@ -7,9 +7,9 @@ use hdrhistogram::Histogram;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Minimum gain in throughput of a doubling. A smaller one is noise.
-const LEAST_GAIN: f64 = 1.05;
+const MIN_GAIN: f64 = 1.05;
 /// Maximum concurrency per core. Calls here do not wait, so more would only queue.
-const MOST_AT_ONCE: u32 = 32;
+const MAX_CONCURRENCY_PER_CORE: u32 = 32;
 
 /// Latencies in nanoseconds.
 pub type Latencies = Histogram<u64>;
@@ -37,14 +37,14 @@ impl Batch {
 }
 
 /// Makes at least `calls` calls by `at_once` concurrent callers.
-pub async fn batch<C, F>(calls: u32, at_once: u32, call: C) -> Result<Batch, String>
+pub async fn batch<C, F>(calls: u32, concurrency: u32, call: C) -> Result<Batch, String>
 where
     C: Fn() -> F + Clone + Send + 'static,
     F: Future<Output = Result<(), String>> + Send,
 {
-    let each = calls.div_ceil(at_once);
+    let each = calls.div_ceil(concurrency);
     let began = Instant::now();
-    let tasks = (0..at_once).map(|_| {
+    let tasks = (0..concurrency).map(|_| {
         let call = call.clone();
         let task = tokio::spawn(async move {
             let mut latencies = latencies();
@@ -67,19 +67,19 @@ where
 }
 
 /// Returns the saturating concurrency: doubled from twice the cores while throughput grows.
-pub async fn saturation<C, F>(calls: u32, cores: u32, call: C) -> Result<u32, String>
+pub async fn saturating_concurrency<C, F>(calls: u32, cores: u32, call: C) -> Result<u32, String>
 where
     C: Fn() -> F + Clone + Send + 'static,
     F: Future<Output = Result<(), String>> + Send,
 {
-    let mut at_once = cores * 2;
-    let mut most = batch(calls, at_once, call.clone()).await?.per_second();
-    while at_once < cores * MOST_AT_ONCE {
-        let doubled = batch(calls, at_once * 2, call.clone()).await?.per_second();
-        if doubled < most * LEAST_GAIN {
+    let mut concurrency = cores * 2;
+    let mut best_rate = batch(calls, concurrency, call.clone()).await?.per_second();
+    while concurrency < cores * MAX_CONCURRENCY_PER_CORE {
+        let doubled = batch(calls, concurrency * 2, call.clone()).await?.per_second();
+        if doubled < best_rate * MIN_GAIN {
             break;
         }
-        (at_once, most) = (at_once * 2, doubled);
+        (concurrency, best_rate) = (concurrency * 2, doubled);
     }
-    Ok(at_once)
+    Ok(concurrency)
 }

@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn this() -> Machine {
+    pub fn current() -> Machine {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let (cpus, load) = (read("/proc/cpuinfo"), read("/proc/loadavg"));
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -14,14 +14,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{machine::Machine, report::Component, series::Series};
-pub use self::{machine::resident_bytes, report::Report};
+use self::{machine::Machine, report::ComponentFigures, series::Series};
+pub use self::{machine::resident_bytes, report::BenchReport};
 use tollhouse_platform::{
     clock::Clock,
     outbound::egress::{Egress, Script},
     random::Random,
 };
-use tollhouse_plugins::{Call, Callable, Credentials, Floor, Limits, Manifest, Plugins, Usage};
+use tollhouse_plugins::{
+    Baseline, Call, Credentials, Limits, Manifest, PluginHandle, Plugins, Usage,
+};
 
 /// Number of measurements of each call. Their spread is the noise.
 const ROUNDS: u32 = 5;
@@ -36,10 +38,10 @@ pub struct Effort {
 }
 
 /// A component under measurement, with the examples of its manifest.
-pub struct Subject {
-    pub plugin: Callable,
+pub struct BenchSubject {
+    pub plugin: PluginHandle,
     pub credentials: Credentials,
-    pub floor: Floor,
+    pub baseline: Baseline,
     wasm: Vec<u8>,
     limits: Limits,
     script: Arc<Script>,
@@ -49,23 +51,32 @@ pub struct Subject {
     pub admission: Duration,
 }
 
-impl Subject {
+impl BenchSubject {
     /// Admits the component into a new engine. `Err` is the reason against it.
-    pub async fn load(wasm: Vec<u8>, limits: Limits) -> Result<Subject, String> {
+    pub async fn load(wasm: Vec<u8>, limits: Limits) -> Result<BenchSubject, String> {
         let manifest = Manifest::read(&wasm)?;
         let script: Arc<Script> = Arc::new(manifest.examples.script());
         let plugins = engine(&limits, &script)?;
         let (kept, began) = (wasm.clone(), Instant::now());
-        let plugin = plugins.try_out(wasm).await?;
+        let plugin = plugins.admit_without_install(wasm).await?;
         let admission = began.elapsed();
         let credentials = Credentials::example(plugin.manifest());
-        let floor = Floor::new(&plugin, &credentials, script.clone())?;
+        let floor = Baseline::new(&plugin, &credentials, script.clone())?;
         let used = Arc::<Mutex<Usage>>::default();
         let latest = used.clone();
-        let plugin = plugin.watched(Arc::new(move |usage| {
+        let plugin = plugin.with_observer(Arc::new(move |usage| {
             *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
         }));
-        Ok(Subject { plugin, credentials, floor, wasm: kept, limits, script, used, admission })
+        Ok(BenchSubject {
+            plugin,
+            credentials,
+            baseline: floor,
+            wasm: kept,
+            limits,
+            script,
+            used,
+            admission,
+        })
     }
 
     fn used(&self) -> Usage {
@@ -81,12 +92,12 @@ fn engine(limits: &Limits, script: &Arc<Script>) -> Result<Plugins, String> {
 }
 
 /// Measures every function of every subject, in rounds, so that disturbances affect all of them.
-pub async fn compare(subjects: Vec<Subject>, effort: Effort) -> Result<Report, String> {
-    let machine = Machine::this();
+pub async fn compare(subjects: Vec<BenchSubject>, effort: Effort) -> Result<BenchReport, String> {
+    let machine = Machine::current();
     let (mut components, mut series) = (Vec::new(), Vec::new());
     for subject in &subjects {
         let cold = cold::measure(subject, effort.cold_starts).await?;
-        components.push(Component::new(subject.plugin.label(), subject.wasm.len(), &cold));
+        components.push(ComponentFigures::new(subject.plugin.label(), subject.wasm.len(), &cold));
     }
     for (n, subject) in subjects.into_iter().map(Arc::new).enumerate() {
         for call in Call::examples(&subject.plugin) {
@@ -103,5 +114,5 @@ pub async fn compare(subjects: Vec<Subject>, effort: Effort) -> Result<Report, S
         }
     }
     let rows = series.iter().map(Series::row).collect();
-    Ok(Report::new(machine, components, rows, effort))
+    Ok(BenchReport::new(machine, components, rows, effort))
 }

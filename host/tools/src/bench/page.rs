@@ -3,9 +3,11 @@
 use askama::Template;
 
 use super::{
-    plot::{BOTTOM, Bars, LEFT, Log, RIGHT, TOP, Tick, Value, apart, path, round},
-    report::{Comparison, Component, Latency, Report, Row, Spread},
-    text::short,
+    plot::{
+        BOTTOM, Bars, LEFT, LogScale, MeasuredValue, RIGHT, TOP, Tick, path, round, spread_labels,
+    },
+    report::{BenchComparison, BenchReport, ComponentFigures, FunctionFigures, Latency, Spread},
+    text::format_figure,
 };
 
 const WIDTH: f64 = 560.0;
@@ -17,7 +19,7 @@ const COLOURS: usize = 6;
 #[derive(Template)]
 #[template(path = "bench.html")]
 struct Page<'r> {
-    report: &'r Report,
+    report: &'r BenchReport,
     keys: Vec<Key<'r>>,
     bars: Vec<Bars>,
     functions: Vec<Function<'r>>,
@@ -27,7 +29,7 @@ struct Page<'r> {
 struct Key<'r> {
     letter: String,
     colour: usize,
-    component: &'r Component,
+    component: &'r ComponentFigures,
     compiled: String,
     cached: String,
     idle: String,
@@ -35,9 +37,9 @@ struct Key<'r> {
 
 struct Function<'r> {
     name: &'static str,
-    rows: Vec<&'r Row>,
+    rows: Vec<&'r FunctionFigures>,
     groups: Vec<Group>,
-    comparisons: Vec<&'r Comparison>,
+    comparisons: Vec<&'r BenchComparison>,
     curves: Curves,
     steps: Steps,
     throughput: Bars,
@@ -93,11 +95,11 @@ struct StepRow {
     p99: f64,
 }
 
-impl Report {
+impl BenchReport {
     #[must_use]
     pub fn page(&self) -> String {
         let functions = self.by_function().into_iter().map(|(name, rows)| {
-            let of = |comparison: &&Comparison| comparison.function == name;
+            let of = |comparison: &&BenchComparison| comparison.function == name;
             Function {
                 name,
                 groups: groups(&rows),
@@ -119,14 +121,14 @@ impl Report {
 }
 
 impl Key<'_> {
-    fn new(n: usize, component: &Component) -> Key<'_> {
-        let Component { cold_compiled, cold_cached, idle_kib, .. } = component;
+    fn new(n: usize, component: &ComponentFigures) -> Key<'_> {
+        let ComponentFigures { cold_compiled, cold_cached, idle_kib, .. } = component;
         Key {
             letter: letter(n),
             colour: n % COLOURS,
             component,
-            compiled: spread(cold_compiled),
-            cached: spread(cold_cached),
+            compiled: format_spread(cold_compiled),
+            cached: format_spread(cold_cached),
             idle: idle_kib.map_or_else(|| "-".to_owned(), |kib| kib.to_string()),
         }
     }
@@ -137,39 +139,46 @@ impl Key<'_> {
     }
 }
 
-fn spread(spread: &Spread) -> String {
+fn format_spread(spread: &Spread) -> String {
     let Spread { least_ms, median_ms, most_ms } = spread;
-    format!("{} ({} to {})", short(*median_ms), short(*least_ms), short(*most_ms))
+    format!(
+        "{} ({} to {})",
+        format_figure(*median_ms),
+        format_figure(*least_ms),
+        format_figure(*most_ms)
+    )
 }
 
-fn groups(rows: &[&Row]) -> Vec<Group> {
-    let measure = |name, cell: fn(&Row) -> String| {
+fn groups(rows: &[&FunctionFigures]) -> Vec<Group> {
+    let measure = |name, cell: fn(&FunctionFigures) -> String| {
         let cells = rows.iter().map(|row| cell(row)).collect();
         Measure { name, is_main: name == "Fresh, median", cells }
     };
     let alone = [
-        measure("Native", |row| short(row.native.p50_us)),
-        measure("Warm", |row| row.warm.as_ref().map_or("-".to_owned(), |l| short(l.p50_us))),
-        measure("Floor", |row| short(row.floor.p50_us)),
-        measure("Fresh, median", |row| short(row.fresh.p50_us)),
-        measure("90th percentile", |row| short(row.fresh.p90_us)),
-        measure("99th percentile", |row| short(row.fresh.p99_us)),
-        measure("99.9th percentile", |row| short(row.fresh.p99_9_us)),
-        measure("Slowest", |row| short(row.fresh.max_us)),
+        measure("Native", |row| format_figure(row.native.p50_us)),
+        measure("Warm", |row| {
+            row.warm.as_ref().map_or("-".to_owned(), |l| format_figure(l.p50_us))
+        }),
+        measure("Floor", |row| format_figure(row.floor.p50_us)),
+        measure("Fresh, median", |row| format_figure(row.fresh.p50_us)),
+        measure("90th percentile", |row| format_figure(row.fresh.p90_us)),
+        measure("99th percentile", |row| format_figure(row.fresh.p99_us)),
+        measure("99.9th percentile", |row| format_figure(row.fresh.p99_9_us)),
+        measure("Slowest", |row| format_figure(row.fresh.max_us)),
         measure("Noise", |row| format!("{:.0} %", row.fresh.noise_percent())),
         measure("Fresh to floor", |row| format!("{:.2}", row.ratio)),
     ];
     let takes = [
         measure("Result", |row| row.answer.clone()),
         measure("Runs", |row| row.runs.to_string()),
-        measure("CPU time, µs", |row| short(row.cpu_us)),
+        measure("CPU time, µs", |row| format_figure(row.cpu_us)),
         measure("Peak memory, KiB", |row| row.peak_memory_kib.to_string()),
     ];
     let saturated = [
-        measure("Calls per second", |row| short(row.saturated.per_second)),
+        measure("Calls per second", |row| format_figure(row.saturated.per_second)),
         measure("Concurrent calls", |row| row.saturated.at_once.to_string()),
-        measure("Median, µs", |row| short(row.saturated.p50_us)),
-        measure("99th percentile, µs", |row| short(row.saturated.p99_us)),
+        measure("Median, µs", |row| format_figure(row.saturated.p50_us)),
+        measure("99th percentile, µs", |row| format_figure(row.saturated.p99_us)),
     ];
     vec![
         Group { title: "One call at a time, µs", measures: alone.into() },
@@ -184,20 +193,20 @@ fn letter(n: usize) -> String {
     if n < 26 { letter.to_string() } else { format!("{letter}{}", n / 26) }
 }
 
-fn bars(components: &[Component]) -> Vec<Bars> {
-    let of = |value: fn(&Component) -> Value| {
+fn bars(components: &[ComponentFigures]) -> Vec<Bars> {
+    let of = |value: fn(&ComponentFigures) -> MeasuredValue| {
         components.iter().map(value).enumerate().collect::<Vec<_>>()
     };
     let mut bars = vec![
         Bars::new(
             "Cold start with the compiler, ms",
             "lower is better",
-            &of(|c| times(&c.cold_compiled)),
+            &of(|c| cold_start_value(&c.cold_compiled)),
         ),
         Bars::new(
             "Cold start from cached code, ms",
             "lower is better",
-            &of(|c| times(&c.cold_cached)),
+            &of(|c| cold_start_value(&c.cold_cached)),
         ),
         Bars::new(
             "Size of the component, KiB",
@@ -212,11 +221,11 @@ fn bars(components: &[Component]) -> Vec<Bars> {
     bars
 }
 
-fn times(spread: &Spread) -> Value {
+fn cold_start_value(spread: &Spread) -> MeasuredValue {
     (spread.median_ms, Some((spread.least_ms, spread.most_ms)))
 }
 
-fn throughput(rows: &[&Row]) -> Bars {
+fn throughput(rows: &[&FunctionFigures]) -> Bars {
     let values = rows.iter().map(|row| {
         let saturated = &row.saturated;
         let range = (saturated.least_per_second, saturated.most_per_second);
@@ -226,10 +235,10 @@ fn throughput(rows: &[&Row]) -> Bars {
 }
 
 impl Curves {
-    fn of(rows: &[&Row]) -> Curves {
+    fn of(rows: &[&FunctionFigures]) -> Curves {
         let latencies = rows.iter().flat_map(|row| [&row.fresh, &row.floor]);
         let values = latencies.flat_map(|latency| latency.curve.iter().map(|(_, us)| *us));
-        let y = Log::around(values, CURVES_HEIGHT - BOTTOM, TOP);
+        let y = LogScale::around(values, CURVES_HEIGHT - BOTTOM, TOP);
         let curves = rows.iter().map(|row| row.fresh.curve.as_slice());
         let ends = curves.filter_map(<[_]>::last).map(|(nines, _)| *nines);
         let most = ends.fold(1.0, f64::max);
@@ -238,7 +247,7 @@ impl Curves {
             path(latency.curve.iter().map(|(nines, us)| (x(*nines), y.at(*us))))
         };
         let ends: Vec<f64> = rows.iter().map(|row| y.at(row.fresh.max_us)).collect();
-        let ends = apart(&ends, CURVES_HEIGHT - BOTTOM);
+        let ends = spread_labels(&ends, CURVES_HEIGHT - BOTTOM);
         let lines = rows.iter().zip(ends).map(|(row, end)| Line {
             of: row.of,
             fresh: line(&row.fresh),
@@ -255,7 +264,7 @@ impl Curves {
             x: inner.chain([("max", most)]).map(tick).collect(),
             y: y.ticks(),
             lines: lines.collect(),
-            described: rows.iter().map(|row| described_curve(row)).collect(),
+            described: rows.iter().map(|row| describe_curve(row)).collect(),
         }
     }
 }
@@ -270,25 +279,25 @@ impl Curves {
     }
 }
 
-fn described_curve(row: &Row) -> String {
+fn describe_curve(row: &FunctionFigures) -> String {
     let Latency { p50_us, p99_us, max_us, .. } = &row.fresh;
     format!(
         "{}: median {} microseconds, 99th percentile {}, maximum {}; median of the floor {}. ",
         row.plugin,
-        short(*p50_us),
-        short(*p99_us),
-        short(*max_us),
-        short(row.floor.p50_us)
+        format_figure(*p50_us),
+        format_figure(*p99_us),
+        format_figure(*max_us),
+        format_figure(row.floor.p50_us)
     )
 }
 
 impl Steps {
-    fn of(rows: &[&Row]) -> Steps {
+    fn of(rows: &[&FunctionFigures]) -> Steps {
         let values = rows.iter().flat_map(|row| {
             let warm = row.warm.as_ref().map(|warm| warm.p50_us);
             [row.native.p50_us, row.floor.p50_us, row.fresh.p99_us].into_iter().chain(warm)
         });
-        let x = Log::around(values, LEFT, WIDTH - RIGHT);
+        let x = LogScale::around(values, LEFT, WIDTH - RIGHT);
         let places = rows.iter().zip(0u32..).map(|(row, n)| StepRow {
             of: row.of,
             y: TOP + STEP_HEIGHT * (f64::from(n) + 0.5),
@@ -303,7 +312,7 @@ impl Steps {
             height: TOP + STEP_HEIGHT * rows.len() as f64 + BOTTOM,
             x: x.ticks(),
             rows: places.collect(),
-            described: rows.iter().map(|row| described_steps(row)).collect(),
+            described: rows.iter().map(|row| describe_steps(row)).collect(),
         }
     }
 }
@@ -314,9 +323,11 @@ impl Steps {
     }
 }
 
-fn described_steps(row: &Row) -> String {
-    let warm = row.warm.as_ref().map_or_else(|| "impossible".to_owned(), |l| short(l.p50_us));
-    let [native, floor, fresh] = [&row.native, &row.floor, &row.fresh].map(|l| short(l.p50_us));
+fn describe_steps(row: &FunctionFigures) -> String {
+    let warm =
+        row.warm.as_ref().map_or_else(|| "impossible".to_owned(), |l| format_figure(l.p50_us));
+    let [native, floor, fresh] =
+        [&row.native, &row.floor, &row.fresh].map(|l| format_figure(l.p50_us));
     let plugin = &row.plugin;
     format!("{plugin}: native {native} microseconds, warm {warm}, floor {floor}, fresh {fresh}. ")
 }

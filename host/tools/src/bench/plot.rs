@@ -1,6 +1,6 @@
 //! Layout of the plots: converts values to positions in drawing units. The template draws them.
 
-use super::text::short;
+use super::text::format_figure;
 
 /// Margins between the axes and the edges of a drawing.
 pub const LEFT: f64 = 52.0;
@@ -8,9 +8,9 @@ pub const RIGHT: f64 = 30.0;
 pub const TOP: f64 = 10.0;
 pub const BOTTOM: f64 = 40.0;
 /// Minimum distance between the centres of two labels.
-const LEAST_GAP: f64 = 17.0;
+const MIN_LABEL_DISTANCE: f64 = 17.0;
 /// More ticks would overlap.
-const MOST_TICKS: usize = 7;
+const MAX_TICKS: usize = 7;
 
 /// A grid line and its label.
 pub struct Tick {
@@ -19,49 +19,52 @@ pub struct Tick {
 }
 
 /// A logarithmic scale.
-pub struct Log {
-    least: f64,
-    most: f64,
+pub struct LogScale {
+    min: f64,
+    max: f64,
     from: f64,
     to: f64,
 }
 
-impl Log {
+impl LogScale {
     /// Creates a scale of all values between two positions, with a small margin.
-    pub fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Log {
+    pub fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> LogScale {
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
         for value in values.filter(|value| *value > 0.0) {
             (least, most) = (least.min(value), most.max(value));
         }
         let least = least.min(most).max(1e-3); // resolution of a clock
-        Log { least: least / 1.15, most: most.max(least) * 1.15, from, to }
+        LogScale { min: least / 1.15, max: most.max(least) * 1.15, from, to }
     }
 
     pub fn at(&self, value: f64) -> f64 {
-        let value = value.clamp(self.least, self.most);
-        let share = (value / self.least).ln() / (self.most / self.least).ln();
+        let value = value.clamp(self.min, self.max);
+        let share = (value / self.min).ln() / (self.max / self.min).ln();
         round(self.from + (self.to - self.from) * share)
     }
 
     /// Returns the multiples of 1, 2 and 5, or powers of ten if these are too many.
     pub fn ticks(&self) -> Vec<Tick> {
-        let decades = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
+        let decades = self.min.log10().floor() as i32..=self.max.log10().ceil() as i32;
         let of = |steps: &'static [f64]| {
             let values = decades
                 .clone()
                 .flat_map(move |decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
-            values.filter(|value| (self.least..=self.most).contains(value)).collect::<Vec<_>>()
+            values.filter(|value| (self.min..=self.max).contains(value)).collect::<Vec<_>>()
         };
         let mut values = of(&[1.0, 2.0, 5.0]);
-        if values.len() > MOST_TICKS {
+        if values.len() > MAX_TICKS {
             values = of(&[1.0]);
         }
-        values.into_iter().map(|value| Tick { at: self.at(value), label: plain(value) }).collect()
+        values
+            .into_iter()
+            .map(|value| Tick { at: self.at(value), label: tick_label(value) })
+            .collect()
     }
 }
 
 /// Formats a label: `0.5`, `20`, `10 000`.
-fn plain(value: f64) -> String {
+fn tick_label(value: f64) -> String {
     if value < 1.0 {
         return format!("{value:.3}").trim_end_matches('0').to_owned();
     }
@@ -83,14 +86,14 @@ pub fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// Returns positions of labels near `wanted`, moved apart so that none overlap, and at most `most`.
-pub fn apart(wanted: &[f64], most: f64) -> Vec<f64> {
+pub fn spread_labels(wanted: &[f64], max_position: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*b].total_cmp(&wanted[*a]));
     let mut places = wanted.to_vec();
-    let mut free = most;
+    let mut free = max_position;
     for n in order {
         places[n] = round(places[n].min(free));
-        free = places[n] - LEAST_GAP;
+        free = places[n] - MIN_LABEL_DISTANCE;
     }
     places
 }
@@ -112,17 +115,21 @@ pub struct Bar {
 }
 
 /// A measured value, and the range of repeated measurements.
-pub type Value = (f64, Option<(f64, f64)>);
+pub type MeasuredValue = (f64, Option<(f64, f64)>);
 
 impl Bars {
     /// Each value has the index of its component.
-    pub fn new(title: &'static str, better: &'static str, values: &[(usize, Value)]) -> Bars {
+    pub fn new(
+        title: &'static str,
+        better: &'static str,
+        values: &[(usize, MeasuredValue)],
+    ) -> Bars {
         let most = values.iter().map(|(_, (value, range))| range.map_or(*value, |(_, most)| most));
         let most = most.fold(f64::MIN_POSITIVE, f64::max);
         let share = |value: f64| round(value / most * 100.0);
         let bars = values.iter().map(|&(of, (value, range))| Bar {
             of,
-            label: short(value),
+            label: format_figure(value),
             length: share(value),
             whisker: range.map(|(least, most)| (share(least), share(most - least))),
         });
@@ -136,26 +143,26 @@ mod tests {
 
     #[test]
     fn equal_factors_are_equal_distances() {
-        let log = Log::around([1.0, 100.0].into_iter(), 0.0, 100.0);
+        let log = LogScale::around([1.0, 100.0].into_iter(), 0.0, 100.0);
         let places = [1.0, 10.0, 100.0].map(|value| log.at(value));
         assert!((places[1] - places[0] - (places[2] - places[1])).abs() < 1e-9, "{places:?}");
         let labels: Vec<String> = log.ticks().into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["1", "2", "5", "10", "20", "50", "100"]);
-        let wide = Log::around([0.1, 90_000.0].into_iter(), 0.0, 100.0);
+        let wide = LogScale::around([0.1, 90_000.0].into_iter(), 0.0, 100.0);
         let labels: Vec<String> = wide.ticks().into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0.1", "1", "10", "100", "1000", "10 000", "100 000"]);
     }
 
     #[test]
     fn a_value_of_zero_is_drawn() {
-        let log = Log::around([0.0].into_iter(), 10.0, 20.0);
+        let log = LogScale::around([0.0].into_iter(), 10.0, 20.0);
         assert!((10.0..=20.0).contains(&log.at(0.0)));
     }
 
     #[test]
     fn labels_do_not_touch() {
-        assert_eq!(apart(&[100.0, 50.0, 99.0], 200.0), [100.0, 50.0, 83.0]);
-        assert_eq!(apart(&[100.0, 100.0], 90.0), [90.0, 73.0]);
+        assert_eq!(spread_labels(&[100.0, 50.0, 99.0], 200.0), [100.0, 50.0, 83.0]);
+        assert_eq!(spread_labels(&[100.0, 100.0], 90.0), [90.0, 73.0]);
     }
 
     #[test]

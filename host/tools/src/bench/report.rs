@@ -6,31 +6,31 @@ use serde::Serialize;
 
 use super::{
     Effort, ROUNDS,
-    cold::Cold,
+    cold::ColdStarts,
     load::{Latencies, latencies},
     machine::Machine,
     series::{Round, Series},
 };
 
 /// Spread of the rounds above which a comparison is doubtful.
-const MOST_SPREAD_PERCENT: f64 = 10.0;
+const MAX_SPREAD_PERCENT: f64 = 10.0;
 
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     pub machine: Machine,
     /// Calls of each function, over all rounds.
     pub iterations: u32,
     pub rounds: u32,
-    pub components: Vec<Component>,
-    pub functions: Vec<Row>,
+    pub components: Vec<ComponentFigures>,
+    pub functions: Vec<FunctionFigures>,
     /// Comparisons with the fastest component, for functions that several components have.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<BenchComparison>,
     /// Reasons to doubt the figures.
     pub doubts: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Component {
+pub struct ComponentFigures {
     /// `name@version+digest`.
     pub plugin: String,
     pub size_kib: usize,
@@ -51,7 +51,7 @@ pub struct Spread {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct FunctionFigures {
     /// Index of the component.
     #[serde(skip)]
     pub of: usize,
@@ -105,7 +105,7 @@ pub struct Saturated {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Comparison {
+pub struct BenchComparison {
     pub function: &'static str,
     pub plugin: String,
     /// The fastest component.
@@ -116,9 +116,9 @@ pub struct Comparison {
     pub beyond_noise: bool,
 }
 
-impl Component {
-    pub(super) fn new(plugin: &str, bytes: usize, cold: &Cold) -> Component {
-        Component {
+impl ComponentFigures {
+    pub(super) fn new(plugin: &str, bytes: usize, cold: &ColdStarts) -> ComponentFigures {
+        ComponentFigures {
             plugin: plugin.to_owned(),
             size_kib: bytes >> 10,
             cold_compiled: Spread::of(&cold.compiled),
@@ -136,26 +136,28 @@ impl Spread {
     }
 }
 
-impl Row {
-    pub(super) fn new(plugin: &str, function: &'static str, series: &Series) -> Row {
+impl FunctionFigures {
+    pub(super) fn new(plugin: &str, function: &'static str, series: &Series) -> FunctionFigures {
         let rounds = &series.rounds;
-        let ratios = rounds.iter().map(|round| us(&round.fresh, 0.5) / us(&round.floor, 0.5));
+        let ratios = rounds
+            .iter()
+            .map(|round| microseconds(&round.fresh, 0.5) / microseconds(&round.baseline, 0.5));
         let cpu = sorted(rounds.iter().map(|round| round.cpu.as_secs_f64() * 1e6));
         let warm: Option<Vec<_>> = rounds.iter().map(|round| round.warm.as_ref()).collect();
-        Row {
-            of: series.of,
+        FunctionFigures {
+            of: series.component_index,
             plugin: plugin.to_owned(),
             function,
-            answer: series.answer.clone(),
-            runs: series.used.runs,
+            answer: series.status.clone(),
+            runs: series.usage.runs,
             fresh: Latency::of(rounds.iter().map(|round| &round.fresh)),
-            floor: Latency::of(rounds.iter().map(|round| &round.floor)),
+            floor: Latency::of(rounds.iter().map(|round| &round.baseline)),
             warm: warm.map(|warm| Latency::of(warm.into_iter())),
             native: Latency::of(rounds.iter().map(|round| &round.native)),
             ratio: median(&sorted(ratios)),
             cpu_us: median(&cpu),
-            peak_memory_kib: series.used.peak_bytes >> 10,
-            saturated: Saturated::of(series.at_once, rounds),
+            peak_memory_kib: series.usage.peak_bytes >> 10,
+            saturated: Saturated::of(series.concurrency, rounds),
         }
     }
 }
@@ -164,15 +166,15 @@ impl Latency {
     fn of<'r>(rounds: impl Iterator<Item = &'r Latencies>) -> Latency {
         let (mut all, mut medians) = (latencies(), Vec::new());
         for round in rounds {
-            medians.push(us(round, 0.5));
+            medians.push(microseconds(round, 0.5));
             all += round;
         }
         let medians = sorted(medians.into_iter());
         Latency {
-            p50_us: us(&all, 0.5),
-            p90_us: us(&all, 0.9),
-            p99_us: us(&all, 0.99),
-            p99_9_us: us(&all, 0.999),
+            p50_us: microseconds(&all, 0.5),
+            p90_us: microseconds(&all, 0.9),
+            p99_us: microseconds(&all, 0.99),
+            p99_9_us: microseconds(&all, 0.999),
             max_us: all.max() as f64 / 1e3,
             least_p50_us: medians.first().copied().unwrap_or_default(),
             most_p50_us: medians.last().copied().unwrap_or_default(),
@@ -197,8 +199,8 @@ fn curve(all: &Latencies) -> Vec<(f64, f64)> {
     let most = (all.len().max(2) as f64).log10();
     let step = |n: u32| f64::from(n) / f64::from(STEPS_OF_A_NINE);
     let inner = (0..).map(step).take_while(|nines| *nines < most);
-    let at = |nines: f64| (nines, us(all, 1.0 - 10_f64.powf(-nines)));
-    inner.map(at).chain([(most, us(all, 1.0))]).collect()
+    let at = |nines: f64| (nines, microseconds(all, 1.0 - 10_f64.powf(-nines)));
+    inner.map(at).chain([(most, microseconds(all, 1.0))]).collect()
 }
 
 impl Saturated {
@@ -213,13 +215,13 @@ impl Saturated {
             per_second: median(&rates),
             least_per_second: rates.first().copied().unwrap_or_default(),
             most_per_second: rates.last().copied().unwrap_or_default(),
-            p50_us: us(&all, 0.5),
-            p99_us: us(&all, 0.99),
+            p50_us: microseconds(&all, 0.5),
+            p99_us: microseconds(&all, 0.99),
         }
     }
 }
 
-fn us(latencies: &Latencies, quantile: f64) -> f64 {
+fn microseconds(latencies: &Latencies, quantile: f64) -> f64 {
     latencies.value_at_quantile(quantile) as f64 / 1e3
 }
 
@@ -234,26 +236,34 @@ fn median(values: &[f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-impl Report {
+impl BenchReport {
     pub(super) fn new(
         machine: Machine,
-        components: Vec<Component>,
-        functions: Vec<Row>,
+        components: Vec<ComponentFigures>,
+        functions: Vec<FunctionFigures>,
         effort: Effort,
-    ) -> Report {
+    ) -> BenchReport {
         let iterations = effort.iterations;
-        let (doubts, comparisons) = (doubts(&machine, &functions), comparisons(&functions));
-        Report { machine, iterations, rounds: ROUNDS, components, functions, comparisons, doubts }
+        let (doubts, comparisons) = (find_doubts(&machine, &functions), comparisons(&functions));
+        BenchReport {
+            machine,
+            iterations,
+            rounds: ROUNDS,
+            components,
+            functions,
+            comparisons,
+            doubts,
+        }
     }
 
     /// Returns the rows of each function, in order of first appearance.
-    pub(super) fn by_function(&self) -> Vec<(&'static str, Vec<&Row>)> {
+    pub(super) fn by_function(&self) -> Vec<(&'static str, Vec<&FunctionFigures>)> {
         by_function(&self.functions)
     }
 }
 
-fn by_function(rows: &[Row]) -> Vec<(&'static str, Vec<&Row>)> {
-    let mut functions: Vec<(&'static str, Vec<&Row>)> = Vec::new();
+fn by_function(rows: &[FunctionFigures]) -> Vec<(&'static str, Vec<&FunctionFigures>)> {
+    let mut functions: Vec<(&'static str, Vec<&FunctionFigures>)> = Vec::new();
     for row in rows {
         match functions.iter_mut().find(|(function, _)| *function == row.function) {
             Some((_, rows)) => rows.push(row),
@@ -263,12 +273,12 @@ fn by_function(rows: &[Row]) -> Vec<(&'static str, Vec<&Row>)> {
     functions
 }
 
-fn comparisons(rows: &[Row]) -> Vec<Comparison> {
+fn comparisons(rows: &[FunctionFigures]) -> Vec<BenchComparison> {
     let mut comparisons = Vec::new();
     for (function, mut rows) in by_function(rows) {
         rows.sort_by(|a, b| a.fresh.p50_us.total_cmp(&b.fresh.p50_us));
         let Some((quickest, others)) = rows.split_first() else { continue };
-        comparisons.extend(others.iter().map(|row| Comparison {
+        comparisons.extend(others.iter().map(|row| BenchComparison {
             function,
             plugin: row.plugin.clone(),
             beside: quickest.plugin.clone(),
@@ -279,7 +289,7 @@ fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     comparisons
 }
 
-fn doubts(machine: &Machine, rows: &[Row]) -> Vec<String> {
+fn find_doubts(machine: &Machine, rows: &[FunctionFigures]) -> Vec<String> {
     let mut doubts = Vec::new();
     if !machine.optimised {
         let what = "this is a debug build, which is slower than production";
@@ -292,10 +302,10 @@ fn doubts(machine: &Machine, rows: &[Row]) -> Vec<String> {
         ));
     }
     let noises = rows.iter().map(|row| row.fresh.noise_percent());
-    let noisy = noises.clone().filter(|noise| *noise > MOST_SPREAD_PERCENT).count();
+    let noisy = noises.clone().filter(|noise| *noise > MAX_SPREAD_PERCENT).count();
     if noisy > 0 {
         doubts.push(format!(
-            "the rounds of {noisy} of {} measurements are more than {MOST_SPREAD_PERCENT} % apart, up to {:.0} %",
+            "the rounds of {noisy} of {} measurements are more than {MAX_SPREAD_PERCENT} % apart, up to {:.0} %",
             rows.len(),
             noises.fold(0.0, f64::max)
         ));

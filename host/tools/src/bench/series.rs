@@ -6,30 +6,30 @@ use std::{
 };
 
 use super::{
-    Subject,
+    BenchSubject,
     load::{self, Batch, Latencies, batch, latencies, record},
     machine,
-    report::Row,
+    report::FunctionFigures,
 };
-use tollhouse_plugins::{Answering, Call, Native, Typed, Usage};
+use tollhouse_plugins::{Call, ContractCall, NativeWorkload, ResponseMode, Usage};
 
 pub struct Series {
     /// Index of the subject.
-    pub of: usize,
-    measured: Arc<Measured>,
+    pub component_index: usize,
+    measured: Arc<MeasuredCall>,
     /// `ok`, or a summary of the failure.
-    pub answer: String,
-    pub used: Usage,
+    pub status: String,
+    pub usage: Usage,
     pub rounds: Vec<Round>,
     /// Concurrent calls that saturate the machine.
-    pub at_once: u32,
+    pub concurrency: u32,
 }
 
-struct Measured {
-    subject: Arc<Subject>,
+struct MeasuredCall {
+    subject: Arc<BenchSubject>,
     call: Call,
-    typed: Typed,
-    native: Native,
+    typed: ContractCall,
+    native: NativeWorkload,
 }
 
 pub struct Round {
@@ -39,26 +39,37 @@ pub struct Round {
     pub cpu: Duration,
     /// On a warm instance; `None` if the component fails on reuse.
     pub warm: Option<Latencies>,
-    pub floor: Latencies,
+    pub baseline: Latencies,
     pub native: Latencies,
     pub saturated: Batch,
 }
 
 impl Series {
-    pub async fn begin(of: usize, subject: Arc<Subject>, call: Call) -> Result<Series, String> {
-        let answer = subject.plugin.make(&subject.credentials, &call).await;
+    pub async fn begin(
+        component_index: usize,
+        subject: Arc<BenchSubject>,
+        call: Call,
+    ) -> Result<Series, String> {
+        let answer = subject.plugin.execute_for_status(&subject.credentials, &call).await;
         let answer = answer.err().unwrap_or_else(|| "ok".to_owned());
-        let (used, typed) = (subject.used(), Typed::from(&call));
-        let native = subject.floor.native(&typed).await;
+        let (used, typed) = (subject.used(), ContractCall::from(&call));
+        let native = subject.baseline.native_workload(&typed).await;
         let native = native.map_err(|error| format!("{}: {error:#}", call.function()))?;
-        let measured = Arc::new(Measured { subject, call, typed, native });
-        Ok(Series { of, measured, answer, used, rounds: Vec::new(), at_once: 1 })
+        let measured = Arc::new(MeasuredCall { subject, call, typed, native });
+        Ok(Series {
+            component_index: component_index,
+            measured,
+            status: answer,
+            usage: used,
+            rounds: Vec::new(),
+            concurrency: 1,
+        })
     }
 
     /// Fills caches and determines the saturating concurrency.
     pub async fn warm_up(&mut self, calls: u32) -> Result<(), String> {
         let cores = u32::try_from(machine::cores()).unwrap_or(u32::MAX);
-        self.at_once = load::saturation(calls, cores, self.fresh()).await?;
+        self.concurrency = load::saturating_concurrency(calls, cores, self.fresh()).await?;
         self.round(calls).await?;
         self.rounds.clear();
         Ok(())
@@ -69,42 +80,43 @@ impl Series {
         let fresh = batch(calls, 1, self.fresh()).await?.latencies;
         let cpu = machine::cpu_time().saturating_sub(began);
         let cpu = cpu / u32::try_from(fresh.len()).unwrap_or(u32::MAX).max(1);
-        let floor = batch(calls, 1, self.floor()).await?.latencies;
+        let floor = batch(calls, 1, self.baseline()).await?.latencies;
         let (warm, native) = (self.warm(calls).await, self.native(calls));
-        let saturated = batch(calls.max(self.at_once * 4), self.at_once, self.fresh()).await?;
-        self.rounds.push(Round { fresh, cpu, warm, floor, native, saturated });
+        let saturated =
+            batch(calls.max(self.concurrency * 4), self.concurrency, self.fresh()).await?;
+        self.rounds.push(Round { fresh, cpu, warm, baseline: floor, native, saturated });
         Ok(())
     }
 
     /// Returns the call as the host makes it in production.
-    fn fresh(&self) -> impl Fn() -> Made + Clone + Send + 'static {
+    fn fresh(&self) -> impl Fn() -> CallFuture + Clone + Send + 'static {
         let measured = self.measured.clone();
         move || {
             let measured = measured.clone();
             Box::pin(async move {
-                let Measured { subject, call, .. } = &*measured;
+                let MeasuredCall { subject, call, .. } = &*measured;
                 // A fault is as valid a call as any.
-                let _ = subject.plugin.make(&subject.credentials, call).await;
+                let _ = subject.plugin.execute_for_status(&subject.credentials, call).await;
                 Ok(())
             })
         }
     }
 
-    fn floor(&self) -> impl Fn() -> Made + Clone + Send + 'static {
+    fn baseline(&self) -> impl Fn() -> CallFuture + Clone + Send + 'static {
         let measured = self.measured.clone();
         move || {
             let measured = measured.clone();
             Box::pin(async move {
-                let floor = &measured.subject.floor;
-                let done = floor.call(&measured.typed, Answering::Replayed).await;
+                let floor = &measured.subject.baseline;
+                let done = floor.call(&measured.typed, ResponseMode::Reexecute).await;
                 done.map_err(|error| format!("{}: {error:#}", measured.call.function()))
             })
         }
     }
 
     async fn warm(&self, calls: u32) -> Option<Latencies> {
-        let Measured { subject, typed, .. } = &*self.measured;
-        let mut instance = subject.floor.instance().await.ok()?;
+        let MeasuredCall { subject, typed, .. } = &*self.measured;
+        let mut instance = subject.baseline.warm_instance().await.ok()?;
         let mut latencies = latencies();
         for _ in 0..calls {
             let began = Instant::now();
@@ -124,10 +136,10 @@ impl Series {
         latencies
     }
 
-    pub fn row(&self) -> Row {
-        let Measured { subject, call, .. } = &*self.measured;
-        Row::new(subject.plugin.label(), call.function(), self)
+    pub fn row(&self) -> FunctionFigures {
+        let MeasuredCall { subject, call, .. } = &*self.measured;
+        FunctionFigures::new(subject.plugin.label(), call.function(), self)
     }
 }
 
-type Made = futures::future::BoxFuture<'static, Result<(), String>>;
+type CallFuture = futures::future::BoxFuture<'static, Result<(), String>>;

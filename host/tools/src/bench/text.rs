@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use super::{
     machine::Machine,
-    report::{Comparison, Component, Latency, Report, Row, Spread},
+    report::{BenchComparison, BenchReport, ComponentFigures, FunctionFigures, Latency, Spread},
 };
 
 const LEGEND: &str = "\
@@ -17,10 +17,10 @@ noise   spread of the medians of the rounds
 cold    from the component's bytes to its first response, compiled or from the code cache
 idle    memory of an installed component without calls";
 
-impl fmt::Display for Report {
+impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
-        let Report { iterations, rounds, .. } = self;
+        let BenchReport { iterations, rounds, .. } = self;
         writeln!(f, "{iterations} calls of each function in {rounds} rounds, microseconds\n")?;
         let names = self.components.iter().map(|component| component.plugin.len());
         let name = names.max().unwrap_or(0).max("component".len());
@@ -46,17 +46,18 @@ impl fmt::Display for Machine {
     }
 }
 
-impl Report {
+impl BenchReport {
     fn write_components(&self, f: &mut Formatter<'_>, name: usize) -> fmt::Result {
         writeln!(
             f,
             "{:name$}  {:>9}  {:>20}  {:>20}  {:>9}",
             "component", "size KiB", "cold compiled ms", "cold cached ms", "idle KiB"
         )?;
-        for Component { plugin, size_kib, cold_compiled, cold_cached, idle_kib } in &self.components
+        for ComponentFigures { plugin, size_kib, cold_compiled, cold_cached, idle_kib } in
+            &self.components
         {
-            let idle = idle_kib.map_or_else(|| "-".to_owned(), |kib| short(kib as f64));
-            let (compiled, cached) = (spread(cold_compiled), spread(cold_cached));
+            let idle = idle_kib.map_or_else(|| "-".to_owned(), |kib| format_figure(kib as f64));
+            let (compiled, cached) = (format_spread(cold_compiled), format_spread(cold_cached));
             writeln!(f, "{plugin:name$}  {size_kib:>9}  {compiled:>20}  {cached:>20}  {idle:>9}")?;
         }
         Ok(())
@@ -69,13 +70,15 @@ impl Report {
             write!(f, "\n{function:name$}")?;
             write_cells(f, titles.map(str::to_owned))?;
             for row in rows {
-                let Row { plugin, fresh, floor, warm, native, ratio, .. } = row;
+                let FunctionFigures { plugin, fresh, floor, warm, native, ratio, .. } = row;
                 let Latency { p50_us, p90_us, p99_us, p99_9_us, max_us, .. } = fresh;
                 write!(f, "{plugin:name$}")?;
-                let warm = warm.as_ref().map_or_else(|| "-".to_owned(), |l| short(l.p50_us));
-                let cells = [native.p50_us, floor.p50_us, *p50_us, *p90_us, *p99_us].map(short);
+                let warm =
+                    warm.as_ref().map_or_else(|| "-".to_owned(), |l| format_figure(l.p50_us));
+                let cells =
+                    [native.p50_us, floor.p50_us, *p50_us, *p90_us, *p99_us].map(format_figure);
                 let [native, floor, fresh, p90, p99] = cells;
-                let [p99_9, max] = [*p99_9_us, *max_us].map(short);
+                let [p99_9, max] = [*p99_9_us, *max_us].map(format_figure);
                 let noise = format!("{:.0} %", row.fresh.noise_percent());
                 let ratio = format!("{ratio:.2}");
                 let cells = [native, warm, floor, fresh, ratio, p90, p99, p99_9, max, noise];
@@ -96,16 +99,25 @@ impl Report {
             let answer = rows.iter().map(|row| row.answer.len()).max().unwrap_or(0).max(6);
             write!(f, "\n{function:name$} {:answer$}", "result")?;
             write_wide(f, &titles)?;
-            for Row { plugin, answer: said, runs, cpu_us, peak_memory_kib, saturated, .. } in rows {
+            for FunctionFigures {
+                plugin,
+                answer: said,
+                runs,
+                cpu_us,
+                peak_memory_kib,
+                saturated,
+                ..
+            } in rows
+            {
                 write!(f, "{plugin:name$} {said:answer$}")?;
                 let cells = [
                     runs.to_string(),
-                    short(*cpu_us),
+                    format_figure(*cpu_us),
                     peak_memory_kib.to_string(),
-                    short(saturated.per_second),
+                    format_figure(saturated.per_second),
                     saturated.at_once.to_string(),
-                    short(saturated.p50_us),
-                    short(saturated.p99_us),
+                    format_figure(saturated.p50_us),
+                    format_figure(saturated.p99_us),
                 ];
                 write_wide(f, &cells)?;
             }
@@ -124,9 +136,9 @@ impl Report {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for BenchComparison {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Comparison { plugin, beside, times, beyond_noise, .. } = self;
+        let BenchComparison { plugin, beside, times, beyond_noise, .. } = self;
         match beyond_noise {
             true => write!(f, "{plugin} takes {times:.2} times as long as {beside}"),
             false => write!(f, "{plugin} and {beside} do not differ by more than the noise"),
@@ -148,13 +160,18 @@ fn write_wide(f: &mut Formatter<'_>, cells: &[String; 7]) -> fmt::Result {
     writeln!(f)
 }
 
-fn spread(spread: &Spread) -> String {
+fn format_spread(spread: &Spread) -> String {
     let Spread { least_ms, median_ms, most_ms } = spread;
-    format!("{} ({}-{})", short(*median_ms), short(*least_ms), short(*most_ms))
+    format!(
+        "{} ({}-{})",
+        format_figure(*median_ms),
+        format_figure(*least_ms),
+        format_figure(*most_ms)
+    )
 }
 
 /// Formats the three measured digits, or all digits before the point.
-pub fn short(value: f64) -> String {
+pub fn format_figure(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         _ if value < 10.0 => format!("{value:.2}"),
@@ -169,7 +186,7 @@ mod tests {
 
     #[test]
     fn figures_have_three_significant_digits() {
-        let figures = [0.0, 0.123, 9.876, 24.56, 123.44, 1_234.5, 54_321.0].map(short);
+        let figures = [0.0, 0.123, 9.876, 24.56, 123.44, 1_234.5, 54_321.0].map(format_figure);
         assert_eq!(figures, ["0", "0.12", "9.88", "24.6", "123", "1234", "54321"]);
     }
 }

@@ -5,88 +5,90 @@ use std::fmt::Write;
 use url::Url;
 
 use super::{
-    inspection::{Inspection, failing},
+    inspection::{Inspection, case_failure},
     readable,
-    report::{Failing, Outcome},
-    subject::Ran,
-    upstream::{Plan, Seen},
+    report::{CaseFailure, CaseOutcome},
+    subject::ObservedCall,
+    upstream::{ObservedRequest, ResponsePlan},
 };
-use tollhouse_plugins::{Call, EXAMPLE_SECRET, Reply};
+use tollhouse_plugins::{Call, EXAMPLE_SECRET, PluginReply};
 
 const CASE: &str = "the example";
-const SAME_MOMENT: &str = "the example repeated";
+const REPEATED: &str = "the example repeated";
 const CACHED: &str = "the example with a warm cache";
 const LATER: &str = "the example an hour later";
 
 /// Returns the effects of the example call, with which other cases are compared.
-pub async fn inspect(inspection: &mut Inspection<'_>) -> Ran {
+pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
     let account = inspection.subject.account();
     let call = inspection.call;
-    let ran = inspection.subject.run_for(&account, call, Plan::examples()).await;
-    inspection.saw(&ran, CASE, &[]);
-    let outcome = judge(call, &ran);
-    let succeeds = !matches!(outcome, Outcome::Failed(_));
-    inspection.note(CASE, outcome);
+    let ran = inspection.subject.run_for(&account, call, ResponsePlan::examples()).await;
+    inspection.record_call(&ran, CASE, &[]);
+    let outcome = evaluate(call, &ran);
+    let succeeds = !matches!(outcome, CaseOutcome::Failed(_));
+    inspection.add_case(CASE, outcome);
 
-    let again = inspection.run(Plan::examples(), SAME_MOMENT).await;
+    let again = inspection.run(ResponsePlan::examples(), REPEATED).await;
     let differs = difference(&ran, &again);
-    let demanded = "the same requests byte for byte, and the same result: a call must depend on its inputs only";
-    inspection.note(
-        SAME_MOMENT,
+    let expected = "the same requests byte for byte, and the same result: a call must depend on its inputs only";
+    inspection.add_case(
+        REPEATED,
         match differs {
-            None => Outcome::Passed,
+            None => CaseOutcome::Passed,
             Some((found, about)) => {
-                Outcome::Failed(Failing { found, ..failing(demanded, &again, about) })
+                CaseOutcome::Failed(CaseFailure { found, ..case_failure(expected, &again, about) })
             }
         },
     );
     if !succeeds {
         return ran;
     }
-    let cached = inspection.subject.run_for(&account, call, Plan::examples()).await;
-    inspection.saw(&cached, CACHED, &[]);
-    let outcome = match judge(call, &cached) {
-        Outcome::Noted { .. } => Outcome::Passed, // noted above
+    let cached = inspection.subject.run_for(&account, call, ResponsePlan::examples()).await;
+    inspection.record_call(&cached, CACHED, &[]);
+    let outcome = match evaluate(call, &cached) {
+        CaseOutcome::Noted { .. } => CaseOutcome::Passed, // noted above
         outcome => outcome,
     };
-    inspection.note(CACHED, outcome);
+    inspection.add_case(CACHED, outcome);
 
-    let later = inspection.subject.run_later(call, Plan::examples()).await;
-    inspection.saw(&later, LATER, &[]);
-    let note = |(found, _): (String, Option<&Seen>)| Outcome::Noted {
+    let later = inspection.subject.run_later(call, ResponsePlan::examples()).await;
+    inspection.record_call(&later, LATER, &[]);
+    let note = |(found, _): (String, Option<&ObservedRequest>)| CaseOutcome::Noted {
         note: format!(
             "a request depends on the clock or on randomness, so a retry differs: {found}"
         ),
     };
-    inspection.note(LATER, difference(&ran, &later).map_or(Outcome::Passed, note));
+    inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, note));
     ran
 }
 
-fn judge(call: &Call, ran: &Ran) -> Outcome {
+fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
     let last = ran.requests.last();
     if let Some(seen) = ran.requests.iter().find(|seen| seen.example.is_none()) {
-        return Outcome::Failed(failing(lacking(seen), ran, Some(seen)));
+        return CaseOutcome::Failed(case_failure(missing_example(seen), ran, Some(seen)));
     }
     match (&ran.reply, call) {
         (Err(_), _) => {
             let demanded =
                 "success: the manifest's examples must be the provider's responses on success";
-            Outcome::Failed(failing(demanded, ran, last))
+            CaseOutcome::Failed(case_failure(demanded, ran, last))
         }
-        (Ok(Reply::Refused(_)), _) => Outcome::Failed(failing(lacking_notification(), ran, last)),
+        (Ok(PluginReply::Refused(_)), _) => {
+            CaseOutcome::Failed(case_failure(missing_notification_example(), ran, last))
+        }
         (Ok(_), Call::ParseNotification { body, .. }) if body.is_empty() => {
-            Outcome::Failed(failing(lacking_notification(), ran, last))
+            CaseOutcome::Failed(case_failure(missing_notification_example(), ran, last))
         }
-        (Ok(reply), call) => match empty(reply) {
-            Some(demanded) => Outcome::Failed(failing(demanded, ran, last)),
-            None => worth_a_note(call, reply, &ran.requests)
-                .map_or(Outcome::Passed, |note| Outcome::Noted { note }),
+        (Ok(reply), call) => match missing_part(reply) {
+            Some(demanded) => CaseOutcome::Failed(case_failure(demanded, ran, last)),
+            None => note_on_result(call, reply, &ran.requests)
+                .map_or(CaseOutcome::Passed, |note| CaseOutcome::Noted { note }),
         },
     }
 }
 
 /// Returns the example that the manifest lacks for a request.
-fn lacking(seen: &Seen) -> String {
+fn missing_example(seen: &ObservedRequest) -> String {
     let path = Url::parse(&seen.url).map_or_else(|_| seen.url.clone(), |url| url.path().to_owned());
     let to = format!("{} {path}", seen.method);
     format!(
@@ -94,26 +96,32 @@ fn lacking(seen: &Seen) -> String {
     )
 }
 
-fn lacking_notification() -> String {
+fn missing_notification_example() -> String {
     format!(
         "an example that is accepted: add \"notification\": {{\"headers\": {{…}}, \"body\": \"…\"}}, signed with the secret {EXAMPLE_SECRET:?}, to examples in the manifest"
     )
 }
 
 /// Returns what an incomplete result lacks.
-fn empty(reply: &Reply) -> Option<&'static str> {
+fn missing_part(reply: &PluginReply) -> Option<&'static str> {
     match reply {
-        Reply::Session(session) if session.url.is_empty() => Some("a session with a URL"),
-        Reply::Accepted(id) if id.is_empty() => Some("the gateway's id of the message"),
-        Reply::Refund(refund) if refund.provider_id.is_empty() => {
+        PluginReply::Session(session) if session.url.is_empty() => Some("a session with a URL"),
+        PluginReply::Accepted(id) if id.is_empty() => Some("the gateway's id of the message"),
+        PluginReply::Refund(refund) if refund.provider_id.is_empty() => {
             Some("a refund with the id that refunds.check needs")
         }
-        Reply::Notifications(told) if told.is_empty() => Some("a notification with a subject"),
+        PluginReply::Notifications(told) if told.is_empty() => {
+            Some("a notification with a subject")
+        }
         _ => None,
     }
 }
 
-fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String> {
+fn note_on_result(
+    call: &Call,
+    reply: &PluginReply,
+    requests: &[ObservedRequest],
+) -> Option<String> {
     let (order, reference) = match call {
         Call::StartCheckout(order) => (Some(&order.amount), Some(&order.service_ref)),
         Call::ChargeCard(order) => (Some(&order.amount), Some(&order.service_ref)),
@@ -121,7 +129,7 @@ fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String>
         Call::SendText(message) => (None, Some(&message.reference)),
         _ => (None, None),
     };
-    let holds = |seen: &Seen, text: &str| {
+    let holds = |seen: &ObservedRequest, text: &str| {
         seen.url.contains(text) || memchr::memmem::find(&seen.body, text.as_bytes()).is_some()
     };
     let mut note = String::new();
@@ -133,7 +141,7 @@ fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String>
             "the reference {reference} is in no request, so the provider cannot recognize a retry"
         );
     }
-    if let (Reply::Payment(payment), Some(asked)) = (reply, order) {
+    if let (PluginReply::Payment(payment), Some(asked)) = (reply, order) {
         let told = payment.requested.as_ref().unwrap_or(&payment.amount);
         if told != asked {
             let (told, asked) = (readable::money(told), readable::money(asked));
@@ -147,7 +155,10 @@ fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String>
 }
 
 /// Returns the first difference between two calls, and the request with it.
-fn difference<'r>(one: &Ran, other: &'r Ran) -> Option<(String, Option<&'r Seen>)> {
+fn difference<'r>(
+    one: &ObservedCall,
+    other: &'r ObservedCall,
+) -> Option<(String, Option<&'r ObservedRequest>)> {
     for (n, (first, second)) in one.requests.iter().zip(&other.requests).enumerate() {
         let what = if (&first.method, &first.url) != (&second.method, &second.url) {
             "URL"

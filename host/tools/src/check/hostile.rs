@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{
-    inspection::{Inspection, failing},
-    report::Outcome,
-    subject::Ran,
-    upstream::{Plan, Seen},
-    watch::NO_PLACEHOLDER,
+    inspection::{Inspection, case_failure},
+    invariants::FAKE_PLACEHOLDER,
+    report::CaseOutcome,
+    subject::ObservedCall,
+    upstream::{ObservedRequest, ResponsePlan},
 };
-use tollhouse_plugins::{Call, CallError, FaultCategory, Kind};
+use tollhouse_plugins::{Call, CallError, FaultCategory, PluginKind};
 
-const LONG: usize = 4 << 10;
+const LONG_TEXT_BYTES: usize = 4 << 10;
 
 fn texts() -> [(&'static str, String); 8] {
     [
         ("quotes", r#""quoted" 'and' \escaped\ {"amount":1}"#.to_owned()),
         ("line breaks", "one\r\nX-Injected: yes\r\n\r\ntwo\tthree".to_owned()),
         ("emoji", "paid 🙂 👩‍👩‍👧 ✅".to_owned()),
-        ("4 KiB", "long ".repeat(LONG / 5)),
-        ("a placeholder", format!("{NO_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
+        ("4 KiB", "long ".repeat(LONG_TEXT_BYTES / 5)),
+        ("a placeholder", format!("{FAKE_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
         ("markup", "</script><script>alert(1)</script><!-- ]]>".to_owned()),
         ("right-to-left marks", "\u{202e}evil\u{202c} \u{200f}\u{2066}text\u{2069}".to_owned()),
         ("a form", "a&amount=1&to=%2B15550000000;b=c#d".to_owned()),
@@ -28,22 +28,22 @@ fn texts() -> [(&'static str, String); 8] {
 }
 
 /// `usual` is the example call.
-pub async fn inspect(inspection: &mut Inspection<'_>, usual: &Ran) {
+pub async fn inspect(inspection: &mut Inspection<'_>, usual: &ObservedCall) {
     let plugin = &inspection.subject.plugin;
-    let is_provider = plugin.manifest().kind == Kind::Provider;
+    let is_provider = plugin.manifest().kind == PluginKind::Provider;
     for (name, text) in texts() {
         let examples = Call::examples(plugin).into_iter();
         let call = examples.filter(|call| call.function() == inspection.function).last();
-        let Some(call) = call.and_then(|call| saying(call, &text)) else { return };
+        let Some(call) = call.and_then(|call| with_text(call, &text)) else { return };
         let case = format!("hostile text: {name}");
         let private = if is_provider { &[][..] } else { &[&*text][..] };
-        let ran = inspection.run_with(&call, Plan::examples(), &case, private).await;
-        inspection.note(case, judge(usual, &ran));
+        let ran = inspection.run_with(&call, ResponsePlan::examples(), &case, private).await;
+        inspection.add_case(case, evaluate(usual, &ran));
     }
 }
 
 /// Puts the text into all fields that users control; `None` if there are none.
-fn saying(call: Call, text: &str) -> Option<Call> {
+fn with_text(call: Call, text: &str) -> Option<Call> {
     let metadata = || json!({ "order": text, "note": [text] }).to_string();
     Some(match call {
         Call::StartCheckout(mut order) => {
@@ -81,30 +81,34 @@ fn saying(call: Call, text: &str) -> Option<Call> {
     })
 }
 
-fn judge(usual: &Ran, ran: &Ran) -> Outcome {
+fn evaluate(usual: &ObservedCall, ran: &ObservedCall) -> CaseOutcome {
     for (before, seen) in usual.requests.iter().zip(&ran.requests) {
-        if let Some(expected) = broken(before, seen) {
-            return Outcome::Failed(failing(expected, ran, Some(seen)));
+        if let Some(expected) = lost_property(before, seen) {
+            return CaseOutcome::Failed(case_failure(expected, ran, Some(seen)));
         }
     }
     match &ran.reply {
-        Ok(_) => Outcome::Passed,
-        Err(CallError { fault, .. }) if fault.category == FaultCategory::Invalid => Outcome::Passed,
-        Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => Outcome::Noted {
+        Ok(_) => CaseOutcome::Passed,
+        Err(CallError { fault, .. }) if fault.category == FaultCategory::Invalid => {
+            CaseOutcome::Passed
+        }
+        Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => CaseOutcome::Noted {
             note: "a request has no example, so it is unknown whether the call would succeed"
                 .to_owned(),
         },
-        Err(_) => Outcome::Failed(failing("success, or invalid", ran, ran.requests.last())),
+        Err(_) => {
+            CaseOutcome::Failed(case_failure("success, or invalid", ran, ran.requests.last()))
+        }
     }
 }
 
 /// Returns a property of the request `before` that `seen` lacks.
-fn broken(before: &Seen, seen: &Seen) -> Option<&'static str> {
-    let json = |seen: &Seen| serde_json::from_slice::<Value>(&seen.body).ok();
+fn lost_property(before: &ObservedRequest, seen: &ObservedRequest) -> Option<&'static str> {
+    let json = |seen: &ObservedRequest| serde_json::from_slice::<Value>(&seen.body).ok();
     if json(before).is_some() && json(seen).is_none() {
         return Some("a body that is JSON");
     }
-    let names = |seen: &Seen| -> Vec<String> {
+    let names = |seen: &ObservedRequest| -> Vec<String> {
         form_urlencoded::parse(&seen.body).map(|(name, _)| name.into_owned()).collect()
     };
     let is_form =
@@ -119,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn seen(kind: &str, body: &'static str) -> Seen {
-        Seen {
+    fn seen(kind: &str, body: &'static str) -> ObservedRequest {
+        ObservedRequest {
             method: "POST".to_owned(),
             url: "https://a.example".to_owned(),
             headers: vec![("Content-Type".to_owned(), kind.to_owned())],
@@ -142,7 +146,7 @@ mod tests {
             (form, "a=b&c=d", "a=b&amount=1&c=d", false),
             ("text/plain", "b", "\"", true),
         ] {
-            let broken = broken(&seen(kind, before), &seen(kind, after));
+            let broken = lost_property(&seen(kind, before), &seen(kind, after));
             assert_eq!(broken.is_none(), stays, "{after}: {broken:?}");
         }
     }

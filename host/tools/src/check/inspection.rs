@@ -1,74 +1,87 @@
 //! The inspection of one function: makes calls, watches them, and collects the cases.
 
 use super::{
+    invariants::Invariants,
     readable,
-    report::{Case, Failing, Outcome, Taken},
-    subject::{Ran, Subject},
-    upstream::{Plan, Seen},
-    watch::Watch,
+    report::{CaseFailure, CaseOutcome, CheckCase, FunctionUsage},
+    subject::{CheckSubject, ObservedCall},
+    upstream::{ObservedRequest, ResponsePlan},
 };
 use tollhouse_plugins::Call;
 
 pub struct Inspection<'s> {
-    pub subject: &'s Subject,
+    pub subject: &'s CheckSubject,
     pub call: &'s Call,
     pub function: &'static str,
-    cases: Vec<Case>,
-    watch: Watch,
-    taken: Taken,
+    cases: Vec<CheckCase>,
+    invariants: Invariants,
+    usage: FunctionUsage,
 }
 
 impl<'s> Inspection<'s> {
-    pub fn new(subject: &'s Subject, call: &'s Call) -> Inspection<'s> {
+    pub fn new(subject: &'s CheckSubject, call: &'s Call) -> Inspection<'s> {
         let function = call.function();
-        let taken = Taken { function, ..Taken::default() };
-        Inspection { subject, call, function, cases: Vec::new(), watch: Watch::default(), taken }
+        let taken = FunctionUsage { function, ..FunctionUsage::default() };
+        Inspection {
+            subject,
+            call,
+            function,
+            cases: Vec::new(),
+            invariants: Invariants::default(),
+            usage: taken,
+        }
     }
 
     /// Makes the example call.
-    pub async fn run(&mut self, plan: Plan, case: &str) -> Ran {
+    pub async fn run(&mut self, plan: ResponsePlan, case: &str) -> ObservedCall {
         self.run_with(self.call, plan, case, &[]).await
     }
 
     /// Makes a call with other arguments. Faults and logs must not contain `private`.
-    pub async fn run_with(&mut self, call: &Call, plan: Plan, case: &str, private: &[&str]) -> Ran {
+    pub async fn run_with(
+        &mut self,
+        call: &Call,
+        plan: ResponsePlan,
+        case: &str,
+        private: &[&str],
+    ) -> ObservedCall {
         let ran = self.subject.run(call, plan).await;
-        self.saw(&ran, case, private);
+        self.record_call(&ran, case, private);
         ran
     }
 
     /// Inspects a call that was made elsewhere.
-    pub fn saw(&mut self, ran: &Ran, case: &str, private: &[&str]) {
+    pub fn record_call(&mut self, ran: &ObservedCall, case: &str, private: &[&str]) {
         let identifier = match self.call {
             Call::LookUp(question) | Call::Compare(question, _) => Some(&*question.identifier),
             _ => None,
         };
         let private: Vec<&str> = private.iter().copied().chain(identifier).collect();
-        self.watch.look(ran, case, &private);
-        let Taken { requests, memory_kib, cpu_ms, .. } = &mut self.taken;
-        *requests = (*requests).max(ran.used.requests);
-        *memory_kib = (*memory_kib).max(ran.used.peak_bytes >> 10);
-        *cpu_ms = cpu_ms.max(ran.used.cpu.as_secs_f64() * 1e3);
+        self.invariants.check(ran, case, &private);
+        let FunctionUsage { requests, memory_kib, cpu_ms, .. } = &mut self.usage;
+        *requests = (*requests).max(ran.usage.requests);
+        *memory_kib = (*memory_kib).max(ran.usage.peak_bytes >> 10);
+        *cpu_ms = cpu_ms.max(ran.usage.cpu.as_secs_f64() * 1e3);
     }
 
-    pub fn note(&mut self, case: impl Into<String>, outcome: Outcome) {
+    pub fn add_case(&mut self, case: impl Into<String>, outcome: CaseOutcome) {
         let (about, case) = (self.function.to_owned(), case.into());
-        self.cases.push(Case { about, case, outcome });
+        self.cases.push(CheckCase { about, case, outcome });
     }
 
     /// Returns the cases, including those about all calls together.
-    pub fn finish(mut self) -> (Vec<Case>, Taken) {
-        for (case, outcome) in std::mem::take(&mut self.watch).outcomes() {
-            self.note(case, outcome);
+    pub fn finish(mut self) -> (Vec<CheckCase>, FunctionUsage) {
+        for (case, outcome) in std::mem::take(&mut self.invariants).outcomes() {
+            self.add_case(case, outcome);
         }
-        let outcome = self.limits();
-        self.note("within the limits", outcome);
-        (self.cases, self.taken)
+        let outcome = self.check_limits();
+        self.add_case("within the limits", outcome);
+        (self.cases, self.usage)
     }
 
     /// Notes usage above half of a limit, which may exceed the limit in production.
-    fn limits(&self) -> Outcome {
-        let (limits, taken) = (&self.subject.limits, &self.taken);
+    fn check_limits(&self) -> CaseOutcome {
+        let (limits, taken) = (&self.subject.limits, &self.usage);
         let cpu_ms = limits.cpu.as_secs_f64() * 1e3;
         let near = [
             ("requests", taken.requests as f64, limits.requests as f64),
@@ -81,17 +94,21 @@ impl<'s> Inspection<'s> {
             .map(|(what, taken, limit)| format!("{taken:.0} of {limit:.0} {what}"))
             .collect();
         match near.is_empty() {
-            true => Outcome::Passed,
-            false => {
-                Outcome::Noted { note: format!("more than half of a limit: {}", near.join(", ")) }
-            }
+            true => CaseOutcome::Passed,
+            false => CaseOutcome::Noted {
+                note: format!("more than half of a limit: {}", near.join(", ")),
+            },
         }
     }
 }
 
 /// Creates a failure of a call: what was expected and found, and the request concerned.
-pub fn failing(expected: impl Into<String>, ran: &Ran, about: Option<&Seen>) -> Failing {
-    Failing {
+pub fn case_failure(
+    expected: impl Into<String>,
+    ran: &ObservedCall,
+    about: Option<&ObservedRequest>,
+) -> CaseFailure {
+    CaseFailure {
         expected: expected.into(),
         found: readable::reply(&ran.reply),
         request: about.map(readable::request),

@@ -8,31 +8,31 @@
 mod example;
 mod hostile;
 mod inspection;
-mod judge;
-mod lines;
+mod invariants;
+mod log_capture;
 mod notifications;
 mod readable;
 mod report;
+mod rules;
 mod subject;
 mod upstream;
-mod watch;
 
-pub use self::report::{Case, Failing, Outcome, Report, Taken};
-use self::{inspection::Inspection, subject::Subject, upstream::troubles};
+pub use self::report::{CaseFailure, CaseOutcome, CheckCase, CheckReport, FunctionUsage};
+use self::{inspection::Inspection, subject::CheckSubject, upstream::failure_cases};
 use tollhouse_plugins::{Call, Limits};
 
 /// Checks a component. `Err` concerns this machine, not the component.
-pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<Report, String> {
-    let (checks, subject) = Subject::load(wasm, limits).await?;
-    let mut report = Report::of(checks);
+pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<CheckReport, String> {
+    let (checks, subject) = CheckSubject::load(wasm, limits).await?;
+    let mut report = CheckReport::of(checks);
     if let Some(subject) = subject {
         report.plugin = Some(subject.plugin.label().to_owned());
         let unbound = subject.plugin.manifest().secrets.warnings();
-        report.note_about_admission("secrets", unbound);
+        report.add_admission_notes("secrets", unbound);
         for call in Call::examples(&subject.plugin) {
             let mut inspection = Inspection::new(&subject, &call);
             let usual = example::inspect(&mut inspection).await;
-            troubles::inspect(&mut inspection, &usual).await;
+            failure_cases::inspect(&mut inspection, &usual).await;
             hostile::inspect(&mut inspection, &usual).await;
             notifications::inspect(&mut inspection).await;
             let (cases, taken) = inspection.finish();

@@ -1,20 +1,20 @@
 //! Forged webhooks, which the plugin must reject.
 
 use super::{
-    inspection::{Inspection, failing},
+    inspection::{Inspection, case_failure},
     readable,
-    report::{Failing, Outcome},
-    subject::Ran,
-    upstream::Plan,
+    report::{CaseFailure, CaseOutcome},
+    subject::ObservedCall,
+    upstream::ResponsePlan,
 };
-use tollhouse_plugins::{Call, Reply};
+use tollhouse_plugins::{Call, PluginReply};
 
-const LARGE: usize = 1 << 20;
-const REFUSED: &str = "unauthentic or malformed";
+const LARGE_BODY_BYTES: usize = 1 << 20;
+const EXPECT_REJECTION: &str = "unauthentic or malformed";
 
 type Headers = Vec<(String, String)>;
 
-struct Forged {
+struct ForgedWebhook {
     name: &'static str,
     headers: Headers,
     body: Vec<u8>,
@@ -25,43 +25,53 @@ struct Forged {
 /// Inspects `notifications.parse` only.
 pub async fn inspect(inspection: &mut Inspection<'_>) {
     let Call::ParseNotification { headers, body } = inspection.call else { return };
-    for Forged { name, headers, body, strict } in forged(headers, body) {
+    for ForgedWebhook { name, headers, body, strict } in forged_webhooks(headers, body) {
         let told = readable::notification(&headers, &body);
         let call = Call::ParseNotification { headers, body };
-        let ran = inspection.run_with(&call, Plan::examples(), name, &[]).await;
-        inspection.note(name, judge(told, &ran, strict));
+        let ran = inspection.run_with(&call, ResponsePlan::examples(), name, &[]).await;
+        inspection.add_case(name, evaluate(told, &ran, strict));
     }
 }
 
-fn forged(headers: &Headers, body: &[u8]) -> Vec<Forged> {
+fn forged_webhooks(headers: &Headers, body: &[u8]) -> Vec<ForgedWebhook> {
     let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
     let strict = is_json || body.is_empty();
-    let with =
-        |name, body: Vec<u8>, strict| Forged { name, headers: headers.clone(), body, strict };
+    let with = |name, body: Vec<u8>, strict| ForgedWebhook {
+        name,
+        headers: headers.clone(),
+        body,
+        strict,
+    };
     let half = body[..body.len() / 2].to_vec();
     let mut all = vec![
         with("an empty body", Vec::new(), true),
-        with("a body of 1 MiB", vec![b'x'; LARGE], strict),
+        with("a body of 1 MiB", vec![b'x'; LARGE_BODY_BYTES], strict),
         with("a body that is not JSON", b"once upon a time".to_vec(), strict),
         with("a truncated body", half, strict),
     ];
     // Without headers, the signature is in the body, which the cases above change.
     if !headers.is_empty() || body.is_empty() {
         let body = if body.is_empty() { b"{}".to_vec() } else { body.to_vec() };
-        let wrong = headers.iter().map(|(name, value)| (name.clone(), altered(value))).collect();
-        all.push(Forged {
+        let wrong =
+            headers.iter().map(|(name, value)| (name.clone(), alter_signature(value))).collect();
+        all.push(ForgedWebhook {
             name: "unsigned",
             headers: Vec::new(),
             body: body.clone(),
             strict: true,
         });
-        all.push(Forged { name: "an invalid signature", headers: wrong, body, strict: true });
+        all.push(ForgedWebhook {
+            name: "an invalid signature",
+            headers: wrong,
+            body,
+            strict: true,
+        });
     }
     all
 }
 
 /// Changes the digits of a value, or its letters if there are no digits.
-fn altered(value: &str) -> String {
+fn alter_signature(value: &str) -> String {
     let digits = value.bytes().any(|byte| byte.is_ascii_digit());
     let alter = |c: char| match c {
         '9' => '0',
@@ -74,13 +84,16 @@ fn altered(value: &str) -> String {
 }
 
 /// `told` is the webhook in readable form.
-fn judge(told: String, ran: &Ran, strict: bool) -> Outcome {
+fn evaluate(told: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
     match &ran.reply {
-        Ok(Reply::Refused(_)) => Outcome::Passed,
-        Ok(_) if !strict => Outcome::Noted {
+        Ok(PluginReply::Refused(_)) => CaseOutcome::Passed,
+        Ok(_) if !strict => CaseOutcome::Noted {
             note: "it is accepted: check that the signature covers the body".to_owned(),
         },
-        _ => Outcome::Failed(Failing { request: Some(told), ..failing(REFUSED, ran, None) }),
+        _ => CaseOutcome::Failed(CaseFailure {
+            request: Some(told),
+            ..case_failure(EXPECT_REJECTION, ran, None)
+        }),
     }
 }
 
@@ -90,15 +103,15 @@ mod tests {
 
     #[test]
     fn an_altered_signature_keeps_its_format() {
-        assert_eq!(altered("t=19,v1=9fAz"), "t=20,v2=0fAz");
-        assert_eq!(altered("example-secret"), "fybnqmf-tfdsfu");
+        assert_eq!(alter_signature("t=19,v1=9fAz"), "t=20,v2=0fAz");
+        assert_eq!(alter_signature("example-secret"), "fybnqmf-tfdsfu");
     }
 
     #[test]
     fn a_webhook_signed_in_its_body_has_no_unsigned_case() {
         let names = |headers: &[(&str, &str)], body: &str| -> Vec<&str> {
             let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-            forged(&headers, body.as_bytes()).iter().map(|forged| forged.name).collect()
+            forged_webhooks(&headers, body.as_bytes()).iter().map(|forged| forged.name).collect()
         };
         assert!(names(&[("x-token", "t")], "{}").contains(&"unsigned"));
         assert!(names(&[], "").contains(&"unsigned"));

@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 
-use super::upstream::Seen;
+use super::upstream::ObservedRequest;
 use tollhouse_platform::{
     outbound::egress::{EgressError, EgressResponse},
     values::money::Money,
 };
-use tollhouse_plugins::{CallError, FaultCategory, Notification, ProviderPayment, Refusal, Reply};
+use tollhouse_plugins::{
+    CallError, FaultCategory, Notification, NotificationRefusal, PluginReply, ProviderPayment,
+};
 
-const MOST_CHARS: usize = 600;
+const MAX_CHARS: usize = 600;
 
-pub fn request(seen: &Seen) -> String {
+pub fn request(seen: &ObservedRequest) -> String {
     with_body(format!("{} {} {}", seen.method, seen.url, headers(&seen.headers)), &seen.body)
 }
 
@@ -32,23 +34,23 @@ pub fn answer(answer: &Result<EgressResponse, EgressError>) -> String {
 }
 
 fn with_body(line: String, body: &[u8]) -> String {
-    if body.is_empty() { short(&line) } else { format!("{} {}", short(&line), bytes(body)) }
+    if body.is_empty() { shorten(&line) } else { format!("{} {}", shorten(&line), bytes(body)) }
 }
 
 pub fn bytes(body: &[u8]) -> String {
-    let shown = &body[..body.len().min(4 * MOST_CHARS)];
-    let text = short(&String::from_utf8_lossy(shown));
-    if shown.len() < body.len() && text.chars().count() < MOST_CHARS {
+    let shown = &body[..body.len().min(4 * MAX_CHARS)];
+    let text = shorten(&String::from_utf8_lossy(shown));
+    if shown.len() < body.len() && text.chars().count() < MAX_CHARS {
         return format!("{text}… ({} bytes)", body.len());
     }
     text
 }
 
 /// Truncates a text, and escapes invisible characters.
-pub fn short(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let mut shown = String::new();
     let mut chars = text.chars();
-    for c in chars.by_ref().take(MOST_CHARS) {
+    for c in chars.by_ref().take(MAX_CHARS) {
         let invisible = c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c) || is_bidi(c);
         match invisible {
             true => shown.extend(c.escape_default()),
@@ -76,30 +78,32 @@ fn category(category: FaultCategory) -> &'static str {
     }
 }
 
-pub fn reply(reply: &Result<Reply, CallError>) -> String {
+pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
     let told = match reply {
         Err(CallError { fault, .. }) => {
             let code = if fault.code.is_empty() { "" } else { &*format!(" ({})", fault.code) };
             format!("{}{code}: {}", category(fault.category), fault.message)
         }
-        Ok(Reply::Session(session)) => format!("a session with the URL {:?}", session.url),
-        Ok(Reply::Payment(payment)) => self::payment(payment),
-        Ok(Reply::Deauthorized(done)) => done.to_string(),
-        Ok(Reply::Refund(refund)) => {
+        Ok(PluginReply::Session(session)) => format!("a session with the URL {:?}", session.url),
+        Ok(PluginReply::Payment(payment)) => self::payment(payment),
+        Ok(PluginReply::Deauthorized(done)) => done.to_string(),
+        Ok(PluginReply::Refund(refund)) => {
             let status = format!("{:?}", refund.status).to_lowercase();
             format!("a refund with status {status} and id {:?}", refund.provider_id)
         }
-        Ok(Reply::Notifications(told)) => believed(told),
-        Ok(Reply::Refused(Refusal::Unauthentic)) => "unauthentic".to_owned(),
-        Ok(Reply::Refused(Refusal::Malformed(why))) => format!("malformed: {why}"),
-        Ok(Reply::Accepted(id)) => format!("an accepted message with id {id:?}"),
-        Ok(Reply::Entry(_)) => "an entry".to_owned(),
-        Ok(Reply::Compared(_, comparison)) => {
+        Ok(PluginReply::Notifications(told)) => accepted_notifications(told),
+        Ok(PluginReply::Refused(NotificationRefusal::Unauthentic)) => "unauthentic".to_owned(),
+        Ok(PluginReply::Refused(NotificationRefusal::Malformed(why))) => {
+            format!("malformed: {why}")
+        }
+        Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
+        Ok(PluginReply::Entry(_)) => "an entry".to_owned(),
+        Ok(PluginReply::Compared(_, comparison)) => {
             format!("an entry; faces match: {}", comparison.matches)
         }
-        Ok(Reply::Read(identifier, _)) => format!("an entry for {identifier:?}"),
+        Ok(PluginReply::Read(identifier, _)) => format!("an entry for {identifier:?}"),
     };
-    short(&told)
+    shorten(&told)
 }
 
 fn payment(payment: &ProviderPayment) -> String {
@@ -107,7 +111,7 @@ fn payment(payment: &ProviderPayment) -> String {
     format!("a payment with status {status}, of {}", money(&payment.amount))
 }
 
-fn believed(told: &[Notification]) -> String {
+fn accepted_notifications(told: &[Notification]) -> String {
     let about = told.iter().map(|told| {
         let subject = format!("{:?}", told.subject).to_lowercase();
         format!("{subject} {:?}", told.service_ref)
@@ -125,10 +129,10 @@ mod tests {
 
     #[test]
     fn long_texts_are_truncated_and_invisible_characters_escaped() {
-        assert_eq!(short("a\r\n\u{202e}é"), "a\\r\\n\\u{202e}é");
-        let long = short(&"é".repeat(MOST_CHARS + 1));
+        assert_eq!(shorten("a\r\n\u{202e}é"), "a\\r\\n\\u{202e}é");
+        let long = shorten(&"é".repeat(MAX_CHARS + 1));
         assert!(long.starts_with("éé") && long.ends_with("… (1202 bytes)"), "{long}");
         assert_eq!(bytes(b"\xff{}"), "\u{fffd}{}");
-        assert!(bytes(&vec![b'x'; 1 << 20]).len() < 2 * MOST_CHARS);
+        assert!(bytes(&vec![b'x'; 1 << 20]).len() < 2 * MAX_CHARS);
     }
 }

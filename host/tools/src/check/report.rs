@@ -4,42 +4,42 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::Serialize;
 
-use super::readable::short;
-use tollhouse_plugins::Check;
+use super::readable::shorten;
+use tollhouse_plugins::AdmissionCheck;
 
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// `name@version` with the first digits of the digest; `null` if not admitted.
     pub plugin: Option<String>,
     pub passed: bool,
-    pub cases: Vec<Case>,
+    pub cases: Vec<CheckCase>,
     /// Maximum usage of a call, per function.
-    pub functions: Vec<Taken>,
+    pub functions: Vec<FunctionUsage>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Case {
+pub struct CheckCase {
     /// A function, for example `checkout.start`, or `admission`.
     pub about: String,
     pub case: String,
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: CaseOutcome,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CaseOutcome {
     Passed,
     /// Passed, with a note for the author.
     Noted {
         note: String,
     },
-    Failed(Failing),
+    Failed(CaseFailure),
 }
 
 /// A violated requirement. Requests and responses are shortened and readable.
 #[derive(Debug, Default, Serialize)]
-pub struct Failing {
+pub struct CaseFailure {
     pub expected: String,
     pub found: String,
     /// The plugin's request, or the webhook that it received.
@@ -52,37 +52,37 @@ pub struct Failing {
 
 /// Maximum usage of a call over all cases.
 #[derive(Debug, Default, Serialize)]
-pub struct Taken {
+pub struct FunctionUsage {
     pub function: &'static str,
     pub requests: usize,
     pub memory_kib: usize,
     pub cpu_ms: f64,
 }
 
-impl Report {
+impl CheckReport {
     /// Creates a report from the results of admission.
-    pub(super) fn of(checks: Vec<Check>) -> Report {
-        let case = |Check { check, passed, said: found }: Check| Case {
+    pub(super) fn of(checks: Vec<AdmissionCheck>) -> CheckReport {
+        let case = |AdmissionCheck { check, passed, said: found }: AdmissionCheck| CheckCase {
             about: "admission".to_owned(),
             case: check.to_owned(),
             outcome: match passed {
-                true => Outcome::Passed,
+                true => CaseOutcome::Passed,
                 false => {
                     let expected =
                         "the requirements of hosts: PLUGINS.md, \"Installing\"".to_owned();
-                    Outcome::Failed(Failing { expected, found, ..Failing::default() })
+                    CaseOutcome::Failed(CaseFailure { expected, found, ..CaseFailure::default() })
                 }
             },
         };
         let cases = checks.into_iter().map(case).collect();
-        Report { plugin: None, passed: false, cases, functions: Vec::new() }
+        CheckReport { plugin: None, passed: false, cases, functions: Vec::new() }
     }
 
-    pub(super) fn note_about_admission(&mut self, case: &str, notes: Vec<String>) {
-        self.cases.extend(notes.into_iter().map(|note| Case {
+    pub(super) fn add_admission_notes(&mut self, case: &str, notes: Vec<String>) {
+        self.cases.extend(notes.into_iter().map(|note| CheckCase {
             about: "admission".to_owned(),
             case: case.to_owned(),
-            outcome: Outcome::Noted { note },
+            outcome: CaseOutcome::Noted { note },
         }));
     }
 
@@ -92,9 +92,9 @@ impl Report {
         (self.failures().count(), self.cases.len())
     }
 
-    fn failures(&self) -> impl Iterator<Item = (&Case, &Failing)> {
+    fn failures(&self) -> impl Iterator<Item = (&CheckCase, &CaseFailure)> {
         self.cases.iter().filter_map(|case| match &case.outcome {
-            Outcome::Failed(failing) => Some((case, failing)),
+            CaseOutcome::Failed(failing) => Some((case, failing)),
             _ => None,
         })
     }
@@ -102,8 +102,8 @@ impl Report {
     /// Returns the notes with their cases.
     fn notes(&self) -> BTreeMap<&str, Vec<String>> {
         let mut notes = BTreeMap::<_, Vec<String>>::new();
-        for Case { about, case, outcome } in &self.cases {
-            if let Outcome::Noted { note } = outcome {
+        for CheckCase { about, case, outcome } in &self.cases {
+            if let CaseOutcome::Noted { note } = outcome {
                 notes.entry(&**note).or_default().push(format!("{about}: {case}"));
             }
         }
@@ -111,7 +111,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (failed, all) = self.count();
         let name = self.plugin.as_deref().unwrap_or("the component is not admitted");
@@ -119,10 +119,10 @@ impl fmt::Display for Report {
             0 => writeln!(f, "{name}: {all} cases passed")?,
             _ => writeln!(f, "{name}: {failed} of {all} cases failed")?,
         }
-        for (Case { about, case, .. }, failing) in self.failures() {
+        for (CheckCase { about, case, .. }, failing) in self.failures() {
             writeln!(f, "\nFAILED  {about}: {case}")?;
             writeln!(f, "  expected  {}", failing.expected)?;
-            writeln!(f, "  found     {}", short(&failing.found))?;
+            writeln!(f, "  found     {}", shorten(&failing.found))?;
             for (what, text) in [("request", &failing.request), ("answer", &failing.answer)] {
                 if let Some(text) = text {
                     writeln!(f, "  {what:8}  {text}")?;
@@ -141,7 +141,7 @@ impl fmt::Display for Report {
             "\n{:24}{:>8}{:>14}{:>10}",
             "maximum of a call", "requests", "memory KiB", "cpu ms"
         )?;
-        for Taken { function, requests, memory_kib, cpu_ms } in &self.functions {
+        for FunctionUsage { function, requests, memory_kib, cpu_ms } in &self.functions {
             writeln!(f, "{function:24}{requests:>8}{memory_kib:>14}{cpu_ms:>10.1}")?;
         }
         Ok(())

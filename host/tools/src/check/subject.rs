@@ -8,8 +8,8 @@ use std::sync::{
 use tracing::{Dispatch, instrument::WithSubscriber};
 
 use super::{
-    lines::Lines,
-    upstream::{Plan, Seen, Upstream},
+    log_capture::LogCapture,
+    upstream::{ObservedRequest, ResponsePlan, ScriptedUpstream},
 };
 use tollhouse_platform::{
     clock::{Clock, Timestamp},
@@ -17,44 +17,45 @@ use tollhouse_platform::{
     random::Random,
 };
 use tollhouse_plugins::{
-    Call, CallError, Callable, Check, Credentials, Limits, Manifest, Plugins, Reply, Usage,
+    AdmissionCheck, Call, CallError, Credentials, Limits, Manifest, PluginHandle, PluginReply,
+    Plugins, Usage,
 };
 
 /// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.
-const BEGINNING: Timestamp = Timestamp(1_795_251_600_000);
+const CALL_START_TIME: Timestamp = Timestamp(1_795_251_600_000);
 const SEED: u64 = 1;
 /// One call at a time, and the trial instantiation.
 const INSTANCES: u32 = 2;
 
-pub struct Subject {
-    pub plugin: Callable,
+pub struct CheckSubject {
+    pub plugin: PluginHandle,
     pub limits: Limits,
-    upstream: Upstream,
+    upstream: ScriptedUpstream,
     clock: Clock,
     random: Random,
-    used: Arc<Mutex<Usage>>,
-    lines: Lines,
+    usage: Arc<Mutex<Usage>>,
+    lines: LogCapture,
     dispatch: Dispatch,
     accounts: AtomicU64,
 }
 
-pub struct Ran {
-    pub reply: Result<Reply, CallError>,
-    pub requests: Vec<Seen>,
-    pub used: Usage,
+pub struct ObservedCall {
+    pub reply: Result<PluginReply, CallError>,
+    pub requests: Vec<ObservedRequest>,
+    pub usage: Usage,
     pub lines: Vec<String>,
 }
 
-impl Subject {
+impl CheckSubject {
     /// Admits the component into a new engine; `None`: rejected. `Err` concerns this machine.
     pub async fn load(
         wasm: Vec<u8>,
         limits: Limits,
-    ) -> Result<(Vec<Check>, Option<Subject>), String> {
+    ) -> Result<(Vec<AdmissionCheck>, Option<CheckSubject>), String> {
         let manifest = Manifest::read(&wasm).ok();
         let examples = manifest.map(|manifest| manifest.examples).unwrap_or_default();
-        let upstream = Upstream::new(&examples);
-        let (clock, random) = (Clock::frozen_at(BEGINNING), Random::seeded(SEED));
+        let upstream = ScriptedUpstream::new(&examples);
+        let (clock, random) = (Clock::frozen_at(CALL_START_TIME), Random::seeded(SEED));
         let limits = Limits { instances: limits.instances.min(INSTANCES), ..limits };
         let egress = Egress::scripted(upstream.script());
         let plugins = Plugins::new(limits.clone(), egress, clock.clone(), random.clone());
@@ -64,42 +65,67 @@ impl Subject {
         let subject = admitted.map(|plugin| {
             let used = Arc::<Mutex<Usage>>::default();
             let latest = used.clone();
-            let plugin = plugin.watched(Arc::new(move |usage| {
+            let plugin = plugin.with_observer(Arc::new(move |usage| {
                 *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
             }));
-            let lines = Lines::default();
+            let lines = LogCapture::default();
             let (dispatch, accounts) = (lines.dispatch(), AtomicU64::default());
-            Subject { plugin, limits, upstream, clock, random, used, lines, dispatch, accounts }
+            CheckSubject {
+                plugin,
+                limits,
+                upstream,
+                clock,
+                random,
+                usage: used,
+                lines,
+                dispatch,
+                accounts,
+            }
         });
         Ok((checks, subject))
     }
 
     /// Makes a call with an empty cache and always the same randomness.
-    pub async fn run(&self, call: &Call, plan: Plan) -> Ran {
+    pub async fn run(&self, call: &Call, plan: ResponsePlan) -> ObservedCall {
         let account = self.account();
         self.run_for(&account, call, plan).await
     }
 
     /// Makes the same for an account, whose cache keeps the values of earlier calls.
-    pub async fn run_for(&self, account: &Credentials, call: &Call, plan: Plan) -> Ran {
+    pub async fn run_for(
+        &self,
+        account: &Credentials,
+        call: &Call,
+        plan: ResponsePlan,
+    ) -> ObservedCall {
         self.random.reseed(SEED);
-        self.made(account, call, plan).await
+        self.make_call(account, call, plan).await
     }
 
     /// Makes a call an hour later, with other randomness.
-    pub async fn run_later(&self, call: &Call, plan: Plan) -> Ran {
+    pub async fn run_later(&self, call: &Call, plan: ResponsePlan) -> ObservedCall {
         self.random.reseed(SEED + 1);
         self.clock.advance_to(self.clock.now().plus_seconds(3600));
         let account = self.account();
-        self.made(&account, call, plan).await
+        self.make_call(&account, call, plan).await
     }
 
-    async fn made(&self, account: &Credentials, call: &Call, plan: Plan) -> Ran {
+    async fn make_call(
+        &self,
+        account: &Credentials,
+        call: &Call,
+        plan: ResponsePlan,
+    ) -> ObservedCall {
         self.upstream.plan(plan);
-        let asked = self.plugin.ask(account, call).with_subscriber(self.dispatch.clone());
+        let asked = self.plugin.execute(account, call).with_subscriber(self.dispatch.clone());
         let reply = asked.await;
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        Ran { reply, requests: self.upstream.seen(), used, lines: self.lines.take() }
+        let used = *self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        ObservedCall {
+            reply,
+            requests: self.upstream.take_requests(),
+            usage: used,
+            lines: self.lines.take(),
+        }
     }
 
     /// Returns an account without earlier calls.

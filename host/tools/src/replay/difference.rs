@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use tollhouse_plugins::recording::repeat::{Did, Request};
+use tollhouse_plugins::recording::replay::{CallEffects, RecordedRequest};
 
 /// A value that differs, or that only one call has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,13 +21,13 @@ pub struct Difference {
 }
 
 /// Returns the differences in requests, vault operations and reply, in this order.
-pub fn differences(before: &Did, after: &Did) -> Vec<Difference> {
+pub fn differences(before: &CallEffects, after: &CallEffects) -> Vec<Difference> {
     let mut found = Vec::new();
-    let all = |did: &Did| {
+    let all = |did: &CallEffects| {
         json!({
-            "requests": did.requests.iter().map(readable).collect::<Vec<_>>(),
+            "requests": did.requests.iter().map(request_json).collect::<Vec<_>>(),
             "vault": did.vault,
-            "reply": read(&did.reply),
+            "reply": parse_nested(&did.reply),
         })
     };
     let (before, after) = (all(before), all(after));
@@ -38,7 +38,7 @@ pub fn differences(before: &Did, after: &Did) -> Vec<Difference> {
 }
 
 /// Returns a request with JSON in its body parsed.
-fn readable(request: &Request) -> Value {
+fn request_json(request: &RecordedRequest) -> Value {
     let mut headers = Map::new();
     for (name, value) in &request.headers {
         let all = headers.entry(name.to_lowercase()).or_insert_with(|| json!([]));
@@ -46,28 +46,28 @@ fn readable(request: &Request) -> Value {
             all.push(json!(value));
         }
     }
-    let Request { method, url, body, answered, .. } = request;
+    let RecordedRequest { method, url, body, answered, .. } = request;
     let mut readable =
-        json!({ "method": method, "url": url, "headers": headers, "body": parsed(body) });
+        json!({ "method": method, "url": url, "headers": headers, "body": parse_container(body) });
     if !answered {
         readable["answer"] = json!("unknown: the recorded call made no such request");
     }
     readable
 }
 
-fn read(value: &Value) -> Value {
+fn parse_nested(value: &Value) -> Value {
     match value {
-        Value::String(text) => parsed(text),
-        Value::Array(all) => all.iter().map(read).collect(),
-        Value::Object(all) => {
-            Value::Object(all.iter().map(|(name, value)| (name.clone(), read(value))).collect())
-        }
+        Value::String(text) => parse_container(text),
+        Value::Array(all) => all.iter().map(parse_nested).collect(),
+        Value::Object(all) => Value::Object(
+            all.iter().map(|(name, value)| (name.clone(), parse_nested(value))).collect(),
+        ),
         _ => value.clone(),
     }
 }
 
 /// Parses objects and arrays only: the text `1` is not a number.
-fn parsed(text: &str) -> Value {
+fn parse_container(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
         _ => json!(text),
@@ -97,14 +97,14 @@ fn compare(at: &str, before: Option<&Value>, after: Option<&Value>, found: &mut 
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = visible(&self.at);
+        let at = replace_controls(&self.at);
         match (&self.before, &self.after) {
             (before, Some(after)) if before.is_none() => write!(f, "{at}: {} is new", short(after)),
             (Some(before), None) => write!(f, "{at}: {} is gone", short(before)),
             (Some(before), Some(after)) => {
                 let (before, after) = (before.to_string(), after.to_string());
-                let same = from_where_they_differ(&before, &after);
-                write!(f, "{at}: {}, now {}", cut(&before, same), cut(&after, same))
+                let same = excerpt_start(&before, &after);
+                write!(f, "{at}: {}, now {}", excerpt(&before, same), excerpt(&after, same))
             }
             _ => f.write_str(&at),
         }
@@ -112,39 +112,41 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the position from which to show two texts: 0, unless their common start is long.
-fn from_where_they_differ(one: &str, other: &str) -> usize {
+fn excerpt_start(one: &str, other: &str) -> usize {
     const BEFORE: usize = 20;
     let same = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
     let same = same.map_or(one.len().min(other.len()), |((at, _), _)| at);
-    if same > MOST / 2 { one.floor_char_boundary(same - BEFORE) } else { 0 }
+    if same > MAX_SHOWN_CHARS / 2 { one.floor_char_boundary(same - BEFORE) } else { 0 }
 }
 
 /// Replaces control characters, which could move the cursor of a terminal.
-fn visible(text: &str) -> String {
+fn replace_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Maximum length of a shown value, in characters.
-const MOST: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
-fn cut(text: &str, from: usize) -> String {
+fn excerpt(text: &str, from: usize) -> String {
     let (start, rest) = (if from > 0 { "…" } else { "" }, text.get(from..).unwrap_or_default());
-    match rest.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{start}{}… ({} bytes)", visible(&rest[..end]), text.len()),
-        None => format!("{start}{}", visible(rest)),
+    match rest.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => {
+            format!("{start}{}… ({} bytes)", replace_controls(&rest[..end]), text.len())
+        }
+        None => format!("{start}{}", replace_controls(rest)),
     }
 }
 
 fn short(value: &Value) -> String {
-    cut(&value.to_string(), 0)
+    excerpt(&value.to_string(), 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(url: &str, body: &str) -> Request {
-        Request {
+    fn request(url: &str, body: &str) -> RecordedRequest {
+        RecordedRequest {
             method: "POST".to_owned(),
             url: url.to_owned(),
             headers: vec![("X-Id".to_owned(), "1".to_owned())],
@@ -153,11 +155,11 @@ mod tests {
         }
     }
 
-    fn did(requests: Vec<Request>, reply: Value) -> Did {
-        Did { requests, vault: Vec::new(), reply }
+    fn did(requests: Vec<RecordedRequest>, reply: Value) -> CallEffects {
+        CallEffects { requests, vault: Vec::new(), reply }
     }
 
-    fn said(before: &Did, after: &Did) -> Vec<String> {
+    fn said(before: &CallEffects, after: &CallEffects) -> Vec<String> {
         differences(before, after).iter().map(ToString::to_string).collect()
     }
 
@@ -172,7 +174,7 @@ mod tests {
         let again = request("https://a/1", r#"{"amount":2,"b":null,"c":[1,null]}"#);
         let mut after = did(vec![again], reply("Paid", r#"{"a":[1]}"#));
         after.requests[0].headers[0].0 = "x-id".to_owned();
-        after.requests.push(Request { answered: false, ..request("https://a/2", "") });
+        after.requests.push(RecordedRequest { answered: false, ..request("https://a/2", "") });
         let said = said(&before, &after);
         assert_eq!(
             said[..3],

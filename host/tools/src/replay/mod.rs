@@ -14,17 +14,17 @@ use tollhouse_platform::{
     random::Random,
 };
 use tollhouse_plugins::{
-    Callable, Limits, Plugins, Signed,
-    recording::{Recording, repeat},
+    Limits, PluginHandle, Plugins, SignedComponent,
+    recording::{Recording, replay},
 };
 
 const SEED: u64 = 1;
 
 /// A component in a new engine without egress.
-pub struct Replayer(Callable);
+pub struct Replayer(PluginHandle);
 
 #[derive(Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// Id or file name of the recording.
     pub call: String,
     pub function: &'static str,
@@ -57,7 +57,7 @@ impl Replayer {
         let plugins = Plugins::new(limits, egress.with_script(nobody), clock, random);
         let plugins =
             plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))?;
-        plugins.try_out(Signed::component(file)).await.map(Replayer)
+        plugins.admit_without_install(SignedComponent::strip_signature(file)).await.map(Replayer)
     }
 
     /// Returns the plugin's name, by which recordings are found.
@@ -66,9 +66,9 @@ impl Replayer {
         &self.0.manifest().name
     }
 
-    pub async fn replay(&self, name: &str, call: &Recording) -> Replayed {
-        let did = repeat::by(&self.0, call).await;
-        Replayed {
+    pub async fn replay(&self, name: &str, call: &Recording) -> ReplayResult {
+        let did = replay::replay_candidate(&self.0, call).await;
+        ReplayResult {
             call: name.to_owned(),
             function: call.call.function(),
             recorded: call.label(),
@@ -79,9 +79,9 @@ impl Replayer {
     }
 }
 
-impl fmt::Display for Replayed {
+impl fmt::Display for ReplayResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replayed { call, function, recorded, tried, faithful, differences } = self;
+        let ReplayResult { call, function, recorded, tried, faithful, differences } = self;
         let said = if differences.is_empty() { "the same" } else { "DIFFERS" };
         write!(f, "{said:8}  {function}  {call}  ({recorded}, now {tried})")?;
         for difference in differences {

@@ -48,7 +48,7 @@ fn read_subject(
 fn read_identifier(identity: &Identity, body: &Fields) -> Result<String> {
     let kind = identity.identity_type();
     let written = body.required_text(&kind.field, MAX_IDENTIFIER_CHARACTERS)?;
-    let identifier = kind.identifier(&written);
+    let identifier = kind.normalize_identifier(&written);
     identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))
 }
 
@@ -72,7 +72,7 @@ pub async fn look_up(
     body: Body<Lookup>,
 ) -> Result<DataResponse<LookupResult>> {
     company.check_feature(FEATURE)?;
-    app.plugins.must_be_ready(&country)?;
+    app.plugins.ensure_ready(&country)?;
     let found = catalog::find_by_path(&app.plugins, &company.id, &country, &path);
     let (identity, method) = found.ok_or_else(|| Error::not_found("path not found"))?;
     let order = Lookup::read(&body, &identity, method)?;

@@ -78,7 +78,7 @@ pub async fn put(
     let active = new.active.unwrap_or(true);
     let is_default = new.default.unwrap_or(false) && active;
     match app.plugins.provider(&new.payment_service, &company) {
-        Ok(plugin) if plugin.offers("direct-debit") => {}
+        Ok(plugin) if plugin.exports("direct-debit") => {}
         Err(busy @ Error::RetryLater { .. }) => return Err(busy),
         _ => return Err(body.must_be("payment_service", "a provider that debits bank accounts")),
     }

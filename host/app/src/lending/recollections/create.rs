@@ -164,7 +164,7 @@ async fn find_or_resume(
     check_outstanding(loan)?;
     let served = providers::plugin_of(app, &known.payment_service, &known.company_id)?;
     let known = Recollection {
-        service_ref: served.manifest().reference.fit(&format!("rec-{}", app.new_id())),
+        service_ref: served.manifest().reference.conform(&format!("rec-{}", app.new_id())),
         amount: known.amount.min(loan.remaining().minor),
         begun_at: Some(now),
         lease: Lease::acquire(app),
@@ -299,7 +299,7 @@ fn set_account(new: &mut Recollection, channel: &str, account: &Account) {
 
 /// Sets the reference at the provider.
 pub fn assign_reference(new: &mut Recollection, provider: &Provider) {
-    new.service_ref = provider.manifest().reference.fit(&format!("rec-{}", new.id));
+    new.service_ref = provider.manifest().reference.conform(&format!("rec-{}", new.id));
 }
 
 /// Selects a card of the borrower and the provider account that issued its token.

@@ -54,7 +54,7 @@ impl Gateways {
     /// Returns 503 if a gateway is active, but not ready on this host.
     pub fn check_ready(&self, app: &App, company: &Company) -> Result<()> {
         for name in self.in_order(company.sms_gateway.as_deref()) {
-            app.plugins.must_be_ready(&name).map_err(|error| match error {
+            app.plugins.ensure_ready(&name).map_err(|error| match error {
                 Error::RetryLater { detail, retry_after_s, .. } => Error::RetryLater {
                     message: "text messages cannot be sent now, please try again later".to_owned(),
                     detail: format!("{name}: {detail}"),
@@ -136,7 +136,7 @@ pub async fn send(
                 continue;
             }
         };
-        let reference = gateway.manifest().reference.fit(&message.reference);
+        let reference = gateway.manifest().reference.conform(&message.reference);
         let message = TextMessage { reference, ..message.clone() };
         match gateway.send_text(&credentials, &message).await {
             Ok(id) => return SendOutcome::Accepted { via: name.to_owned(), id: Some(id) },

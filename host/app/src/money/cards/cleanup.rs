@@ -111,7 +111,7 @@ async fn revoke(app: &App, card: &Card) -> Result<()> {
     let ChargeVerifier { provider, credentials } =
         ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
             .await?;
-    if !provider.offers("saved-card") {
+    if !provider.exports("saved-card") {
         return Ok(());
     }
     match provider.deauthorize(&credentials, &card.token(app)?).await {

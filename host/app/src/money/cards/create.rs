@@ -81,7 +81,10 @@ async fn record(app: &App, company: &Company, order: NewCard, run: Option<String
             country: String::new(),
             exp_month: String::new(),
             exp_year: String::new(),
-            service_ref: plugin.manifest().reference.fit(&format!("card-{}", app.random.id(now))),
+            service_ref: plugin
+                .manifest()
+                .reference
+                .conform(&format!("card-{}", app.random.id(now))),
             transaction_id: String::new(),
             success_url: order.checkout.success_url,
             cancel_url: order.checkout.cancel_url,

@@ -89,7 +89,7 @@ async fn with_reference(app: &App, refund: Refund) -> Result<Refund> {
         1 => refund.id.clone(),
         n => format!("{}-{n}", refund.id),
     };
-    let refund_ref = Some(provider.manifest().reference.fit(&wanted));
+    let refund_ref = Some(provider.manifest().reference.conform(&wanted));
     let refund = Refund { refund_ref, ..refund };
     let (db, stored) = (app.store.clone(), refund.clone());
     let store = async move |tx: &mut Tx| store::update_refund(tx, &stored, stored.status).await;
@@ -111,7 +111,7 @@ fn is_polled(app: &App, refund: &Refund) -> bool {
     app.clock.now() < refund.created_at.plus_seconds(MAX_POLL_SECONDS)
 }
 
-async fn request_or_poll(app: &App, refund: &Refund) -> Result<plugins::Refund> {
+async fn request_or_poll(app: &App, refund: &Refund) -> Result<plugins::ProviderRefund> {
     let ChargeVerifier { provider, credentials } =
         ChargeVerifier::open(app, &refund.company_id, &refund.payment_service, &refund.account_id)
             .await?;
@@ -135,19 +135,19 @@ fn refund_order(refund: &Refund) -> RefundOrder {
     }
 }
 
-async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<JobResult> {
+async fn record(app: &App, refund: Refund, seen: plugins::ProviderRefund) -> Result<JobResult> {
     let now = app.clock.now();
-    let plugins::Refund { status, provider_id, message } = seen;
+    let plugins::ProviderRefund { status, provider_id, message } = seen;
     match status {
-        plugins::RefundStatus::Done => {
+        plugins::ProviderRefundStatus::Done => {
             record_final(app, refund, RefundStatus::Done, provider_id, message).await
         }
-        plugins::RefundStatus::Pending if is_polled(app, &refund) => {
+        plugins::ProviderRefundStatus::Pending if is_polled(app, &refund) => {
             let pending = RefundStatus::Pending;
             record_final(app, refund, pending, provider_id, message).await?;
             Ok(JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS)))
         }
-        plugins::RefundStatus::Pending | plugins::RefundStatus::Failed => {
+        plugins::ProviderRefundStatus::Pending | plugins::ProviderRefundStatus::Failed => {
             record_final(app, refund, RefundStatus::Failed, provider_id, message).await
         }
     }

@@ -197,19 +197,19 @@ fn select_channels(plugin: &Provider, order: &NewPayment) -> Result<Vec<String>>
 /// Generates a reference that follows the provider's rules.
 fn generate_reference(app: &App, payment: &Payment) -> Result<String> {
     let plugin = settle::provider(app, payment)?;
-    Ok(plugin.manifest().reference.fit(&format!("pay-{}", app.new_id())))
+    Ok(plugin.manifest().reference.conform(&format!("pay-{}", app.new_id())))
 }
 
 /// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
 fn is_reference_accepted(app: &App, payment: &Payment) -> Result<bool> {
     let plugin = settle::provider(app, payment)?;
-    Ok(plugin.manifest().reference.accept(&payment.service_ref))
+    Ok(plugin.manifest().reference.accepts(&payment.service_ref))
 }
 
 /// Reserves the client's reference if the provider accepts it and it is free, else a generated one.
 async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
     let rules = settle::provider(app, &payment)?.manifest().reference.clone();
-    if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
+    if !rules.accepts(&payment.reference) || !reserve(tx, &payment).await? {
         payment.service_ref = generate_reference(app, &payment)?;
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("generated reference is already taken"));

@@ -93,7 +93,7 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
         let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(not_found)?;
         let provider = settle::provider(&app, &payment)?;
-        if !provider.offers("refunds") {
+        if !provider.exports("refunds") {
             return Err(Error::Invalid(format!(
                 "{} does not support refunds",
                 payment.payment_service
@@ -135,7 +135,7 @@ fn new_refund(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
     Refund {
         company_id: payment.company_id.clone(),
         payment_id: payment.id.clone(),
-        refund_ref: Some(rules.fit(&id)),
+        refund_ref: Some(rules.conform(&id)),
         id,
         status: RefundStatus::Requested,
         amount: payment.amount,
@@ -256,9 +256,11 @@ async fn record(
     app: &App,
     payment: &Payment,
     refund: &Refund,
-    seen: plugins::Refund,
+    seen: plugins::ProviderRefund,
 ) -> Result<JobResult> {
-    if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
+    if seen.status == plugins::ProviderRefundStatus::Failed
+        && refund.status == RefundStatus::Requested
+    {
         record_rejection(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
         return Err(Error::Upstream {
@@ -273,9 +275,9 @@ async fn record(
             return Ok(JobResult::RescheduleAt(now.plus_seconds(RETRY_SECONDS)));
         };
         let status = match seen.status {
-            plugins::RefundStatus::Pending => RefundStatus::Pending,
-            plugins::RefundStatus::Done => RefundStatus::Done,
-            plugins::RefundStatus::Failed => RefundStatus::Failed,
+            plugins::ProviderRefundStatus::Pending => RefundStatus::Pending,
+            plugins::ProviderRefundStatus::Done => RefundStatus::Done,
+            plugins::ProviderRefundStatus::Failed => RefundStatus::Failed,
         };
         let watched = now < refund.created_at.plus_seconds(MAX_POLL_SECONDS);
         match status {

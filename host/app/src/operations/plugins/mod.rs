@@ -17,13 +17,13 @@ use tollhouse_http::{
 };
 use tollhouse_platform::values::id::Owner;
 use tollhouse_plugins::{
-    Manifest, SIGNATURE_BYTES, Signed,
-    admission::Check,
+    Manifest, SIGNATURE_BYTES, SignedComponent,
+    admission::AdmissionCheck,
     manifest::capabilities::Capabilities,
     registry::{
-        life::{Installed, Wish, missing},
+        lifecycle::{InstallOptions, InstalledVersion, plugin_not_found},
         store::{self, PluginRow},
-        versions::{Change, Share, State as Life},
+        versions::{CanaryShare, VersionChange, VersionState as Life},
     },
 };
 
@@ -32,8 +32,8 @@ pub struct ComponentBody(Bytes);
 
 impl ComponentBody {
     /// Reads the component with the signature in it, and a separate one.
-    fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> Signed {
-        let mut file = Signed::read(self.0.into());
+    fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> SignedComponent {
+        let mut file = SignedComponent::parse(self.0.into());
         file.signatures.extend(beside);
         file
     }
@@ -92,7 +92,7 @@ pub struct InstalledView {
     /// Version that was active before.
     replaces: Option<String>,
     /// Admission checks.
-    checks: Vec<Check>,
+    checks: Vec<AdmissionCheck>,
 }
 
 pub async fn install(
@@ -102,7 +102,7 @@ pub async fn install(
 ) -> Result<DataResponse<InstalledView>> {
     let Installation { grant, activate, signature } = query.read()?;
     let grant = grant.unwrap_or(false);
-    let wish = Wish { grant, activate: activate.unwrap_or(true) };
+    let wish = InstallOptions { grant, activate: activate.unwrap_or(true) };
     let (db, component) = (app.clone(), component.signed(signature));
     let installed = app.plugins.install(&app.store, component, wish, async move |tx, row| {
         let detail = json!({
@@ -119,9 +119,16 @@ pub async fn install(
     DataResponse::data(InstalledView::from(installed), said)
 }
 
-impl From<Installed> for InstalledView {
-    fn from(installed: Installed) -> InstalledView {
-        let Installed { row, waits_for, interfaces, replaces, manifest, checks } = installed;
+impl From<InstalledVersion> for InstalledView {
+    fn from(installed: InstalledVersion) -> InstalledView {
+        let InstalledVersion {
+            row,
+            missing_capabilities: waits_for,
+            interfaces,
+            replaces,
+            manifest,
+            checks,
+        } = installed;
         let warnings = manifest.secrets.warnings();
         let plugin =
             PluginView { interfaces: Some(interfaces), manifest: Some(manifest), ..row.into() };
@@ -133,7 +140,7 @@ impl From<Installed> for InstalledView {
 #[derive(Serialize, JsonSchema)]
 pub struct Examined {
     admitted: bool,
-    checks: Vec<Check>,
+    checks: Vec<AdmissionCheck>,
     /// Requested capabilities; `null` if the component was not admitted.
     asks_for: Option<Capabilities>,
     /// Warnings before a grant: secrets that are not bound.
@@ -148,10 +155,10 @@ pub async fn examine(
     component: ComponentBody,
 ) -> Result<DataResponse<Examined>> {
     let component = component.signed(query.read()?.signature);
-    let (admission, signer) = app.plugins.examine(&app.store, &component).await?;
+    let (admission, signer) = app.plugins.admit_submitted(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
     let publisher = signer.as_ref().map(|signer| &*signer.publisher);
-    let asks = |manifest| Capabilities::of(manifest).signed_by(publisher);
+    let asks = |manifest| Capabilities::of(manifest).with_publisher(publisher);
     let asks_for = manifest.as_ref().map(asks);
     let admitted = manifest.is_some();
     let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
@@ -220,7 +227,7 @@ fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
 }
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows = app.store.select(async |tx| store::all(tx).await).await?;
+    let rows = app.store.select(async |tx| store::list(tx).await).await?;
     DataResponse::data(views(&app, rows), "Plugins fetched successfully")
 }
 
@@ -229,9 +236,9 @@ pub async fn fetch(
     State(app): State<App>,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows = app.store.select(async |tx| store::versions(tx, &plugin).await).await?;
+    let rows = app.store.select(async |tx| store::list_versions(tx, &plugin).await).await?;
     if rows.is_empty() {
-        return Err(missing());
+        return Err(plugin_not_found());
     }
     DataResponse::data(views(&app, rows), "Plugin fetched successfully")
 }
@@ -254,7 +261,8 @@ pub async fn activate(
     let Activation { digest, grant } = body.read()?;
     let grant = grant.unwrap_or(false);
     let detail = json!({ "digest": digest, "grant": grant });
-    let rows = change(&app, plugin, Change::Activate(digest), grant, "plugin.activate", detail);
+    let rows =
+        change(&app, plugin, VersionChange::Activate(digest), grant, "plugin.activate", detail);
     DataResponse::data(views(&app, rows.await?), "Plugin activated successfully")
 }
 
@@ -283,8 +291,8 @@ pub async fn canary(
     let detail = json!({
         "digest": digest, "percent": percent, "companies": companies, "grant": grant,
     });
-    let share = Share { percent: u8::try_from(percent).unwrap_or(0), companies };
-    let wanted = Change::Canary(digest, share);
+    let share = CanaryShare { percent: u8::try_from(percent).unwrap_or(0), companies };
+    let wanted = VersionChange::Canary(digest, share);
     let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
     DataResponse::data(views(&app, rows), "Canary started successfully")
 }
@@ -293,7 +301,8 @@ pub async fn roll_back(
     State(app): State<App>,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows = change(&app, plugin, Change::RollBack, false, "plugin.rollback", json!({})).await?;
+    let rows =
+        change(&app, plugin, VersionChange::RollBack, false, "plugin.rollback", json!({})).await?;
     DataResponse::data(views(&app, rows), "Plugin rolled back successfully")
 }
 
@@ -301,14 +310,15 @@ pub async fn deactivate(
     State(app): State<App>,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows = change(&app, plugin, Change::Deactivate, false, "plugin.deactivate", json!({}));
+    let rows =
+        change(&app, plugin, VersionChange::Deactivate, false, "plugin.deactivate", json!({}));
     DataResponse::data(views(&app, rows.await?), "Plugin deactivated successfully")
 }
 
 async fn change(
     app: &App,
     plugin: String,
-    wanted: Change,
+    wanted: VersionChange,
     grant: bool,
     action: &'static str,
     mut detail: serde_json::Value,
@@ -320,7 +330,7 @@ async fn change(
         detail["serves"] = json!(serves.map(|row| &row.digest));
         Ok(audit::record(tx, &db, Owner::Service, action, detail).await?)
     };
-    app.plugins.change(&app.store, &plugin, wanted, grant, note).await
+    app.plugins.change_versions(&app.store, &plugin, wanted, grant, note).await
 }
 
 pub async fn uninstall(

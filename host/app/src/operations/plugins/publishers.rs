@@ -6,7 +6,7 @@ use tollhouse_plugins::{
     PublicKey, TrustedKey,
     admission::publishers::{
         check_name,
-        store::{self, KeyRow},
+        store::{self, PublisherKeyRow},
     },
 };
 
@@ -39,9 +39,10 @@ fn group_by_publisher(keys: impl IntoIterator<Item = (String, PublisherKey)>) ->
     publishers
 }
 
-fn from_rows(rows: Vec<KeyRow>) -> Vec<Publisher> {
-    let key =
-        |KeyRow { name, key, added_at }| (name, PublisherKey { key, added_at: Some(added_at) });
+fn from_rows(rows: Vec<PublisherKeyRow>) -> Vec<Publisher> {
+    let key = |PublisherKeyRow { name, key, added_at }| {
+        (name, PublisherKey { key, added_at: Some(added_at) })
+    };
     group_by_publisher(rows.into_iter().map(key))
 }
 
@@ -57,7 +58,7 @@ pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<Publisher>>
     let trust = app.plugins.trust();
     let publishers = match trust.is_pinned() {
         true => from_settings(trust.pinned.clone()),
-        false => from_rows(app.store.select(async |tx| store::all(tx).await).await?),
+        false => from_rows(app.store.select(async |tx| store::list(tx).await).await?),
     };
     DataResponse::data(publishers, "Publishers fetched successfully")
 }
@@ -110,20 +111,20 @@ async fn set(
     publisher: &str,
     keys: &[String],
 ) -> Result<DataResponse<Publisher>> {
-    for before in store::of_publisher(tx, publisher).await? {
+    for before in store::list_by_publisher(tx, publisher).await? {
         if !keys.contains(&before.key) {
-            store::remove(tx, publisher, &before.key, app.clock.now()).await?;
+            store::delete(tx, publisher, &before.key, app.clock.now()).await?;
         }
     }
     for key in keys {
-        let owner = store::add(tx, publisher, key, app.clock.now()).await?;
+        let owner = store::insert(tx, publisher, key, app.clock.now()).await?;
         if owner != publisher {
             return Err(Error::Conflict(format!("the key {key} belongs to the publisher {owner}")));
         }
     }
     let detail = json!({ "publisher": publisher, "keys": keys });
     audit::record(tx, app, Owner::Service, "publisher.trust", detail).await?;
-    let mut trusted = from_rows(store::of_publisher(tx, publisher).await?);
+    let mut trusted = from_rows(store::list_by_publisher(tx, publisher).await?);
     let trusted = trusted.pop().ok_or_else(|| Error::internal("publisher has no keys"))?;
     DataResponse::data(trusted, "Publisher trusted successfully")
 }
@@ -136,9 +137,9 @@ pub async fn distrust(
     check_not_pinned(&app)?;
     let db = app.store.clone();
     db.write(async move |tx| {
-        let rows = store::of_publisher(tx, &publisher).await?;
+        let rows = store::list_by_publisher(tx, &publisher).await?;
         for row in &rows {
-            store::remove(tx, &publisher, &row.key, app.clock.now()).await?;
+            store::delete(tx, &publisher, &row.key, app.clock.now()).await?;
         }
         let gone = from_rows(rows).pop();
         let gone = gone.ok_or_else(|| Error::not_found("publisher not found"))?;

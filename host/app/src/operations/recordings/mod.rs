@@ -21,7 +21,7 @@ use tollhouse_platform::{
     telemetry::{Counter, Registry},
     values::id::CompanyId,
 };
-use tollhouse_plugins::{Recorded, Recorder, recording::Recording};
+use tollhouse_plugins::{CompletedCall, Recorder, recording::Recording};
 
 /// Maximum number of queued calls, of a few MiB each; further ones are dropped.
 const MAX_QUEUED: usize = 64;
@@ -32,7 +32,7 @@ const MAX_RECORDING_BYTES: usize = 4 << 20;
 
 /// Queue of calls to record.
 pub struct RecordingQueue {
-    receiver: Mutex<mpsc::Receiver<Recorded>>,
+    receiver: Mutex<mpsc::Receiver<CompletedCall>>,
     /// Dropped calls: too many were queued, or they were too large.
     dropped: Counter,
 }
@@ -55,7 +55,7 @@ pub fn recorder() -> (Recorder, RecordingQueue) {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED);
     let forgotten = Counter::default();
     let waiting = RecordingQueue { receiver: Mutex::new(receiver), dropped: forgotten.clone() };
-    let recorder = move |recorded: Recorded| {
+    let recorder = move |recorded: CompletedCall| {
         if sender.try_send(recorded).is_err() {
             forgotten.inc();
         }
@@ -100,7 +100,7 @@ pub async fn persist_batch(app: &App) -> Result<usize> {
 }
 
 /// Returns `None` if the recording is too large: requests and output of plugins are not limited.
-async fn seal_row(app: &App, recorded: Recorded) -> Option<store::NewRecording> {
+async fn seal_row(app: &App, recorded: CompletedCall) -> Option<store::NewRecording> {
     let company_id = CompanyId::from(&*recorded.company);
     let (function, outcome, began_at) =
         (recorded.call.function(), recorded.outcome, recorded.began);

@@ -22,7 +22,7 @@ use tollhouse_platform::config::{
     secrets::{MasterKey, OperatorToken},
     telemetry::TelemetrySettings,
 };
-use tollhouse_plugins::settings::Plugins;
+use tollhouse_plugins::settings::PluginSettings;
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -43,7 +43,7 @@ pub struct Config {
     #[command(flatten)]
     pub otp: Otp,
     #[command(flatten)]
-    pub plugins: Plugins,
+    pub plugins: PluginSettings,
     #[command(flatten)]
     pub telemetry: TelemetrySettings,
 }

@@ -134,7 +134,7 @@ async fn prices(tx: &mut Tx, app: &App, owner: &Owner) -> Result<Prices> {
     let unpriced =
         FIXED_ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
     let mut prices = BTreeMap::from(unpriced);
-    for country in app.plugins.all_registers() {
+    for country in app.plugins.active_country_plugins() {
         let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
         prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
     }

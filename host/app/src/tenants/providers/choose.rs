@@ -3,7 +3,7 @@
 use crate::{state::App, tenants::companies::Company};
 use tollhouse_http::request::body::Fields;
 use tollhouse_platform::error::Result;
-use tollhouse_plugins::Kind;
+use tollhouse_plugins::PluginKind;
 
 /// Specified values of `payment_service`. Those not installed are rejected as not configured.
 const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
@@ -16,10 +16,12 @@ pub fn choose_provider(
     sent: Option<&str>,
     fields: &Fields,
 ) -> Result<String> {
-    if let Some((name, absence)) = sent.and_then(|name| Some((name, app.plugins.absence(name)?))) {
-        return Err(absence.of(name));
+    if let Some((name, absence)) =
+        sent.and_then(|name| Some((name, app.plugins.unavailability(name)?)))
+    {
+        return Err(absence.to_error(name));
     }
-    let installed = app.plugins.names(Kind::Provider);
+    let installed = app.plugins.names(PluginKind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
     sent.iter().try_for_each(|name| fields.require_one_of("payment_service", name, &known))?;

@@ -24,7 +24,7 @@ use tollhouse_platform::{
     store::Tx,
     values::id::{CompanyId, Owner},
 };
-use tollhouse_plugins::{Credentials, Kind, Provider};
+use tollhouse_plugins::{Credentials, PluginKind, Provider};
 
 /// Mode of an account: equal to the `server` of the companies that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -220,7 +220,7 @@ impl Account {
     #[must_use]
     pub fn notification_url(&self, app: &App) -> Option<String> {
         let plugin = app.plugins.get(&self.provider);
-        if plugin.is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
+        if plugin.is_some_and(|plugin| plugin.manifest().kind != PluginKind::Provider) {
             return None;
         }
         let base = app.settings.public_url.trim_end_matches('/');

@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::Account;
 use crate::state::App;
 use tollhouse_platform::{error::Result, random::Random, values::id::Owner};
-use tollhouse_plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules};
+use tollhouse_plugins::{
+    CallError, Credentials, FaultCategory, PluginKind, Provider, ReferenceRules,
+};
 
 /// Outcome of a provider test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -62,7 +64,7 @@ impl ProbeOutcome {
 /// Returns the outcome, and the fault code if there is one.
 pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String)> {
     let name = &account.provider;
-    if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
+    if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != PluginKind::Provider) {
         return Ok((ProbeOutcome::NotTestable, String::new()));
     }
     let provider = app.plugins.provider(name, Owner::from(&account.owner).column())?;
@@ -166,7 +168,7 @@ mod tests {
             (Unavailable, "http-503", false, ProbeOutcome::Unavailable),
             (Invalid, "", false, ProbeOutcome::Unclear),
             (Refused, "", false, ProbeOutcome::Unclear),
-            (Other, Fault::BROKE, false, ProbeOutcome::Unclear),
+            (Other, Fault::PLUGIN_BROKE, false, ProbeOutcome::Unclear),
         ] {
             let fault = Fault::new(category, code, "");
             let certainty = Certainty::NotDone;
@@ -194,7 +196,7 @@ mod tests {
             let rules = ReferenceRules { alphabet: String::new(), max_length };
             let reference = unknown_reference(&rules, "0123456789abcdef01234567");
             assert_eq!(reference.len(), length);
-            assert!(rules.accept(&reference), "{reference}");
+            assert!(rules.accepts(&reference), "{reference}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{enqueue_verification, store};
 use crate::{state::prelude::*, tenants::providers};
 use tollhouse_http::request::body::RawBody;
 use tollhouse_platform::{telemetry::spans::SPAN_TARGET, values::id::Owner};
-use tollhouse_plugins::{Absence, Notification, Refusal};
+use tollhouse_plugins::{Notification, NotificationRefusal, Unavailability};
 
 const UNKNOWN: &str = "notification account not found";
 
@@ -35,10 +35,10 @@ pub async fn receive(
     let parsed = plugin.parse_notification(&credentials, &lower_case(&headers), &body).await;
     let told = match parsed {
         Ok(Ok(told)) => told,
-        Ok(Err(Refusal::Unauthentic)) => {
+        Ok(Err(NotificationRefusal::Unauthentic)) => {
             return Err(Error::Unauthorized("the signature is not valid"));
         }
-        Ok(Err(Refusal::Malformed(reason))) => {
+        Ok(Err(NotificationRefusal::Malformed(reason))) => {
             tracing::warn!(provider, reason, "malformed notification");
             return Err(Error::invalid("the notification cannot be read"));
         }
@@ -66,11 +66,11 @@ pub async fn receive(
 
 /// 503 while the plugin is out of service, so that the provider retries its webhook.
 fn plugin_unavailable(app: &App, provider: &str) -> Error {
-    match app.plugins.absence(provider) {
-        Some(Absence::Deactivated) => {
+    match app.plugins.unavailability(provider) {
+        Some(Unavailability::Deactivated) => {
             Error::Unavailable("the provider has been deactivated, try again later")
         }
-        Some(Absence::NotReady) => {
+        Some(Unavailability::NotReady) => {
             Error::Unavailable("the provider is not ready on this host, try again later")
         }
         None => Error::not_found(UNKNOWN),

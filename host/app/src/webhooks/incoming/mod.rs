@@ -14,7 +14,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx},
 };
-use tollhouse_plugins::{Notification, Subject};
+use tollhouse_plugins::{Notification, NotificationSubject};
 
 /// Enqueues the job of the record that a webhook names. An unknown reference is ignored.
 async fn enqueue_verification(
@@ -24,7 +24,7 @@ async fn enqueue_verification(
     told: &Notification,
     now: Timestamp,
 ) -> Result<()> {
-    if !matches!(told.subject, Subject::Payment | Subject::Refund) {
+    if !matches!(told.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
         return Ok(());
     }
     let Some(belongs) = store::owner_of(tx, account_id, &told.service_ref).await? else {

@@ -7,8 +7,8 @@ pub mod store;
 
 use std::str::FromStr;
 
-use self::store::KeyRow;
-use super::signature::{PublicKey, SIGNATURE_BYTES, Signed};
+use self::store::PublisherKeyRow;
+use super::signature::{PublicKey, SIGNATURE_BYTES, SignedComponent};
 use crate::registry::store::PluginRow;
 use tollhouse_platform::{
     clock::Timestamp,
@@ -19,7 +19,7 @@ use tollhouse_platform::{
 #[derive(Clone, Debug, Default)]
 pub struct TrustPolicy {
     /// Accepts components without a signature by a trusted publisher.
-    pub takes_unsigned: bool,
+    pub accepts_unsigned: bool,
     /// Keys that replace those in the database; if empty, the database's keys count.
     pub pinned: Vec<TrustedKey>,
 }
@@ -44,7 +44,7 @@ impl FromStr for TrustedKey {
 }
 
 impl TrustedKey {
-    fn stored(row: KeyRow) -> Option<TrustedKey> {
+    fn from_row(row: PublisherKeyRow) -> Option<TrustedKey> {
         Some(TrustedKey { key: PublicKey::from_line(&row.key)?, publisher: row.name })
     }
 }
@@ -63,14 +63,14 @@ impl TrustPolicy {
     }
 
     /// Returns the trusted publisher that signed a submitted component, if any.
-    pub async fn signer(&self, tx: &mut Tx, component: &Signed) -> Result<Option<Signer>> {
+    pub async fn signer(&self, tx: &mut Tx, component: &SignedComponent) -> Result<Option<Signer>> {
         if component.signatures.is_empty() {
             return Ok(None);
         }
         let (keys, digest) = (self.keys(tx, None).await?, component.digest());
         Ok(keys.into_iter().find_map(|TrustedKey { publisher, key }| {
             let mut signatures = component.signatures.iter();
-            let signature = signatures.find(|signature| key.has_signed(&digest, signature))?;
+            let signature = signatures.find(|signature| key.verifies(&digest, signature))?;
             Some(Signer { publisher, signature: *signature })
         }))
     }
@@ -81,22 +81,26 @@ impl TrustPolicy {
         tx: &mut Tx,
         row: &PluginRow,
     ) -> Result<std::result::Result<(), String>> {
-        if self.takes_unsigned {
+        if self.accepts_unsigned {
             return Ok(Ok(()));
         }
         let Some(signature) = &row.signature else { return Ok(Err(UNSIGNED.to_owned())) };
         if signature.is_empty() {
             // An earlier release verified this signature but did not store it. Without pinned keys
             // the row is as trustworthy as the keys: both are in the database.
-            return Ok(if self.is_pinned() { Err(NOT_KEPT.to_owned()) } else { Ok(()) });
+            return Ok(if self.is_pinned() {
+                Err(SIGNATURE_NOT_STORED.to_owned())
+            } else {
+                Ok(())
+            });
         }
         let bytes = hex::decode(signature).ok();
         let Some(signature) = bytes.and_then(|bytes| bytes.try_into().ok()) else {
-            return Ok(Err(self.unknown()));
+            return Ok(Err(self.untrusted_reason()));
         };
         let keys = self.keys(tx, Some(row.installed_at)).await?;
-        let verified = keys.iter().any(|trusted| trusted.key.has_signed(&row.digest, &signature));
-        Ok(if verified { Ok(()) } else { Err(self.unknown()) })
+        let verified = keys.iter().any(|trusted| trusted.key.verifies(&row.digest, &signature));
+        Ok(if verified { Ok(()) } else { Err(self.untrusted_reason()) })
     }
 
     /// Returns the keys that count; with `installed_at`, also those that were removed since.
@@ -105,30 +109,30 @@ impl TrustPolicy {
             return Ok(self.pinned.clone());
         }
         let rows = match installed_at {
-            Some(installed_at) => store::trusted_since(tx, installed_at).await?,
-            None => store::all(tx).await?,
+            Some(installed_at) => store::list_trusted_since(tx, installed_at).await?,
+            None => store::list(tx).await?,
         };
-        Ok(rows.into_iter().filter_map(TrustedKey::stored).collect())
+        Ok(rows.into_iter().filter_map(TrustedKey::from_row).collect())
     }
 
     /// Describes the signature of a component. `Err`: the component is rejected.
-    pub fn judge(
+    pub fn evaluate(
         &self,
-        component: &Signed,
+        component: &SignedComponent,
         signer: Option<&Signer>,
     ) -> std::result::Result<String, String> {
-        match (signer, component.signatures.is_empty(), self.takes_unsigned) {
+        match (signer, component.signatures.is_empty(), self.accepts_unsigned) {
             (Some(signer), ..) => Ok(format!("by {}", signer.publisher)),
             (None, true, true) => Ok("none: this host accepts unsigned components".to_owned()),
             (None, false, true) => {
                 Ok("by an untrusted publisher: it counts as unsigned".to_owned())
             }
             (None, true, false) => Err(UNSIGNED.to_owned()),
-            (None, false, false) => Err(self.unknown()),
+            (None, false, false) => Err(self.untrusted_reason()),
         }
     }
 
-    fn unknown(&self) -> String {
+    fn untrusted_reason(&self) -> String {
         let what_to_do = match self.is_pinned() {
             true => "the setting plugin_publishers lists the trusted ones",
             false => "trust its author's key with `tollhouse publisher trust`",
@@ -139,7 +143,7 @@ impl TrustPolicy {
 
 const UNSIGNED: &str = "the component is not signed: its author can sign it with \
     `tollhouse plugin sign`, or set plugin_unsigned to accept unsigned components";
-const NOT_KEPT: &str =
+const SIGNATURE_NOT_STORED: &str =
     "the signature of the component was not stored at installation: install the same file again";
 
 /// Checks a publisher's name, which is shown in grants and parsed by programs.

@@ -6,20 +6,20 @@ use tollhouse_platform::{
 };
 
 #[derive(Debug, FromRow)]
-pub struct KeyRow {
+pub struct PublisherKeyRow {
     pub name: String,
     /// One-line text of the [`PublicKey`](super::PublicKey).
     pub key: String,
     pub added_at: Timestamp,
 }
 
-pub async fn all(tx: &mut Tx) -> Result<Vec<KeyRow>> {
+pub async fn list(tx: &mut Tx) -> Result<Vec<PublisherKeyRow>> {
     tx.sql("SELECT name, key, added_at FROM plugin_publishers ORDER BY name, added_at, key")
         .all()
         .await
 }
 
-pub async fn of_publisher(tx: &mut Tx, name: &str) -> Result<Vec<KeyRow>> {
+pub async fn list_by_publisher(tx: &mut Tx, name: &str) -> Result<Vec<PublisherKeyRow>> {
     tx.sql(
         "SELECT name, key, added_at FROM plugin_publishers WHERE name = $1 ORDER BY added_at,
              key",
@@ -30,7 +30,7 @@ pub async fn of_publisher(tx: &mut Tx, name: &str) -> Result<Vec<KeyRow>> {
 }
 
 /// Adds a key unless it exists. Returns the name of its publisher, which may differ from `name`.
-pub async fn add(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<String> {
+pub async fn insert(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<String> {
     let (owner,): (String,) = tx
         .sql(
             "INSERT INTO plugin_publishers (name, key, added_at) VALUES ($1, $2, $3)
@@ -44,7 +44,7 @@ pub async fn add(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<S
 }
 
 /// Removes a key. It remains valid for components that were installed before.
-pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<()> {
+pub async fn delete(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<()> {
     tx.sql(
         "INSERT INTO plugin_publishers_gone (key, name, added_at, removed_at)
          SELECT key, name, added_at, $3 FROM plugin_publishers WHERE name = $1 AND key = $2
@@ -62,7 +62,7 @@ pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Resul
 }
 
 /// Returns the keys that are trusted or were removed at `since` or later.
-pub async fn trusted_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<KeyRow>> {
+pub async fn list_trusted_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<PublisherKeyRow>> {
     tx.sql(
         "SELECT name, key, added_at FROM plugin_publishers
          UNION ALL SELECT name, key, added_at FROM plugin_publishers_gone

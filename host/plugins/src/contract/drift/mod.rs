@@ -2,7 +2,7 @@
 //!
 //! The contract is `wit/v1` as built into this host. Parameter names may differ, field names not.
 
-mod words;
+mod type_names;
 
 use std::{iter, sync::LazyLock};
 
@@ -12,7 +12,7 @@ use wasmtime::component::{
 };
 use wit_parser::{Function, Interface, Resolve, SourceMap, Type, TypeDef, TypeDefKind};
 
-use self::words::{primitive, shown, spelled};
+use self::type_names::{component_type_name, contract_type_name, primitive_name};
 
 const SOURCES: [(&str, &str); 6] = [
     ("host.wit", include_str!("../../../../../wit/v1/host.wit")),
@@ -35,16 +35,16 @@ static CONTRACT: LazyLock<Resolve> = LazyLock::new(|| {
 /// Returns one sentence per exported function that differs: `checkout.start: parameter order:
 /// record checkout-order: field amount: expected record money, found u64`.
 #[must_use]
-pub fn of(component: &Component) -> Vec<String> {
+pub fn all_differences(component: &Component) -> Vec<String> {
     let all = component.component_type();
-    let mut differences = of_imports(component);
+    let mut differences = import_differences(component);
     for (name, interface) in interfaces() {
-        let item = all.get_export(component.engine(), &full(name));
+        let item = all.get_export(component.engine(), &versioned_name(name));
         let Some(exported) = item.and_then(|item| instance(item.ty)) else { continue };
         for function in interface.functions.values() {
-            let how = match named(component, &exported, function) {
+            let how = match find_function(component, &exported, function) {
                 None => Some("the function is missing".to_owned()),
-                Some(found) => differs(function, &found),
+                Some(found) => function_difference(function, &found),
             };
             differences.extend(how.map(|how| format!("{name}.{}: {how}", function.name)));
         }
@@ -54,22 +54,22 @@ pub fn of(component: &Component) -> Vec<String> {
 
 /// Returns the same for imports. A component may import fewer functions than the contract has.
 #[must_use]
-pub fn of_imports(component: &Component) -> Vec<String> {
+pub fn import_differences(component: &Component) -> Vec<String> {
     let all = component.component_type();
     let mut differences = Vec::new();
     for (name, interface) in interfaces() {
-        let item = all.get_import(component.engine(), &full(name));
+        let item = all.get_import(component.engine(), &versioned_name(name));
         let Some(imported) = item.and_then(|item| instance(item.ty)) else { continue };
         for function in interface.functions.values() {
-            let found = named(component, &imported, function);
-            let how = found.and_then(|found| differs(function, &found));
+            let found = find_function(component, &imported, function);
+            let how = found.and_then(|found| function_difference(function, &found));
             differences.extend(how.map(|how| format!("{name}.{}: {how}", function.name)));
         }
     }
     differences
 }
 
-fn full(interface: &str) -> String {
+fn versioned_name(interface: &str) -> String {
     format!("tollhouse:plugin/{interface}@1.0.0")
 }
 
@@ -85,7 +85,7 @@ fn interfaces() -> impl Iterator<Item = (&'static str, &'static Interface)> {
     all.filter_map(|(_, interface)| Some((interface.name.as_deref()?, interface)))
 }
 
-fn named(
+fn find_function(
     component: &Component,
     instance: &ComponentInstance,
     function: &Function,
@@ -96,54 +96,60 @@ fn named(
     }
 }
 
-fn differs(expected: &Function, found: &ComponentFunc) -> Option<String> {
+fn function_difference(expected: &Function, found: &ComponentFunc) -> Option<String> {
     let (wanted, given) = (expected.params.len(), found.params().len());
     if wanted != given {
         return Some(format!("expected {wanted} parameters, found {given}"));
     }
     let mut parameters = expected.params.iter().zip(found.params());
     let parameter = parameters.find_map(|(expected, (_, found))| {
-        differ(&expected.ty, &found).map(|how| format!("parameter {}: {how}", expected.name))
+        type_difference(&expected.ty, &found)
+            .map(|how| format!("parameter {}: {how}", expected.name))
     });
-    let result = || match_optional(expected.result.as_ref(), found.results().next().as_ref());
+    let result = || optional_difference(expected.result.as_ref(), found.results().next().as_ref());
     parameter.or_else(|| result().map(|how| format!("result: {how}")))
 }
 
 /// Returns the first difference between two types, preceded by its path.
-fn differ(expected: &Type, found: &Found) -> Option<String> {
+fn type_difference(expected: &Type, found: &Found) -> Option<String> {
     use TypeDefKind as Kind;
     let Some(definition) = definition(expected) else {
-        return (spelled(expected) != primitive(found)).then(|| mismatch(expected, found));
+        return (contract_type_name(expected) != primitive_name(found))
+            .then(|| mismatch(expected, found));
     };
     let within = |how: String| match &definition.name {
         Some(name) => format!("{} {name}: {how}", definition.kind.as_str()),
         None => how,
     };
     match (&definition.kind, found) {
-        (Kind::List(expected), Found::List(found)) => differ(expected, &found.ty()),
-        (Kind::Option(expected), Found::Option(found)) => differ(expected, &found.ty()),
+        (Kind::List(expected), Found::List(found)) => type_difference(expected, &found.ty()),
+        (Kind::Option(expected), Found::Option(found)) => type_difference(expected, &found.ty()),
         (Kind::Result(expected), Found::Result(found)) => {
-            let ok = match_optional(expected.ok.as_ref(), found.ok().as_ref());
-            let err = || match_optional(expected.err.as_ref(), found.err().as_ref());
+            let ok = optional_difference(expected.ok.as_ref(), found.ok().as_ref());
+            let err = || optional_difference(expected.err.as_ref(), found.err().as_ref());
             ok.or_else(|| err().map(|how| format!("error: {how}")))
         }
         (Kind::Tuple(tuple), Found::Tuple(types)) if tuple.types.len() == types.types().len() => {
-            tuple.types.iter().zip(types.types()).find_map(|(e, f)| differ(e, &f))
+            tuple.types.iter().zip(types.types()).find_map(|(e, f)| type_difference(e, &f))
         }
         (Kind::Record(record), Found::Record(fields)) => {
             let expected = record.fields.iter().map(|field| (&*field.name, Some(&field.ty)));
             let found = fields.fields().map(|field| (field.name, Some(field.ty)));
-            members("field", expected.collect(), found.collect()).map(within)
+            member_difference("field", expected.collect(), found.collect()).map(within)
         }
         (Kind::Variant(variant), Found::Variant(cases)) => {
             let expected = variant.cases.iter().map(|case| (&*case.name, case.ty.as_ref()));
             let found = cases.cases().map(|case| (case.name, case.ty));
-            members("case", expected.collect(), found.collect()).map(within)
+            member_difference("case", expected.collect(), found.collect()).map(within)
         }
         (Kind::Enum(cases), Found::Enum(names)) => {
             let expected = cases.cases.iter().map(|case| (&*case.name, None));
-            members("case", expected.collect(), names.names().map(|name| (name, None)).collect())
-                .map(within)
+            member_difference(
+                "case",
+                expected.collect(),
+                names.names().map(|name| (name, None)).collect(),
+            )
+            .map(within)
         }
         _ => Some(mismatch(expected, found)),
     }
@@ -152,7 +158,11 @@ fn differ(expected: &Type, found: &Found) -> Option<String> {
 /// Fields of a record or cases of a variant, in order.
 type Members<'n, T> = Vec<(&'n str, Option<T>)>;
 
-fn members(what: &str, expected: Members<'_, &Type>, found: Members<'_, Found>) -> Option<String> {
+fn member_difference(
+    what: &str,
+    expected: Members<'_, &Type>,
+    found: Members<'_, Found>,
+) -> Option<String> {
     let lacks = |name: &str| !found.iter().any(|(found, _)| *found == name);
     if let Some((missing, _)) = expected.iter().find(|(name, _)| lacks(name)) {
         return Some(format!("{what} {missing} is missing"));
@@ -165,21 +175,25 @@ fn members(what: &str, expected: Members<'_, &Type>, found: Members<'_, Found>) 
         if name != other {
             return Some(format!("{what} {}: expected {name}, found {other}", at + 1));
         }
-        match_optional(*expected, found.as_ref()).map(|how| format!("{what} {name}: {how}"))
+        optional_difference(*expected, found.as_ref()).map(|how| format!("{what} {name}: {how}"))
     })
 }
 
-fn match_optional(expected: Option<&Type>, found: Option<&Found>) -> Option<String> {
+fn optional_difference(expected: Option<&Type>, found: Option<&Found>) -> Option<String> {
     match (expected, found) {
         (None, None) => None,
-        (Some(expected), Some(found)) => differ(expected, found),
-        (Some(expected), None) => Some(format!("expected {}, found nothing", spelled(expected))),
-        (None, Some(found)) => Some(format!("expected nothing, found {}", shown(found))),
+        (Some(expected), Some(found)) => type_difference(expected, found),
+        (Some(expected), None) => {
+            Some(format!("expected {}, found nothing", contract_type_name(expected)))
+        }
+        (None, Some(found)) => {
+            Some(format!("expected nothing, found {}", component_type_name(found)))
+        }
     }
 }
 
 fn mismatch(expected: &Type, found: &Found) -> String {
-    format!("expected {}, found {}", spelled(expected), shown(found))
+    format!("expected {}, found {}", contract_type_name(expected), component_type_name(found))
 }
 
 /// Returns the definition of a type, aliases resolved; `None` for a primitive.
@@ -218,7 +232,7 @@ mod tests {
     fn built_in_components_match_the_contract() {
         for component in artifacts::BUILT_IN {
             let compiled = Component::new(&Engine::default(), component.wasm).unwrap();
-            assert_eq!(of(&compiled), Vec::<String>::new(), "{component:?}");
+            assert_eq!(all_differences(&compiled), Vec::<String>::new(), "{component:?}");
         }
     }
 
@@ -258,7 +272,7 @@ mod tests {
             ),
             (b"verify", b"verily", "verification.verify: the function is missing"),
         ] {
-            let found = of(&built_with(artifacts::SPROUT, was, is));
+            let found = all_differences(&built_with(artifacts::SPROUT, was, is));
             assert!(found.iter().any(|said| said == told), "{told}: {found:?}");
         }
     }

@@ -3,55 +3,55 @@
 use super::{exported, imported, wit};
 use crate::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
-    Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
-    Subject, TextMessage,
+    Notification, NotificationRefusal, NotificationSubject, PaymentStatus, ProviderPayment,
+    ProviderRefund, ProviderRefundStatus, RefundOrder, TextMessage,
 };
 use tollhouse_platform::{
     clock::Timestamp,
     values::money::{MAX_MINOR, Minor, Money},
 };
 
-const MOST_URL_BYTES: usize = 2048;
-const MOST_TEXT_BYTES: usize = 4 << 10;
-const MOST_RAW_BYTES: usize = 256 << 10;
-const MOST_CODE_BYTES: usize = 200;
-const MOST_MESSAGE_BYTES: usize = 2 << 10;
-const MOST_DETAILS: usize = 20;
-const MOST_NOTIFICATIONS: usize = 100;
+const MAX_URL_BYTES: usize = 2048;
+const MAX_TEXT_BYTES: usize = 4 << 10;
+const MAX_RAW_BYTES: usize = 256 << 10;
+const MAX_CODE_BYTES: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 2 << 10;
+const MAX_DETAILS: usize = 20;
+const MAX_NOTIFICATIONS: usize = 100;
 
 /// Removes NUL, which PostgreSQL rejects: an upstream's stray byte must not fail a payment.
-fn storable(mut text: String) -> String {
+fn strip_nul(mut text: String) -> String {
     text.retain(|c| c != '\0');
     text
 }
 
-fn cut(text: String, most: usize) -> String {
-    let mut text = storable(text);
-    text.truncate(text.floor_char_boundary(most));
+fn truncate(text: String, max_bytes: usize) -> String {
+    let mut text = strip_nul(text);
+    text.truncate(text.floor_char_boundary(max_bytes));
     text
 }
 
-pub fn short(text: String) -> String {
-    cut(text, MOST_TEXT_BYTES)
+pub fn truncate_text(text: String) -> String {
+    truncate(text, MAX_TEXT_BYTES)
 }
 
 /// Returns an oversized text as empty: truncated JSON is invalid, and half a token is not masked.
-fn raw(text: String) -> String {
-    if text.len() > MOST_RAW_BYTES { String::new() } else { storable(text) }
+fn bounded_raw(text: String) -> String {
+    if text.len() > MAX_RAW_BYTES { String::new() } else { strip_nul(text) }
 }
 
 /// Rejects a URL that is too long, because a truncated one leads elsewhere.
 fn url(text: String) -> Result<String, Fault> {
-    if text.len() > MOST_URL_BYTES {
+    if text.len() > MAX_URL_BYTES {
         let message = "the URL is longer than 2048 bytes";
         return Err(Fault::new(FaultCategory::Unavailable, "unexpected-answer", message));
     }
-    Ok(storable(text))
+    Ok(strip_nul(text))
 }
 
 /// Rejects an amount out of range: the plugin is faulty.
 fn amount(money: wit::Money) -> Result<Money, Fault> {
-    Ok(Money { minor: minor(money.minor)?, currency: short(money.currency).into() })
+    Ok(Money { minor: minor(money.minor)?, currency: truncate_text(money.currency).into() })
 }
 
 fn minor(minor: u64) -> Result<Minor, Fault> {
@@ -79,11 +79,14 @@ impl From<wit::Fault> for Fault {
             wit::FaultCategory::Other => FaultCategory::Other,
         };
         let wit::Fault { code, message, retryable, details, .. } = fault;
-        let details = details.into_iter().take(MOST_DETAILS);
+        let details = details.into_iter().take(MAX_DETAILS);
         let details = details
-            .map(|(name, value)| (cut(name, MOST_CODE_BYTES), cut(value, MOST_MESSAGE_BYTES)))
+            .map(|(name, value)| {
+                (truncate(name, MAX_CODE_BYTES), truncate(value, MAX_MESSAGE_BYTES))
+            })
             .collect();
-        let (code, message) = (cut(code, MOST_CODE_BYTES), cut(message, MOST_MESSAGE_BYTES));
+        let (code, message) =
+            (truncate(code, MAX_CODE_BYTES), truncate(message, MAX_MESSAGE_BYTES));
         Fault { category, code, message, retryable, details }
     }
 }
@@ -126,8 +129,8 @@ impl TryFrom<exported::checkout::CheckoutSession> for CheckoutSession {
     fn try_from(session: exported::checkout::CheckoutSession) -> Result<CheckoutSession, Fault> {
         Ok(CheckoutSession {
             url: url(session.url)?,
-            service_ref: short(session.service_ref),
-            raw: raw(session.raw),
+            service_ref: truncate_text(session.service_ref),
+            raw: bounded_raw(session.raw),
         })
     }
 }
@@ -170,15 +173,16 @@ impl From<&RefundOrder> for exported::refunds::RefundOrder {
     }
 }
 
-impl From<exported::refunds::Refund> for Refund {
-    fn from(refund: exported::refunds::Refund) -> Refund {
+impl From<exported::refunds::Refund> for ProviderRefund {
+    fn from(refund: exported::refunds::Refund) -> ProviderRefund {
         let status = match refund.status {
-            exported::refunds::RefundStatus::Pending => RefundStatus::Pending,
-            exported::refunds::RefundStatus::Done => RefundStatus::Done,
-            exported::refunds::RefundStatus::Failed => RefundStatus::Failed,
+            exported::refunds::RefundStatus::Pending => ProviderRefundStatus::Pending,
+            exported::refunds::RefundStatus::Done => ProviderRefundStatus::Done,
+            exported::refunds::RefundStatus::Failed => ProviderRefundStatus::Failed,
         };
-        let (provider_id, message) = (short(refund.provider_id), short(refund.message));
-        Refund { status, provider_id, message }
+        let (provider_id, message) =
+            (truncate_text(refund.provider_id), truncate_text(refund.message));
+        ProviderRefund { status, provider_id, message }
     }
 }
 
@@ -194,18 +198,18 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
         };
         Ok(ProviderPayment {
             status,
-            service_ref: short(payment.service_ref),
-            transaction_id: short(payment.transaction_id),
+            service_ref: truncate_text(payment.service_ref),
+            transaction_id: truncate_text(payment.transaction_id),
             amount: amount(payment.amount)?,
             requested: payment.requested.map(amount).transpose()?,
             fees: payment.fees_minor.map(minor).transpose()?,
-            channel: short(payment.channel),
+            channel: truncate_text(payment.channel),
             paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
-            message: short(payment.message),
+            message: truncate_text(payment.message),
             instrument: payment.instrument.map(Into::into),
             challenge_url: payment.challenge_url.map(url).transpose()?,
-            metadata: payment.metadata.filter(|text| text.len() <= MOST_RAW_BYTES),
-            raw: raw(payment.raw),
+            metadata: payment.metadata.filter(|text| text.len() <= MAX_RAW_BYTES),
+            raw: bounded_raw(payment.raw),
         })
     }
 }
@@ -213,19 +217,19 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
 impl From<imported::payments::Instrument> for Instrument {
     fn from(i: imported::payments::Instrument) -> Instrument {
         Instrument {
-            kind: short(i.kind),
-            token: storable(i.token), // not truncated, to equal its copy in `raw`
+            kind: truncate_text(i.kind),
+            token: strip_nul(i.token), // not truncated, to equal its copy in `raw`
             reusable: i.reusable,
-            signature: short(i.signature),
-            email: short(i.email),
-            bin: short(i.bin),
-            last4: short(i.last4),
-            exp_month: short(i.exp_month),
-            exp_year: short(i.exp_year),
-            brand: short(i.brand),
-            bank: short(i.bank),
-            country: short(i.country),
-            holder: short(i.holder),
+            signature: truncate_text(i.signature),
+            email: truncate_text(i.email),
+            bin: truncate_text(i.bin),
+            last4: truncate_text(i.last4),
+            exp_month: truncate_text(i.exp_month),
+            exp_year: truncate_text(i.exp_year),
+            brand: truncate_text(i.brand),
+            bank: truncate_text(i.bank),
+            country: truncate_text(i.country),
+            holder: truncate_text(i.holder),
         }
     }
 }
@@ -233,27 +237,27 @@ impl From<imported::payments::Instrument> for Instrument {
 impl From<exported::notifications::Notification> for Notification {
     fn from(told: exported::notifications::Notification) -> Notification {
         let subject = match told.subject {
-            exported::notifications::Subject::Payment => Subject::Payment,
-            exported::notifications::Subject::Refund => Subject::Refund,
-            exported::notifications::Subject::Mandate => Subject::Mandate,
-            exported::notifications::Subject::Other => Subject::Other,
+            exported::notifications::Subject::Payment => NotificationSubject::Payment,
+            exported::notifications::Subject::Refund => NotificationSubject::Refund,
+            exported::notifications::Subject::Mandate => NotificationSubject::Mandate,
+            exported::notifications::Subject::Other => NotificationSubject::Other,
         };
         let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
         Notification {
             subject,
-            event: short(event),
-            service_ref: short(service_ref),
-            transaction_id: short(transaction_id),
+            event: truncate_text(event),
+            service_ref: truncate_text(service_ref),
+            transaction_id: truncate_text(transaction_id),
         }
     }
 }
 
-impl From<exported::notifications::Refusal> for Refusal {
-    fn from(refusal: exported::notifications::Refusal) -> Refusal {
+impl From<exported::notifications::Refusal> for NotificationRefusal {
+    fn from(refusal: exported::notifications::Refusal) -> NotificationRefusal {
         match refusal {
-            exported::notifications::Refusal::Unauthentic => Refusal::Unauthentic,
+            exported::notifications::Refusal::Unauthentic => NotificationRefusal::Unauthentic,
             exported::notifications::Refusal::Malformed(why) => {
-                Refusal::Malformed(cut(why, MOST_MESSAGE_BYTES))
+                NotificationRefusal::Malformed(truncate(why, MAX_MESSAGE_BYTES))
             }
         }
     }
@@ -272,10 +276,10 @@ impl From<&TextMessage> for exported::sms::TextMessage {
 
 pub fn notifications(
     told: Vec<exported::notifications::Notification>,
-) -> Result<Vec<Notification>, Refusal> {
-    if told.len() > MOST_NOTIFICATIONS {
+) -> Result<Vec<Notification>, NotificationRefusal> {
+    if told.len() > MAX_NOTIFICATIONS {
         let why = format!("it refers to {} records; the maximum is 100", told.len());
-        return Err(Refusal::Malformed(why));
+        return Err(NotificationRefusal::Malformed(why));
     }
     Ok(told.into_iter().map(Into::into).collect())
 }
@@ -289,15 +293,15 @@ mod tests {
         let session = |url: usize, raw: usize| {
             CheckoutSession::try_from(exported::checkout::CheckoutSession {
                 url: "u".repeat(url),
-                service_ref: "\0".to_owned() + &"é".repeat(MOST_TEXT_BYTES),
+                service_ref: "\0".to_owned() + &"é".repeat(MAX_TEXT_BYTES),
                 raw: "r".repeat(raw),
             })
         };
-        let whole = session(MOST_URL_BYTES, MOST_RAW_BYTES).unwrap();
-        assert_eq!((whole.url.len(), whole.raw.len()), (MOST_URL_BYTES, MOST_RAW_BYTES));
-        assert_eq!(whole.service_ref, "é".repeat(MOST_TEXT_BYTES / 2));
-        assert_eq!(session(1, MOST_RAW_BYTES + 1).unwrap().raw, "");
-        let fault = session(MOST_URL_BYTES + 1, 1).unwrap_err();
+        let whole = session(MAX_URL_BYTES, MAX_RAW_BYTES).unwrap();
+        assert_eq!((whole.url.len(), whole.raw.len()), (MAX_URL_BYTES, MAX_RAW_BYTES));
+        assert_eq!(whole.service_ref, "é".repeat(MAX_TEXT_BYTES / 2));
+        assert_eq!(session(1, MAX_RAW_BYTES + 1).unwrap().raw, "");
+        let fault = session(MAX_URL_BYTES + 1, 1).unwrap_err();
         assert_eq!(
             (fault.category, &*fault.code),
             (FaultCategory::Unavailable, "unexpected-answer")
@@ -314,17 +318,17 @@ mod tests {
             retryable: false,
             details: vec![(long(), long()); 100],
         });
-        assert_eq!((fault.code.len(), fault.message.len()), (MOST_CODE_BYTES, MOST_MESSAGE_BYTES));
-        assert_eq!(fault.details.len(), MOST_DETAILS);
+        assert_eq!((fault.code.len(), fault.message.len()), (MAX_CODE_BYTES, MAX_MESSAGE_BYTES));
+        assert_eq!(fault.details.len(), MAX_DETAILS);
         let told = exported::notifications::Notification {
             subject: exported::notifications::Subject::Payment,
             event: long(),
             service_ref: long(),
             transaction_id: long(),
         };
-        let taken = notifications(vec![told.clone(); MOST_NOTIFICATIONS]).unwrap();
-        assert_eq!((taken.len(), taken[0].event.len()), (MOST_NOTIFICATIONS, MOST_TEXT_BYTES));
-        let too_many = notifications(vec![told; MOST_NOTIFICATIONS + 1]);
-        assert!(matches!(too_many, Err(Refusal::Malformed(_))));
+        let taken = notifications(vec![told.clone(); MAX_NOTIFICATIONS]).unwrap();
+        assert_eq!((taken.len(), taken[0].event.len()), (MAX_NOTIFICATIONS, MAX_TEXT_BYTES));
+        let too_many = notifications(vec![told; MAX_NOTIFICATIONS + 1]);
+        assert!(matches!(too_many, Err(NotificationRefusal::Malformed(_))));
     }
 }

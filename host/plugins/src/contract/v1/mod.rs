@@ -2,8 +2,8 @@
 //!
 //! The world `everything` exists in the host only; loading a component finds its interfaces.
 
+pub mod baseline;
 mod convert;
-pub mod floor;
 mod registers;
 
 use wasmtime::{
@@ -14,8 +14,8 @@ use wasmtime_wasi::WasiView;
 
 use super::drift;
 use crate::{
-    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
-    Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage,
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Notification,
+    NotificationRefusal, PluginKind, ProviderPayment, ProviderRefund, RefundOrder, TextMessage,
     runtime::{
         engine::State,
         session::{HttpRequest, HttpResponse},
@@ -33,15 +33,15 @@ mod bindings {
 use bindings::{exports::tollhouse::plugin as exported, tollhouse::plugin as imported};
 use imported::types as wit;
 
-const PACKAGE: &str = "tollhouse:plugin/";
-const MAJOR: u64 = 1;
+const CONTRACT_PACKAGE: &str = "tollhouse:plugin/";
+const CONTRACT_MAJOR: u64 = 1;
 
 /// Returns the noun for a kind of plugin, and the interfaces that it must export.
-fn required(kind: Kind) -> (&'static str, &'static [&'static str]) {
+fn required_interfaces(kind: PluginKind) -> (&'static str, &'static [&'static str]) {
     match kind {
-        Kind::Provider => ("a provider", &["checkout", "verification", "notifications"]),
-        Kind::Sms => ("an SMS gateway", &["sms"]),
-        Kind::Country => ("a country", &["identity-lookup"]),
+        PluginKind::Provider => ("a provider", &["checkout", "verification", "notifications"]),
+        PluginKind::Sms => ("an SMS gateway", &["sms"]),
+        PluginKind::Country => ("a country", &["identity-lookup"]),
     }
 }
 
@@ -92,17 +92,17 @@ pub struct Guest {
 }
 
 /// The result of a guest function. The outer error is a trap.
-pub type Answer<T> = wasmtime::Result<Result<T, Fault>>;
+pub type GuestResult<T> = wasmtime::Result<Result<T, Fault>>;
 
 impl Guest {
     /// Rejects, with a reason for the operator, a component that lacks an interface of its kind.
-    pub fn load(pre: InstancePre<State>, kind: Kind) -> Result<Guest, String> {
+    pub fn load(pre: InstancePre<State>, kind: PluginKind) -> Result<Guest, String> {
         let offers = Offers::of(&pre).map_err(|error| {
-            let vague = format!("an interface differs from the contract: {error:#}");
-            explained(pre.component(), vague)
+            let fallback = format!("an interface differs from the contract: {error:#}");
+            explain_mismatch(pre.component(), fallback)
         })?;
         let names = offers.names();
-        let (what, interfaces) = required(kind);
+        let (what, interfaces) = required_interfaces(kind);
         match interfaces.iter().find(|interface| !names.contains(interface)) {
             Some(missing) => Err(format!("{what} must export the interface {missing}")),
             None => Ok(Guest { pre, offers }),
@@ -110,7 +110,9 @@ impl Guest {
     }
 
     pub fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
-        self.offers.check(store, instance).map_err(|vague| explained(self.pre.component(), vague))
+        self.offers
+            .check(store, instance)
+            .map_err(|vague| explain_mismatch(self.pre.component(), vague))
     }
 
     pub fn interfaces(&self) -> Vec<&'static str> {
@@ -122,8 +124,8 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         order: &CheckoutOrder,
-    ) -> Answer<CheckoutSession> {
-        let Some(checkout) = &self.offers.checkout else { return lacks("checkout") };
+    ) -> GuestResult<CheckoutSession> {
+        let Some(checkout) = &self.offers.checkout else { return not_supported("checkout") };
         let answer = checkout.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
         Ok(answer.map_err(Into::into).and_then(CheckoutSession::try_from))
     }
@@ -133,8 +135,10 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         service_ref: &str,
-    ) -> Answer<ProviderPayment> {
-        let Some(verification) = &self.offers.verification else { return lacks("verification") };
+    ) -> GuestResult<ProviderPayment> {
+        let Some(verification) = &self.offers.verification else {
+            return not_supported("verification");
+        };
         let guest = verification.load(&mut *store, instance)?;
         payment(guest.call_verify(store, service_ref).await?)
     }
@@ -144,8 +148,8 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         order: &CardOrder,
-    ) -> Answer<ProviderPayment> {
-        let Some(saved_card) = &self.offers.saved_card else { return lacks("saved-card") };
+    ) -> GuestResult<ProviderPayment> {
+        let Some(saved_card) = &self.offers.saved_card else { return not_supported("saved-card") };
         let guest = saved_card.load(&mut *store, instance)?;
         payment(guest.call_charge(store, &order.into()).await?)
     }
@@ -155,7 +159,7 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         token: &str,
-    ) -> Answer<bool> {
+    ) -> GuestResult<bool> {
         let Some(saved_card) = &self.offers.saved_card else { return Ok(Ok(false)) };
         let guest = saved_card.load(&mut *store, instance)?;
         Ok(guest.call_deauthorize(store, token).await?.map_err(Into::into))
@@ -166,8 +170,10 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         order: &DebitOrder,
-    ) -> Answer<ProviderPayment> {
-        let Some(direct_debit) = &self.offers.direct_debit else { return lacks("direct-debit") };
+    ) -> GuestResult<ProviderPayment> {
+        let Some(direct_debit) = &self.offers.direct_debit else {
+            return not_supported("direct-debit");
+        };
         let guest = direct_debit.load(&mut *store, instance)?;
         payment(guest.call_debit(store, &order.into()).await?)
     }
@@ -177,8 +183,8 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         order: &RefundOrder,
-    ) -> Answer<Refund> {
-        let Some(refunds) = &self.offers.refunds else { return lacks("refunds") };
+    ) -> GuestResult<ProviderRefund> {
+        let Some(refunds) = &self.offers.refunds else { return not_supported("refunds") };
         let answer = refunds.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
         Ok(answer.map(Into::into).map_err(Into::into))
     }
@@ -188,8 +194,8 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         provider_id: &str,
-    ) -> Answer<Refund> {
-        let Some(refunds) = &self.offers.refunds else { return lacks("refunds") };
+    ) -> GuestResult<ProviderRefund> {
+        let Some(refunds) = &self.offers.refunds else { return not_supported("refunds") };
         let answer = refunds.load(&mut *store, instance)?.call_check(store, provider_id).await?;
         Ok(answer.map(Into::into).map_err(Into::into))
     }
@@ -200,9 +206,9 @@ impl Guest {
         instance: &Instance,
         headers: &[(String, String)],
         body: &[u8],
-    ) -> Answer<Result<Vec<Notification>, Refusal>> {
+    ) -> GuestResult<Result<Vec<Notification>, NotificationRefusal>> {
         let Some(notifications) = &self.offers.notifications else {
-            return lacks("notifications");
+            return not_supported("notifications");
         };
         let guest = notifications.load(&mut *store, instance)?;
         let answer = guest.call_parse(store, headers, body).await?;
@@ -214,18 +220,20 @@ impl Guest {
         store: &mut Store<State>,
         instance: &Instance,
         message: &TextMessage,
-    ) -> Answer<String> {
-        let Some(sms) = &self.offers.sms else { return lacks("sms") };
+    ) -> GuestResult<String> {
+        let Some(sms) = &self.offers.sms else { return not_supported("sms") };
         let answer = sms.load(&mut *store, instance)?.call_send(store, &message.into()).await?;
-        Ok(answer.map(convert::short).map_err(Into::into))
+        Ok(answer.map(convert::truncate_text).map_err(Into::into))
     }
 }
 
-fn payment(answer: Result<imported::payments::Payment, wit::Fault>) -> Answer<ProviderPayment> {
+fn payment(
+    answer: Result<imported::payments::Payment, wit::Fault>,
+) -> GuestResult<ProviderPayment> {
     Ok(answer.map_err(Into::into).and_then(ProviderPayment::try_from))
 }
 
-fn lacks<T>(interface: &str) -> Answer<T> {
+fn not_supported<T>(interface: &str) -> GuestResult<T> {
     let message = format!("the plugin has no interface {interface}");
     Ok(Err(Fault::new(FaultCategory::Invalid, "not-supported", message)))
 }
@@ -234,15 +242,16 @@ fn lacks<T>(interface: &str) -> Answer<T> {
 pub fn check_versions(component: &Component) -> Result<(), String> {
     let exports = component.component_type();
     for (name, _) in exports.exports(component.engine()) {
-        let Some((_, version)) = name.strip_prefix(PACKAGE).and_then(|name| name.split_once('@'))
+        let Some((_, version)) =
+            name.strip_prefix(CONTRACT_PACKAGE).and_then(|name| name.split_once('@'))
         else {
             continue;
         };
         match semver::Version::parse(version) {
-            Ok(version) if version.major == MAJOR => {}
+            Ok(version) if version.major == CONTRACT_MAJOR => {}
             _ => {
                 return Err(format!(
-                    "the component was built for version {version} of the contract; this host supports version {MAJOR}"
+                    "the component was built for version {version} of the contract; this host supports version {CONTRACT_MAJOR}"
                 ));
             }
         }
@@ -253,7 +262,7 @@ pub fn check_versions(component: &Component) -> Result<(), String> {
 /// Rejects imports outside of the contract.
 pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre<State>, String> {
     linker.instantiate_pre(component).map_err(|error| {
-        let drifts = drift::of_imports(component);
+        let drifts = drift::import_differences(component);
         match drifts.is_empty() {
             true => format!(
                 "the component has an import that plugins may not use (available are the contract and WASI 0.2 without wasi:http; requests go through tollhouse:plugin/http): {error:#}"
@@ -265,15 +274,15 @@ pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre
 
 /// Rejects exports whose types differ from the contract.
 pub fn check_types(component: &Component) -> Result<(), String> {
-    match &drift::of(component)[..] {
+    match &drift::all_differences(component)[..] {
         [] => Ok(()),
         drifts => Err(format!("an interface differs from the contract: {}", drifts.join("; "))),
     }
 }
 
 /// Describes a type mismatch in terms of the contract, else with the engine's message.
-fn explained(component: &Component, vague: String) -> String {
-    check_types(component).err().unwrap_or(vague)
+fn explain_mismatch(component: &Component, fallback: String) -> String {
+    check_types(component).err().unwrap_or(fallback)
 }
 
 /// The host functions that components import.
@@ -355,7 +364,7 @@ impl imported::settings::Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
         let value = self.session.grant.settings.get(&name).cloned();
         if value.is_none() {
-            self.session.note_unset(&name);
+            self.session.log_missing_setting(&name);
         }
         Ok(value)
     }
@@ -363,11 +372,11 @@ impl imported::settings::Host for State {
 
 impl imported::cache::Host for State {
     fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.session.cached(key)?)
+        Ok(self.session.cache_get(key)?)
     }
 
     fn put(&mut self, key: String, value: String, ttl_seconds: u32) -> wasmtime::Result<()> {
-        self.session.keep(key, value, ttl_seconds);
+        self.session.cache_put(key, value, ttl_seconds);
         Ok(())
     }
 }

@@ -3,40 +3,45 @@
 use serde_json::{Map, Value};
 use wasmtime::{Store, component::Instance};
 
-use super::{Answer, Guest, convert::short, exported, imported::identity as wit, lacks};
+use super::{
+    Guest, GuestResult, convert::truncate_text, exported, imported::identity as wit, not_supported,
+};
 use crate::{
-    Comparison, Entry, Fault, FaultCategory, Image, Person, Question, runtime::engine::State,
+    FaceComparison, Fault, FaultCategory, IdentityQuery, Image, Person, RegisterEntry,
+    runtime::engine::State,
 };
 
 /// Maximum size of the details as JSON, photos included.
-const MOST_DETAILS_BYTES: usize = 1 << 20;
-const MOST_CONFIDENCE: u32 = 10_000;
+const MAX_DETAILS_BYTES: usize = 1 << 20;
+const MAX_CONFIDENCE: u32 = 10_000;
 
 impl Guest {
     pub async fn look_up(
         &self,
         store: &mut Store<State>,
         instance: &Instance,
-        question: &Question,
-    ) -> Answer<Entry> {
-        let Some(lookup) = &self.offers.identity_lookup else { return lacks("identity-lookup") };
+        question: &IdentityQuery,
+    ) -> GuestResult<RegisterEntry> {
+        let Some(lookup) = &self.offers.identity_lookup else {
+            return not_supported("identity-lookup");
+        };
         let guest = lookup.load(&mut *store, instance)?;
         let answer = guest.call_lookup(store, &question.into()).await?;
-        Ok(answer.map_err(Into::into).and_then(Entry::try_from))
+        Ok(answer.map_err(Into::into).and_then(RegisterEntry::try_from))
     }
 
     pub async fn compare(
         &self,
         store: &mut Store<State>,
         instance: &Instance,
-        question: &Question,
+        question: &IdentityQuery,
         selfie: &Image,
-    ) -> Answer<(Entry, Comparison)> {
-        let Some(face) = &self.offers.identity_face else { return lacks("identity-face") };
+    ) -> GuestResult<(RegisterEntry, FaceComparison)> {
+        let Some(face) = &self.offers.identity_face else { return not_supported("identity-face") };
         let guest = face.load(&mut *store, instance)?;
         let answer = guest.call_compare(store, &question.into(), &selfie.into()).await?;
         Ok(answer.map_err(Into::into).and_then(|compared| {
-            Ok((Entry::try_from(compared.entry)?, compared.comparison.into()))
+            Ok((RegisterEntry::try_from(compared.entry)?, compared.comparison.into()))
         }))
     }
 
@@ -46,20 +51,20 @@ impl Guest {
         instance: &Instance,
         identity: &str,
         document: &Image,
-    ) -> Answer<(String, Entry)> {
+    ) -> GuestResult<(String, RegisterEntry)> {
         let Some(documents) = &self.offers.identity_document else {
-            return lacks("identity-document");
+            return not_supported("identity-document");
         };
         let guest = documents.load(&mut *store, instance)?;
         let answer = guest.call_read(store, identity, &document.into()).await?;
-        Ok(answer
-            .map_err(Into::into)
-            .and_then(|reading| Ok((short(reading.identifier), Entry::try_from(reading.entry)?))))
+        Ok(answer.map_err(Into::into).and_then(|reading| {
+            Ok((truncate_text(reading.identifier), RegisterEntry::try_from(reading.entry)?))
+        }))
     }
 }
 
-impl From<&Question> for wit::Question {
-    fn from(question: &Question) -> wit::Question {
+impl From<&IdentityQuery> for wit::Question {
+    fn from(question: &IdentityQuery) -> wit::Question {
         wit::Question {
             identity: question.identity.clone(),
             identifier: question.identifier.clone(),
@@ -84,29 +89,33 @@ impl From<&Image> for wit::Image {
     }
 }
 
-impl From<exported::identity_face::Comparison> for Comparison {
-    fn from(told: exported::identity_face::Comparison) -> Comparison {
-        Comparison {
+impl From<exported::identity_face::Comparison> for FaceComparison {
+    fn from(told: exported::identity_face::Comparison) -> FaceComparison {
+        FaceComparison {
             matches: told.matches,
-            confidence: told.confidence.min(MOST_CONFIDENCE),
-            message: short(told.message),
+            confidence: told.confidence.min(MAX_CONFIDENCE),
+            message: truncate_text(told.message),
         }
     }
 }
 
-impl TryFrom<wit::Entry> for Entry {
+impl TryFrom<wit::Entry> for RegisterEntry {
     type Error = Fault;
 
-    fn try_from(entry: wit::Entry) -> Result<Entry, Fault> {
+    fn try_from(entry: wit::Entry) -> Result<RegisterEntry, Fault> {
         let unusable =
             |message: &str| Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
-        if entry.details.len() > MOST_DETAILS_BYTES {
+        if entry.details.len() > MAX_DETAILS_BYTES {
             return Err(unusable("the details are larger than 1 MiB"));
         }
         // Invalid details contain personal data and must not be quoted.
         let details: Map<String, Value> = serde_json::from_str(&entry.details)
             .map_err(|_| unusable("the details are not a JSON object"))?;
-        Ok(Entry { details, email: entry.email.map(short), phone: entry.phone.map(short) })
+        Ok(RegisterEntry {
+            details,
+            email: entry.email.map(truncate_text),
+            phone: entry.phone.map(truncate_text),
+        })
     }
 }
 
@@ -117,14 +126,14 @@ mod tests {
     #[test]
     fn details_must_be_a_json_object_of_at_most_1_mib() {
         let entry = |details: String| {
-            Entry::try_from(wit::Entry { details, email: None, phone: None })
+            RegisterEntry::try_from(wit::Entry { details, email: None, phone: None })
                 .map(|entry| entry.details)
         };
         assert_eq!(entry(r#"{"n":1.50}"#.to_owned()).unwrap()["n"].to_string(), "1.50");
         for bad in [
             "[]".to_owned(),
             "{".to_owned(),
-            format!("{{\"a\":\"{}\"}}", "x".repeat(MOST_DETAILS_BYTES)),
+            format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_DETAILS_BYTES)),
         ] {
             assert_eq!(entry(bad).unwrap_err().code, "unexpected-answer");
         }

@@ -19,18 +19,18 @@ use wasmtime::Engine;
 use super::super::engine::{self, Limits};
 
 /// Maximum size of machine code. Python's runtime needs 100 MiB.
-const MOST_CODE_BYTES: u64 = 256 << 20;
+const MAX_CODE_BYTES: u64 = 256 << 20;
 /// Maximum length of a child's error message.
-const MOST_REASON_BYTES: u64 = 2 << 10;
+const MAX_REASON_BYTES: u64 = 2 << 10;
 /// The child's subcommand. Machine code depends on its last argument, the memory of a call.
-const COMMAND: &str = "compile-plugin";
+const SUBCOMMAND: &str = "compile-plugin";
 
 /// The process that compiles components.
 #[derive(Clone, Debug, Default)]
 pub enum Compiler {
     /// This process, without limits: for trusted components only.
     #[default]
-    Here,
+    InProcess,
     Child {
         /// An executable of this program.
         program: PathBuf,
@@ -48,7 +48,7 @@ impl Compiler {
         wasm: &[u8],
     ) -> Result<Vec<u8>, String> {
         match self {
-            Compiler::Here => {
+            Compiler::InProcess => {
                 let (engine, wasm) = (engine.clone(), wasm.to_vec());
                 let work = tokio::task::spawn_blocking(move || precompile(&engine, &wasm));
                 work.await.map_err(|_| "compilation of the component panicked".to_owned())?
@@ -56,7 +56,7 @@ impl Compiler {
             Compiler::Child { program, memory_bytes, time } => {
                 let mut command = Command::new(program);
                 command
-                    .arg(COMMAND)
+                    .arg(SUBCOMMAND)
                     .arg(memory_bytes.to_string())
                     .arg(time.as_secs().to_string())
                     .arg(limits.memory_bytes.to_string())
@@ -68,12 +68,12 @@ impl Compiler {
                     .stdout(Stdio::piped())
                     .stderr(Stdio::piped())
                     .kill_on_drop(true);
-                let child = command.spawn().map_err(|error| not_started(program, &error))?;
+                let child = command.spawn().map_err(|error| spawn_failure(program, &error))?;
                 let late = || {
                     let most = time.as_secs();
                     format!("compilation of the component takes longer than {most} s")
                 };
-                let done = timeout(*time, talk(child, wasm, *memory_bytes)).await;
+                let done = timeout(*time, exchange(child, wasm, *memory_bytes)).await;
                 done.unwrap_or_else(|_| Err(late()))
             }
         }
@@ -81,7 +81,7 @@ impl Compiler {
 }
 
 /// Sends the component to the child and receives the machine code.
-async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8>, String> {
+async fn exchange(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8>, String> {
     let lost = |error: io::Error| format!("communication with the compiler failed: {error}");
     let (mut to, from) = (child.stdin.take(), child.stdout.take());
     let said = child.stderr.take();
@@ -95,9 +95,9 @@ async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8
     };
     let take = async {
         if let Some(from) = from {
-            let read = from.take(MOST_CODE_BYTES + 1).read_to_end(&mut code).await?;
-            if read as u64 > MOST_CODE_BYTES {
-                let most = MOST_CODE_BYTES >> 20;
+            let read = from.take(MAX_CODE_BYTES + 1).read_to_end(&mut code).await?;
+            if read as u64 > MAX_CODE_BYTES {
+                let most = MAX_CODE_BYTES >> 20;
                 return Err(io::Error::other(format!("it generates more than {most} MiB of code")));
             }
         }
@@ -105,7 +105,7 @@ async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8
     };
     let hear = async {
         if let Some(said) = said {
-            let mut first = said.take(MOST_REASON_BYTES);
+            let mut first = said.take(MAX_REASON_BYTES);
             first.read_to_end(&mut reason).await?;
             // The rest is discarded, so that the child does not block.
             tokio::io::copy(&mut first.into_inner(), &mut tokio::io::sink()).await?;
@@ -115,11 +115,11 @@ async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8
     tokio::try_join!(give, take, hear).map_err(lost)?;
     match child.wait().await.map_err(lost)? {
         status if status.success() => Ok(code),
-        status => Err(ended(status, &String::from_utf8_lossy(&reason), memory_bytes)),
+        status => Err(failure_reason(status, &String::from_utf8_lossy(&reason), memory_bytes)),
     }
 }
 
-fn ended(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
+fn failure_reason(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
     let line = said.lines().next().unwrap_or_default();
     match status.code() {
         // The first line is the error in the component.
@@ -139,7 +139,7 @@ fn ended(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
     }
 }
 
-fn not_started(program: &Path, error: &io::Error) -> String {
+fn spawn_failure(program: &Path, error: &io::Error) -> String {
     format!("the compiler {} cannot be started: {error}", program.display())
 }
 

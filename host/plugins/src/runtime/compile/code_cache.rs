@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tollhouse_platform::crypto::seal::Sealer;
 
 /// Purpose of the MACs, which also cover file name and code.
-const PURPOSE: &[u8] = b"plugin code";
+const MAC_PURPOSE: &[u8] = b"plugin code";
 const LINE_END: u8 = b'\n';
 
 /// A code cache; cheap to clone.
@@ -41,7 +41,7 @@ impl CodeCache {
     /// Creates the folder if it is missing. Returns whether only this user can write to it.
     pub(crate) fn is_usable(&self) -> bool {
         let reason = match make_private(&self.folder) {
-            Ok(()) => fault(&self.folder),
+            Ok(()) => unusable_reason(&self.folder),
             Err(error) => Some(error.to_string()),
         };
         let Some(reason) = reason else { return true };
@@ -57,41 +57,41 @@ impl CodeCache {
             Ok(kept) => Bytes::from(kept),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.say_unused(name, &error.to_string());
+                self.warn_unused(name, &error.to_string());
                 return None;
             }
         };
-        let code = self.verified(name, &kept);
+        let code = self.verify(name, &kept);
         if code.is_none() {
-            self.say_unused(name, "no host with this master key has written it");
+            self.warn_unused(name, "no host with this master key has written it");
         }
         code
     }
 
-    fn verified(&self, name: &str, kept: &Bytes) -> Option<Bytes> {
+    fn verify(&self, name: &str, kept: &Bytes) -> Option<Bytes> {
         let end = memchr::memchr(LINE_END, kept)?;
         let (mac, code) = (std::str::from_utf8(&kept[..end]).ok()?, kept.slice(end + 1..));
-        self.sealer.verify_digest(mac, &[PURPOSE, name.as_bytes(), &code[..]]).then_some(code)
+        self.sealer.verify_digest(mac, &[MAC_PURPOSE, name.as_bytes(), &code[..]]).then_some(code)
     }
 
     /// Stores the code of a component. A failure is only logged.
-    pub fn keep(&self, name: &str, code: &[u8]) {
-        let mac = self.sealer.digest(&[PURPOSE, name.as_bytes(), code]);
+    pub fn store(&self, name: &str, code: &[u8]) {
+        let mac = self.sealer.digest(&[MAC_PURPOSE, name.as_bytes(), code]);
         let file = self.folder.join(name);
-        if let Err(error) = write_whole(&[mac.as_bytes(), &[LINE_END], code], &file) {
+        if let Err(error) = write_atomically(&[mac.as_bytes(), &[LINE_END], code], &file) {
             tracing::warn!(file = %file.display(), %error, "compiled component could not be cached");
         }
     }
 
-    pub(crate) fn say_unused(&self, name: &str, reason: &str) {
+    pub(crate) fn warn_unused(&self, name: &str, reason: &str) {
         let file = self.folder.join(name);
         tracing::warn!(file = %file.display(), reason, "cached machine code is not used; recompiling");
     }
 }
 
 /// Replaces `file` atomically, despite crashes and concurrent writers.
-fn write_whole(parts: &[&[u8]], file: &Path) -> io::Result<()> {
-    let (unfinished, mut writer) = create_unfinished(file)?;
+fn write_atomically(parts: &[&[u8]], file: &Path) -> io::Result<()> {
+    let (unfinished, mut writer) = create_temporary(file)?;
     let written = parts
         .iter()
         .try_for_each(|part| writer.write_all(part))
@@ -104,7 +104,7 @@ fn write_whole(parts: &[&[u8]], file: &Path) -> io::Result<()> {
 }
 
 /// Creates a file for this writer only. The process id is not unique among containers or threads.
-fn create_unfinished(file: &Path) -> io::Result<(PathBuf, File)> {
+fn create_temporary(file: &Path) -> io::Result<(PathBuf, File)> {
     for n in 0..1000 {
         let unfinished = file.with_extension(format!("{}.{n}.part", std::process::id()));
         match File::create_new(&unfinished) {
@@ -117,7 +117,7 @@ fn create_unfinished(file: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 /// Returns why the folder is not used. A missing folder is created when it is needed.
-pub fn fault(folder: &Path) -> Option<String> {
+pub fn unusable_reason(folder: &Path) -> Option<String> {
     match fs::metadata(folder) {
         Ok(found) if !found.is_dir() => Some(format!("{} is not a folder", folder.display())),
         Ok(found) if is_private(&found) => None,
@@ -164,10 +164,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
         for code in [&b"code\nwith a line end"[..], b""] {
-            cache.keep("a", code);
+            cache.store("a", code);
             assert_eq!(cache.read("a").as_deref(), Some(code));
         }
-        cache.keep("b", b"another code");
+        cache.store("b", b"another code");
         fs::copy(folder.path().join("b"), folder.path().join("a")).unwrap();
         assert_eq!(cache.read("a"), None);
         fs::write(folder.path().join("a"), "code").unwrap();
@@ -178,8 +178,8 @@ mod tests {
     fn a_file_is_written_despite_an_unfinished_one_of_another_writer() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("d.cwasm");
-        let (theirs, _) = create_unfinished(&file).unwrap();
-        write_whole(&[b"co", b"de"], &file).unwrap();
+        let (theirs, _) = create_temporary(&file).unwrap();
+        write_atomically(&[b"co", b"de"], &file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"code");
         assert_eq!(fs::read(&theirs).unwrap(), b"");
         let left = fs::read_dir(folder.path()).unwrap().count();

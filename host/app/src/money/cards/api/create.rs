@@ -48,7 +48,7 @@ fn choose_provider(
     if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
         let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
         body.require_one_of("currency", currency, &takes)?;
-        if !plugin.offers("saved-card") {
+        if !plugin.exports("saved-card") {
             return Err(body.must_be("payment_service", "a provider that saves cards"));
         }
     }

@@ -84,7 +84,7 @@ fn check_currency(
         chosen => chosen.ok(),
     };
     if let Some(name) = &provider {
-        app.plugins.must_be_ready(name)?;
+        app.plugins.ensure_ready(name)?;
     }
     let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
     let allowed = match &provider {

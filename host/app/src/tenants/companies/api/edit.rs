@@ -6,7 +6,7 @@ use crate::{
     tenants::companies::{Company, View, check_event_url},
 };
 use tollhouse_platform::values::id::CompanyId;
-use tollhouse_plugins::Kind;
+use tollhouse_plugins::PluginKind;
 
 fields! {
     /// Changes to a company. `null` or `""` clears an optional field.
@@ -46,7 +46,7 @@ fields! {
 }
 
 fn check_provider(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {
-    let installed = app.plugins.names(Kind::Provider);
+    let installed = app.plugins.names(PluginKind::Provider);
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
     let check = |name: &String| body.require_one_of("payment_service", name, &installed);
     name.iter().try_for_each(check)?;
@@ -55,9 +55,9 @@ fn check_provider(app: &App, body: &Fields, name: Option<String>) -> Result<Opti
 
 fn check_gateway(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {
     let Some(name) = name else { return Ok(None) };
-    app.plugins.must_be_ready(&name)?;
+    app.plugins.ensure_ready(&name)?;
     match app.plugins.get(&name) {
-        Some(plugin) if plugin.manifest().kind == Kind::Sms => Ok(Some(name)),
+        Some(plugin) if plugin.manifest().kind == PluginKind::Sms => Ok(Some(name)),
         _ => Err(body.must_be("sms_gateway", "an installed SMS gateway")),
     }
 }

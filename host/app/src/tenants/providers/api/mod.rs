@@ -12,7 +12,7 @@ pub use self::{
 use super::{Account, AccountId, AccountOwner, Mode};
 use crate::{state::prelude::*, tenants::companies};
 use tollhouse_platform::values::id::CompanyId;
-use tollhouse_plugins::Callable;
+use tollhouse_plugins::PluginHandle;
 
 impl Choice for Mode {
     const ALL: &'static [&'static str] = &["test", "live"];
@@ -77,10 +77,10 @@ impl Target {
 }
 
 /// Returns the active version, or why there is none; 404 if the plugin is not installed.
-fn active_plugin(app: &App, provider: &str) -> Result<Result<Callable>> {
-    match (app.plugins.get(provider), app.plugins.absence(provider)) {
+fn active_plugin(app: &App, provider: &str) -> Result<Result<PluginHandle>> {
+    match (app.plugins.get(provider), app.plugins.unavailability(provider)) {
         (Some(plugin), _) => Ok(Ok(plugin)),
-        (None, Some(absence)) => Ok(Err(absence.of(provider))),
+        (None, Some(absence)) => Ok(Err(absence.to_error(provider))),
         (None, None) => Err(Error::not_found("provider not found")),
     }
 }

@@ -12,42 +12,42 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::cpu::CpuMeter;
 
 /// CPU time above which a call is throttled.
-const FAST: Duration = Duration::from_millis(5);
+const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
 /// CPU permits for throttled calls: half of the cores.
-pub struct Turns(Semaphore);
+pub struct CpuPermits(Semaphore);
 
-impl Default for Turns {
-    fn default() -> Turns {
+impl Default for CpuPermits {
+    fn default() -> CpuPermits {
         let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
-        Turns(Semaphore::new(half.max(1)))
+        CpuPermits(Semaphore::new(half.max(1)))
     }
 }
 
 /// The CPU permits that a plugin's calls need.
-pub struct Lane<'l> {
+pub struct CpuThrottle<'l> {
     /// The plugin's own, acquired first: they bound its calls that queue for the shared ones.
-    pub own: &'l Turns,
-    pub of_all: &'l Turns,
+    pub plugin_permits: &'l CpuPermits,
+    pub host_permits: &'l CpuPermits,
 }
 
-impl<'l> Lane<'l> {
-    async fn turn(&self) -> (Option<SemaphorePermit<'l>>, Option<SemaphorePermit<'l>>) {
+impl<'l> CpuThrottle<'l> {
+    async fn acquire(&self) -> (Option<SemaphorePermit<'l>>, Option<SemaphorePermit<'l>>) {
         // The semaphores are never closed.
-        (self.own.0.acquire().await.ok(), self.of_all.0.acquire().await.ok())
+        (self.plugin_permits.0.acquire().await.ok(), self.host_permits.0.acquire().await.ok())
     }
 }
 
 /// Polls a future and meters it. `used` is updated after each poll, so that it survives a drop of
 /// this future. Above `FAST`, the future continues only with CPU permits.
-pub async fn paced<F: Future>(
+pub async fn throttled<F: Future>(
     future: F,
     meter: &CpuMeter,
     used: &mut Duration,
-    lane: &Lane<'_>,
+    throttle: &CpuThrottle<'_>,
 ) -> F::Output {
     let mut future = pin!(future);
-    let mut in_lane = None;
+    let mut permits = None;
     loop {
         let polled = poll_fn(|context| {
             let polled = meter.count(|| future.as_mut().poll(context));
@@ -57,8 +57,8 @@ pub async fn paced<F: Future>(
         if let Poll::Ready(output) = polled.await {
             return output;
         }
-        match *used > FAST && in_lane.is_none() {
-            true => in_lane = Some(lane.turn().await),
+        match *used > UNTHROTTLED_CPU && permits.is_none() {
+            true => permits = Some(throttle.acquire().await),
             false => tokio::task::yield_now().await,
         }
     }
@@ -73,12 +73,15 @@ mod tests {
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
         let (of_all, [a, b]) =
-            (Turns(Semaphore::new(1)), [(), ()].map(|()| Turns(Semaphore::new(1))));
-        let (a, b) = (Lane { own: &a, of_all: &of_all }, Lane { own: &b, of_all: &of_all });
-        let running = a.turn().now_or_never().expect("permits are free");
-        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(a.turn())).collect();
+            (CpuPermits(Semaphore::new(1)), [(), ()].map(|()| CpuPermits(Semaphore::new(1))));
+        let (a, b) = (
+            CpuThrottle { plugin_permits: &a, host_permits: &of_all },
+            CpuThrottle { plugin_permits: &b, host_permits: &of_all },
+        );
+        let running = a.acquire().now_or_never().expect("permits are free");
+        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(a.acquire())).collect();
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut other = Box::pin(b.turn());
+        let mut other = Box::pin(b.acquire());
         assert!(other.as_mut().now_or_never().is_none());
         drop(running);
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));

@@ -6,12 +6,12 @@ use wit_parser::{Type, TypeDefKind};
 use super::definition;
 
 /// Formats a type of the contract, with its kind before a name.
-pub fn spelled(ty: &Type) -> String {
+pub fn contract_type_name(ty: &Type) -> String {
     if let Some(definition) = definition(ty) {
         return match (&definition.name, &definition.kind) {
             (Some(name), kind) => format!("{} {name}", kind.as_str()),
-            (None, TypeDefKind::List(of)) => format!("list<{}>", spelled(of)),
-            (None, TypeDefKind::Option(of)) => format!("option<{}>", spelled(of)),
+            (None, TypeDefKind::List(of)) => format!("list<{}>", contract_type_name(of)),
+            (None, TypeDefKind::Option(of)) => format!("option<{}>", contract_type_name(of)),
             (None, kind) => kind.as_str().to_owned(),
         };
     }
@@ -36,11 +36,11 @@ pub fn spelled(ty: &Type) -> String {
 }
 
 /// Formats a type of the component, which does not contain type names.
-pub fn shown(ty: &Found) -> String {
+pub fn component_type_name(ty: &Found) -> String {
     let list = |names: Vec<&str>| names.join(", ");
     match ty {
-        Found::List(of) => format!("list<{}>", shown(&of.ty())),
-        Found::Option(of) => format!("option<{}>", shown(&of.ty())),
+        Found::List(of) => format!("list<{}>", component_type_name(&of.ty())),
+        Found::Option(of) => format!("option<{}>", component_type_name(&of.ty())),
         Found::Record(of) => {
             format!("record {{ {} }}", list(of.fields().map(|f| f.name).collect()))
         }
@@ -51,11 +51,11 @@ pub fn shown(ty: &Found) -> String {
         Found::Result(_) => "result".to_owned(),
         Found::Tuple(_) => "tuple".to_owned(),
         Found::Flags(_) => "flags".to_owned(),
-        primitive_type => primitive(primitive_type),
+        primitive_type => primitive_name(primitive_type),
     }
 }
 
-pub fn primitive(ty: &Found) -> String {
+pub fn primitive_name(ty: &Found) -> String {
     let name = match ty {
         Found::Bool => "bool",
         Found::U8 => "u8",

@@ -1,13 +1,13 @@
 //! Classifies values by their field names, for masking.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum FieldClass {
     /// A state, code or reference: kept.
     Protocol,
     /// Kept if it is a number.
     Amount,
     /// Protocol text, which may contain personal data.
-    Words,
+    Message,
     /// Presumably personal data: masked.
     Private,
 }
@@ -20,7 +20,7 @@ const PROTOCOL: &[&str] = &[
     "version",
 ];
 /// Last words of the names of protocol values even inside personal data.
-const ALWAYS: &[&str] = &["channel", "currency", "status", "type"];
+const ALWAYS_PROTOCOL: &[&str] = &["channel", "currency", "status", "type"];
 /// Words in the names of amounts and counts.
 const AMOUNT: &[&str] = &[
     "amount", "balance", "charged", "cost", "expires", "fee", "fees", "in", "paid", "payable",
@@ -38,40 +38,41 @@ const PRIVATE: &[&str] = &[
     "verification", "voter", "wa",
 ];
 /// Last words of the names of objects that are personal data, or a company's own, as a whole.
-const ABOUT_SOMEBODY: &[&str] = &[
+const PERSONAL_OBJECTS: &[&str] = &[
     "account", "address", "authorization", "bank", "card", "customer", "device", "mandate", "meta",
     "metadata", "user",
 ];
 const SIGNATURES: &[&str] = &["digest", "hash", "hmac", "mac", "signature"];
 const PLAIN_HEADERS: &[&str] = &["content-length", "content-type", "date", "retry-after"];
-const MOST_NAME: usize = 40;
-const MOST_DIGITS: usize = 4;
+const MAX_NAME_CHARS: usize = 40;
+const MAX_DIGITS: usize = 4;
 
 /// Classifies the value of a field.
-pub fn meaning(name: &str, within_private: bool) -> Meaning {
+pub fn classify(name: &str, within_private: bool) -> FieldClass {
     let words = words(name);
     let last = words.last().map_or("", String::as_str);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&&**word));
-    if ALWAYS.contains(&last) {
-        Meaning::Protocol
+    if ALWAYS_PROTOCOL.contains(&last) {
+        FieldClass::Protocol
     } else if within_private || any(PRIVATE) {
-        Meaning::Private
+        FieldClass::Private
     } else if WORDS.contains(&last) {
-        Meaning::Words
+        FieldClass::Message
     } else if PROTOCOL.contains(&last) {
-        Meaning::Protocol
+        FieldClass::Protocol
     } else if any(AMOUNT) {
-        Meaning::Amount
+        FieldClass::Amount
     } else {
-        Meaning::Private
+        FieldClass::Private
     }
 }
 
 /// Returns whether the whole value is personal data, or a company's own.
-pub fn is_about_somebody(name: &str) -> bool {
+pub fn is_personal_object(name: &str) -> bool {
     // `metaData` has two words.
     let joined = words(name).concat();
-    words(name).last().is_some_and(|last| ABOUT_SOMEBODY.contains(&&**last)) || joined == "metadata"
+    words(name).last().is_some_and(|last| PERSONAL_OBJECTS.contains(&&**last))
+        || joined == "metadata"
 }
 
 /// Returns whether the value is the id of a record.
@@ -81,9 +82,9 @@ pub fn is_reference(name: &str) -> bool {
 
 /// Returns whether the key of an object is a field name, not a personal address or number.
 pub fn is_name(name: &str) -> bool {
-    name.len() <= MOST_NAME
+    name.len() <= MAX_NAME_CHARS
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
-        && name.chars().filter(char::is_ascii_digit).count() <= MOST_DIGITS
+        && name.chars().filter(char::is_ascii_digit).count() <= MAX_DIGITS
 }
 
 /// Returns whether a header contains a signature.
@@ -96,9 +97,9 @@ pub fn is_plain_header(name: &str) -> bool {
 }
 
 /// Returns whether a value cannot identify a person.
-pub fn says_nothing(text: &str) -> bool {
-    const MOST: usize = 2;
-    text.chars().count() <= MOST && text.chars().all(|c| c.is_ascii_digit())
+pub fn is_not_identifying(text: &str) -> bool {
+    const MAX_CHARS: usize = 2;
+    text.chars().count() <= MAX_CHARS && text.chars().all(|c| c.is_ascii_digit())
         || ["true", "false", "yes", "no"].contains(&&*text.to_ascii_lowercase())
 }
 
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn values_are_classified_by_field_name() {
-        use Meaning::{Amount, Private, Protocol, Words};
+        use FieldClass::{Amount, Message, Private, Protocol};
         for (name, within_private, expected) in [
             ("status", false, Protocol),
             ("mandateStatus", false, Protocol),
@@ -163,13 +164,13 @@ mod tests {
             ("access_code", false, Private),
             ("accountNumber", false, Private),
             ("amountPaid", false, Amount),
-            ("gateway_response", false, Words),
+            ("gateway_response", false, Message),
             ("gateway_response", true, Private),
             ("narration", false, Private),
         ] {
-            assert_eq!(meaning(name, within_private), expected, "{name}");
+            assert_eq!(classify(name, within_private), expected, "{name}");
         }
-        assert!(is_about_somebody("metaData") && is_about_somebody("billing_address"));
-        assert!(!is_about_somebody("data"));
+        assert!(is_personal_object("metaData") && is_personal_object("billing_address"));
+        assert!(!is_personal_object("data"));
     }
 }

@@ -9,17 +9,17 @@ use std::{hint::black_box, sync::Arc};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{Arguments, Typed, World, imported::http::Request, outgoing};
+use super::{Arguments, ContractCall, GuestEnvironment, egress_request, imported::http::Request};
 
-pub struct Native {
-    world: Arc<World>,
+pub struct NativeWorkload {
+    world: Arc<GuestEnvironment>,
     /// The body of a webhook, which is an argument of the call.
-    given: Vec<u8>,
-    asked: Vec<Asked>,
+    webhook_body: Vec<u8>,
+    host_calls: Vec<HostCall>,
 }
 
 /// A host call that takes measurable time.
-pub(super) enum Asked {
+pub(super) enum HostCall {
     /// A request. A JSON body is kept as a value, to be serialized in each run.
     Request(Request, Option<Value>),
     Hmac {
@@ -33,47 +33,51 @@ pub(super) enum Asked {
     },
 }
 
-impl Asked {
-    pub(super) fn request(request: &Request) -> Asked {
+impl HostCall {
+    pub(super) fn request(request: &Request) -> HostCall {
         let json = request.body.as_deref().and_then(|body| serde_json::from_slice(body).ok());
         let body = request.body.clone().filter(|_| json.is_none());
-        Asked::Request(Request { body, ..request.clone() }, json)
+        HostCall::Request(Request { body, ..request.clone() }, json)
     }
 }
 
-impl Native {
-    pub(super) fn new(world: Arc<World>, call: &Typed, asked: Vec<Asked>) -> Native {
-        let given = match &call.0 {
+impl NativeWorkload {
+    pub(super) fn new(
+        world: Arc<GuestEnvironment>,
+        call: &ContractCall,
+        host_calls: Vec<HostCall>,
+    ) -> NativeWorkload {
+        let webhook_body = match &call.0 {
             Arguments::ParseNotification(_, body) => body.clone(),
             _ => Vec::new(),
         };
-        Native { world, given, asked }
+        NativeWorkload { world, webhook_body: webhook_body, host_calls: host_calls }
     }
 
     /// Does all of the work once.
     pub fn run(&self) {
-        read(&self.given);
-        for asked in &self.asked {
-            self.answer(asked);
+        parse_json(&self.webhook_body);
+        for asked in &self.host_calls {
+            self.perform(asked);
         }
     }
 
-    fn answer(&self, asked: &Asked) {
-        let World { secrets, script, .. } = &*self.world;
-        match asked {
-            Asked::Request(request, json) => {
+    fn perform(&self, host_call: &HostCall) {
+        let GuestEnvironment { secrets, script, .. } = &*self.world;
+        match host_call {
+            HostCall::Request(request, json) => {
                 let mut request = request.clone();
                 if let Some(json) = json {
                     request.body = Some(json.to_string().into_bytes());
                 }
-                if let Ok(answer) = script(&outgoing(request)) {
-                    read(&answer.body);
+                if let Ok(answer) = script(&egress_request(request)) {
+                    parse_json(&answer.body);
                 }
             }
-            Asked::Hmac { algorithm, secret, data } => {
+            HostCall::Hmac { algorithm, secret, data } => {
                 black_box(secrets.hmac(algorithm, secret, data).ok());
             }
-            Asked::Match { secret, candidate } => {
+            HostCall::Match { secret, candidate } => {
                 black_box(secrets.matches(secret, candidate).ok());
             }
         }
@@ -81,6 +85,6 @@ impl Native {
 }
 
 /// Parses JSON without keeping values. Ends at the first byte that is not JSON.
-fn read(body: &[u8]) {
+fn parse_json(body: &[u8]) {
     black_box(serde_json::from_slice::<IgnoredAny>(body).ok());
 }

@@ -9,24 +9,24 @@ use url::Url;
 
 use crate::recording::Recording;
 use crate::{
-    Answered, CallError, Callable, Credentials, EXAMPLE_SECRET, End, Recorded, Refusal, Reply,
-    Silence, Vouched, outcome,
+    CallError, CompletedCall, Credentials, EXAMPLE_SECRET, NotificationRefusal, PluginHandle,
+    PluginReply, RecordedResponse, ResultSummary, TransportError, VaultResult, outcome,
 };
 use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 /// The externally visible effects of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Did {
-    pub requests: Vec<Request>,
+pub struct CallEffects {
+    pub requests: Vec<RecordedRequest>,
     /// Vault operations. Replays return the recorded results, even for other data.
-    pub vault: Vec<Vouched>,
+    pub vault: Vec<VaultResult>,
     /// The result or the fault.
     pub reply: Value,
 }
 
 /// A request of the call, with example values in place of secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct RecordedRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -35,10 +35,10 @@ pub struct Request {
     pub answered: bool,
 }
 
-impl Did {
+impl CallEffects {
     /// Returns the outcome as named by metrics, and the one-word summary of the result.
     #[must_use]
-    pub fn end(&self) -> (&str, &str) {
+    pub fn outcome_and_summary(&self) -> (&str, &str) {
         let text = |name: &str| self.reply[name].as_str().unwrap_or_default();
         (text("outcome"), text("end"))
     }
@@ -46,7 +46,7 @@ impl Did {
 
 /// The choice of the response to a request.
 #[derive(Clone, Copy)]
-enum Turn {
+enum ResponseOrder {
     /// The next one in recorded order.
     InOrder,
     /// The next one for the same method and path.
@@ -54,37 +54,38 @@ enum Turn {
 }
 
 /// Replays the masked call with the recorded version.
-pub async fn as_it_was(plugin: &Callable, recording: &Recording) -> Did {
-    make(plugin, recording, Turn::InOrder).await
+pub async fn replay_recorded(plugin: &PluginHandle, recording: &Recording) -> CallEffects {
+    replay(plugin, recording, ResponseOrder::InOrder).await
 }
 
 /// Replays the call with another version.
-pub async fn by(plugin: &Callable, recording: &Recording) -> Did {
-    make(plugin, recording, Turn::ByAddress).await
+pub async fn replay_candidate(plugin: &PluginHandle, recording: &Recording) -> CallEffects {
+    replay(plugin, recording, ResponseOrder::ByAddress).await
 }
 
-async fn make(plugin: &Callable, recording: &Recording, turn: Turn) -> Did {
-    let upstream = Arc::new(Mutex::new(Upstream::new(recording, turn)));
+async fn replay(plugin: &PluginHandle, recording: &Recording, order: ResponseOrder) -> CallEffects {
+    let upstream = Arc::new(Mutex::new(ReplayUpstream::new(recording, order)));
     let (asked, told) = (upstream.clone(), upstream.clone());
     let script = move |request: &EgressRequest| lock(&asked).answer(request);
-    let recorder = Arc::new(move |recorded: Recorded| lock(&told).vault = recorded.heard.vouched);
+    let recorder =
+        Arc::new(move |recorded: CompletedCall| lock(&told).vault = recorded.transcript.vouched);
     let known = recording.heard.clone();
-    let plugin = plugin.once_more(recording.began(), known, script, recorder);
+    let plugin = plugin.for_replay(recording.began(), known, script, recorder);
     let credentials = credentials(&plugin, recording);
     // Replays raise no alarms and leave no traces.
-    let asked = plugin.ask(&credentials, &recording.call);
+    let asked = plugin.execute(&credentials, &recording.call);
     let reply = asked.with_subscriber(NoSubscriber::new()).await;
     let mut upstream = lock(&upstream);
     let requests = std::mem::take(&mut upstream.requests);
-    Did { requests, vault: std::mem::take(&mut upstream.vault), reply: as_json(&reply) }
+    CallEffects { requests, vault: std::mem::take(&mut upstream.vault), reply: reply_json(&reply) }
 }
 
-fn lock(upstream: &Mutex<Upstream>) -> std::sync::MutexGuard<'_, Upstream> {
+fn lock(upstream: &Mutex<ReplayUpstream>) -> std::sync::MutexGuard<'_, ReplayUpstream> {
     upstream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the recorded settings, and example values of the account's and required secrets.
-fn credentials(plugin: &Callable, recording: &Recording) -> Credentials {
+fn credentials(plugin: &PluginHandle, recording: &Recording) -> Credentials {
     let manifest = plugin.manifest();
     let has =
         |name: &&String| recording.secrets.contains(name) || !manifest.optional.contains(name);
@@ -96,37 +97,42 @@ fn credentials(plugin: &Callable, recording: &Recording) -> Credentials {
 }
 
 /// Replays the recorded responses.
-struct Upstream {
-    left: Vec<Said>,
-    turn: Turn,
-    requests: Vec<Request>,
-    vault: Vec<Vouched>,
+struct ReplayUpstream {
+    remaining: Vec<RecordedExchange>,
+    order: ResponseOrder,
+    requests: Vec<RecordedRequest>,
+    vault: Vec<VaultResult>,
 }
 
 /// A recorded response.
-struct Said {
+struct RecordedExchange {
     /// Method and URL of the request; `None` in the first replay.
     to: Option<(String, String)>,
-    answer: Result<Answered, Silence>,
+    answer: Result<RecordedResponse, TransportError>,
     /// `false`: the call ended before the response.
     answered: bool,
 }
 
-impl Upstream {
-    fn new(recording: &Recording, turn: Turn) -> Upstream {
+impl ReplayUpstream {
+    fn new(recording: &Recording, order: ResponseOrder) -> ReplayUpstream {
         let (requests, answers) = (&recording.did.requests, &recording.heard.answers);
-        let left = (0..requests.len().max(answers.len())).map(|n| Said {
+        let left = (0..requests.len().max(answers.len())).map(|n| RecordedExchange {
             to: requests.get(n).map(|to| (to.method.clone(), path(&to.url))),
-            answer: answers.get(n).cloned().unwrap_or(Err(Silence::NoAnswer)),
+            answer: answers.get(n).cloned().unwrap_or(Err(TransportError::NoAnswer)),
             answered: n < answers.len(),
         });
-        Upstream { left: left.collect(), turn, requests: Vec::new(), vault: Vec::new() }
+        ReplayUpstream {
+            remaining: left.collect(),
+            order: order,
+            requests: Vec::new(),
+            vault: Vec::new(),
+        }
     }
 
     fn answer(&mut self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
-        let Said { answer, answered, .. } = self.next(request);
+        let RecordedExchange { answer, answered, .. } = self.next(request);
         let body = request.body.as_deref().unwrap_or_default();
-        self.requests.push(Request {
+        self.requests.push(RecordedRequest {
             method: request.method.clone(),
             url: request.url.clone(),
             headers: request.headers.clone(),
@@ -134,26 +140,26 @@ impl Upstream {
             answered,
         });
         match answer {
-            Ok(Answered { status, headers, body }) => {
+            Ok(RecordedResponse { status, headers, body }) => {
                 Ok(EgressResponse { status, headers, body: body.into() })
             }
-            Err(silence) => Err(silence.of_origin("the upstream")),
+            Err(silence) => Err(silence.to_egress("the upstream")),
         }
     }
 
-    fn next(&mut self, request: &EgressRequest) -> Said {
+    fn next(&mut self, request: &EgressRequest) -> RecordedExchange {
         let wanted = Some((request.method.clone(), path(&request.url)));
-        let next = match self.turn {
-            Turn::InOrder => (!self.left.is_empty()).then_some(0),
-            Turn::ByAddress => self.left.iter().position(|said| said.to == wanted),
+        let next = match self.order {
+            ResponseOrder::InOrder => (!self.remaining.is_empty()).then_some(0),
+            ResponseOrder::ByAddress => self.remaining.iter().position(|said| said.to == wanted),
         };
         // In order: the call ended before a response. By address: it never made this request.
-        let silence = match self.turn {
-            Turn::InOrder => Silence::NoAnswer,
-            Turn::ByAddress => Silence::NoConnection,
+        let silence = match self.order {
+            ResponseOrder::InOrder => TransportError::NoAnswer,
+            ResponseOrder::ByAddress => TransportError::NoConnection,
         };
-        next.map_or(Said { to: wanted, answer: Err(silence), answered: false }, |at| {
-            self.left.remove(at)
+        next.map_or(RecordedExchange { to: wanted, answer: Err(silence), answered: false }, |at| {
+            self.remaining.remove(at)
         })
     }
 }
@@ -165,23 +171,25 @@ fn path(url: &str) -> String {
     url.into()
 }
 
-fn as_json(reply: &Result<Reply, CallError>) -> Value {
+fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
     let mut told = match reply {
         Err(CallError { fault, .. }) => json!({ "fault": fault }),
-        Ok(Reply::Session(session)) => json!({ "session": session }),
-        Ok(Reply::Payment(payment)) => json!({ "payment": payment }),
-        Ok(Reply::Deauthorized(done)) => json!({ "deauthorized": done }),
-        Ok(Reply::Refund(refund)) => json!({ "refund": refund }),
-        Ok(Reply::Notifications(told)) => json!({ "notifications": told }),
-        Ok(Reply::Refused(Refusal::Unauthentic)) => json!({ "refused": "unauthentic" }),
-        Ok(Reply::Refused(Refusal::Malformed(why))) => {
+        Ok(PluginReply::Session(session)) => json!({ "session": session }),
+        Ok(PluginReply::Payment(payment)) => json!({ "payment": payment }),
+        Ok(PluginReply::Deauthorized(done)) => json!({ "deauthorized": done }),
+        Ok(PluginReply::Refund(refund)) => json!({ "refund": refund }),
+        Ok(PluginReply::Notifications(told)) => json!({ "notifications": told }),
+        Ok(PluginReply::Refused(NotificationRefusal::Unauthentic)) => {
+            json!({ "refused": "unauthentic" })
+        }
+        Ok(PluginReply::Refused(NotificationRefusal::Malformed(why))) => {
             json!({ "refused": "malformed", "why": why })
         }
-        Ok(Reply::Accepted(id)) => json!({ "accepted": id }),
+        Ok(PluginReply::Accepted(id)) => json!({ "accepted": id }),
         // Never recorded: results of registers are personal data.
-        Ok(Reply::Entry(_) | Reply::Compared(..) | Reply::Read(..)) => json!({}),
+        Ok(PluginReply::Entry(_) | PluginReply::Compared(..) | PluginReply::Read(..)) => json!({}),
     };
     told["outcome"] = json!(outcome(reply).name());
-    told["end"] = json!(reply.as_ref().map_or("", End::end));
+    told["end"] = json!(reply.as_ref().map_or("", ResultSummary::summary));
     told
 }

@@ -13,9 +13,9 @@ const TARGET: &str = "tollhouse_plugins::runtime::session";
 
 /// Captured lines, shared by clones.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<Mutex<Vec<String>>>);
+pub struct LogCapture(Arc<Mutex<Vec<String>>>);
 
-impl Lines {
+impl LogCapture {
     /// Returns the dispatcher that captures log lines.
     pub fn dispatch(&self) -> Dispatch {
         tracing_subscriber::registry().with(self.clone()).into()
@@ -27,7 +27,7 @@ impl Lines {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Lines {
+impl<S: Subscriber> Layer<S> for LogCapture {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == TARGET {
             let mut message = Message::default();

@@ -21,11 +21,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     store::{self, PluginRow},
-    versions::{Change, State, Version, changed},
+    versions::{PluginVersion, VersionChange, VersionState, apply_change},
 };
 use crate::{
     Manifest, Plugin, Plugins,
-    admission::{self, Admission, Care, Check, publishers::Signer, signature::Signed},
+    admission::{
+        self, Admission, AdmissionCheck, AdmissionMode, publishers::Signer,
+        signature::SignedComponent,
+    },
     manifest::capabilities::Capabilities,
 };
 use tollhouse_platform::{
@@ -36,37 +39,39 @@ use tollhouse_platform::{
 
 /// Options of an installation.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct InstallOptions {
     /// Grants all requested capabilities.
     pub grant: bool,
     /// Activates the version unless it waits for a grant.
     pub activate: bool,
 }
 
-pub struct Installed {
+pub struct InstalledVersion {
     pub row: PluginRow,
     /// Requested capabilities without a grant, for which the version waits.
-    pub waits_for: Capabilities,
+    pub missing_capabilities: Capabilities,
     pub interfaces: Vec<&'static str>,
     /// The version that was active before.
     pub replaces: Option<String>,
     pub manifest: Manifest,
-    pub checks: Vec<Check>,
+    pub checks: Vec<AdmissionCheck>,
 }
 
 impl Plugins {
     /// Checks a submitted component; without a trusted signature, only if this host requires none.
-    pub async fn examine(
+    pub async fn admit_submitted(
         &self,
         db: &Store,
-        component: &Signed,
+        component: &SignedComponent,
     ) -> Result<(Admission, Option<Signer>)> {
         let trust = self.trust();
         let signer = db.select(async |tx| trust.signer(tx, component).await).await?;
-        let signed = trust.judge(component, signer.as_ref());
-        let signature = Check::new("signature", &signed);
+        let signed = trust.evaluate(component, signer.as_ref());
+        let signature = AdmissionCheck::new("signature", &signed);
         let mut admission = match signed {
-            Ok(_) => admission::admit(&self.0.calls, component.wasm.clone(), Care::Full).await,
+            Ok(_) => {
+                admission::admit(&self.0.calls, component.wasm.clone(), AdmissionMode::Full).await
+            }
             Err(reason) => Admission { checks: Vec::new(), plugin: Err(reason) },
         };
         admission.checks.insert(0, signature);
@@ -77,14 +82,14 @@ impl Plugins {
     pub async fn install<F>(
         &self,
         db: &Store,
-        component: Signed,
-        wish: Wish,
+        component: SignedComponent,
+        options: InstallOptions,
         also: F,
-    ) -> Result<Installed>
+    ) -> Result<InstalledVersion>
     where
         F: AsyncFnOnce(&mut Tx, &PluginRow) -> Result<()> + Clone + Send + 'static,
     {
-        let (admission, signer) = self.examine(db, &component).await?;
+        let (admission, signer) = self.admit_submitted(db, &component).await?;
         let plugin = admission.plugin.map_err(Error::Invalid)?;
         let serving =
             self.get(&plugin.manifest.name).filter(|other| other.digest() != plugin.digest);
@@ -100,22 +105,28 @@ impl Plugins {
             let before = store::lock(tx, &row.name).await?;
             manifests.check_history(tx, &new.manifest, &before).await?;
             let known = before.iter().find(|known| known.digest == row.digest);
-            row.publisher = whose(known, row.publisher, wish.grant);
-            let asks = Capabilities::of(&new.manifest).signed_by(row.publisher.as_deref());
-            let has = known.is_some_and(|known| known.state != State::Waiting);
-            let waits_for = match has || wish.grant {
+            row.publisher = publisher_of(known, row.publisher, options.grant);
+            let asks = Capabilities::of(&new.manifest).with_publisher(row.publisher.as_deref());
+            let has = known.is_some_and(|known| known.state != VersionState::Waiting);
+            let waits_for = match has || options.grant {
                 true => Capabilities::default(),
-                false => asks.beyond(&manifests.granted_before(tx, &before).await?),
+                false => asks.not_covered_by(&manifests.granted_before(tx, &before).await?),
             };
             if waits_for.is_empty() {
-                (row.state, row.granted) = (State::Ready, Some(Json(asks)));
+                (row.state, row.granted) = (VersionState::Ready, Some(Json(asks)));
             }
             store::insert(tx, &row, &component.wasm).await?;
-            if wish.activate && waits_for.is_empty() {
-                change(tx, &row.name, &Change::Activate(Some(row.digest.clone())), now).await?;
+            if options.activate && waits_for.is_empty() {
+                apply_and_save(
+                    tx,
+                    &row.name,
+                    &VersionChange::Activate(Some(row.digest.clone())),
+                    now,
+                )
+                .await?;
             }
             also(tx, &row).await?;
-            let rows = store::versions(tx, &row.name).await?;
+            let rows = store::list_versions(tx, &row.name).await?;
             let kept = rows.into_iter().find(|kept| kept.digest == row.digest);
             let kept =
                 kept.ok_or_else(|| Error::internal("plugin disappeared after it was stored"))?;
@@ -127,9 +138,9 @@ impl Plugins {
         for warning in plugin.manifest.secrets.warnings() {
             tracing::warn!(plugin = &*plugin.label, "{warning}");
         }
-        Ok(Installed {
+        Ok(InstalledVersion {
             row,
-            waits_for,
+            missing_capabilities: waits_for,
             interfaces: plugin.guest.interfaces(),
             replaces,
             manifest: plugin.manifest.clone(),
@@ -139,36 +150,40 @@ impl Plugins {
 
     /// Changes which versions serve, and returns all of them. With `grant`, the named version is
     /// granted what it requests. `also` joins the transaction and receives the changed versions.
-    pub async fn change<F>(
+    pub async fn change_versions<F>(
         &self,
         db: &Store,
         name: &str,
-        wanted: Change,
+        wanted: VersionChange,
         grant: bool,
         also: F,
     ) -> Result<Vec<PluginRow>>
     where
         F: AsyncFnOnce(&mut Tx, &[PluginRow]) -> Result<()> + Clone + Send + 'static,
     {
-        let admitted = self.fit_to_serve(db, name, &wanted, grant).await?;
+        let admitted = self.admit_for_change(db, name, &wanted, grant).await?;
         let manifests = Manifests::read(db, name).await?;
         let (now, name) = (self.0.clock.now(), name.to_owned());
         let fit: Vec<String> = admitted.iter().map(|plugin| plugin.digest.clone()).collect();
         let rows = db.write(async move |tx| {
-            if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = &wanted {
+            if grant
+                && let VersionChange::Activate(Some(digest)) | VersionChange::Canary(digest, _) =
+                    &wanted
+            {
                 let rows = store::lock(tx, &name).await?;
-                let row = rows.iter().find(|row| row.digest == *digest).ok_or_else(missing)?;
-                let asks = manifests.all_that(tx, row).await?;
+                let row =
+                    rows.iter().find(|row| row.digest == *digest).ok_or_else(plugin_not_found)?;
+                let asks = manifests.requested_capabilities(tx, row).await?;
                 store::grant(tx, &name, digest, &asks).await?;
             }
-            let after = change(tx, &name, &wanted, now).await?;
-            let rows = store::versions(tx, &name).await?;
-            for version in after.iter().filter(|version| serves(version)) {
+            let after = apply_and_save(tx, &name, &wanted, now).await?;
+            let rows = store::list_versions(tx, &name).await?;
+            for version in after.iter().filter(|version| is_serving(version)) {
                 if !fit.contains(&version.digest) {
                     return Err(changed_meanwhile(&name));
                 }
                 // It may be older than a version with a secret that it would read as a setting.
-                let manifest = manifests.of(tx, &version.digest).await?;
+                let manifest = manifests.get(tx, &version.digest).await?;
                 manifests.check_history(tx, &manifest, &rows).await?;
             }
             also(tx, &rows).await?;
@@ -180,36 +195,41 @@ impl Plugins {
     }
 
     /// Admits, on this host, the versions that would serve after a change.
-    async fn fit_to_serve(
+    async fn admit_for_change(
         &self,
         db: &Store,
         name: &str,
-        wanted: &Change,
+        wanted: &VersionChange,
         grant: bool,
     ) -> Result<Vec<Arc<Plugin>>> {
-        let rows = db.select(async |tx| store::versions(tx, name).await).await?;
-        let mut before: Vec<Version> = rows.iter().map(PluginRow::life).collect();
+        let rows = db.select(async |tx| store::list_versions(tx, name).await).await?;
+        let mut before: Vec<PluginVersion> = rows.iter().map(PluginRow::to_version).collect();
         if before.is_empty() {
-            return Err(missing());
+            return Err(plugin_not_found());
         }
-        if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = wanted {
-            let waiting = |version: &&mut Version| {
-                version.digest == *digest && version.state == State::Waiting
+        if grant
+            && let VersionChange::Activate(Some(digest)) | VersionChange::Canary(digest, _) = wanted
+        {
+            let waiting = |version: &&mut PluginVersion| {
+                version.digest == *digest && version.state == VersionState::Waiting
             };
-            before.iter_mut().filter(waiting).for_each(|version| version.state = State::Ready);
+            before
+                .iter_mut()
+                .filter(waiting)
+                .for_each(|version| version.state = VersionState::Ready);
         }
         let mut admitted = Vec::new();
-        for version in changed(before, wanted.clone(), self.0.clock.now())? {
+        for version in apply_change(before, wanted.clone(), self.0.clock.now())? {
             if let Some(row) = rows.iter().find(|row| row.digest == version.digest)
-                && serves(&version)
+                && is_serving(&version)
             {
-                admitted.push(self.fit(db, row).await?);
+                admitted.push(self.admit_version(db, row).await?);
             }
         }
         Ok(admitted)
     }
 
-    async fn fit(&self, db: &Store, row: &PluginRow) -> Result<Arc<Plugin>> {
+    async fn admit_version(&self, db: &Store, row: &PluginRow) -> Result<Arc<Plugin>> {
         match self.serving_version(&row.name, &row.digest) {
             Some(serving) => Ok(serving),
             None => self.admit_stored(db, row).await?.map_err(Error::Invalid),
@@ -232,10 +252,11 @@ impl Plugins {
         let (name, digest, now) = (name.to_owned(), digest.to_owned(), self.0.clock.now());
         let gone = db.write(async move |tx| {
             let rows = store::lock(tx, &name).await?;
-            let could_serve = |row: &&PluginRow| row.state != State::Waiting;
+            let could_serve = |row: &&PluginRow| row.state != VersionState::Waiting;
             let is_last = rows.iter().filter(could_serve).all(|row| row.digest == digest);
-            let row = rows.into_iter().find(|row| row.digest == digest).ok_or_else(missing)?;
-            if serves(&row.life()) {
+            let row =
+                rows.into_iter().find(|row| row.digest == digest).ok_or_else(plugin_not_found)?;
+            if is_serving(&row.to_version()) {
                 let message = format!(
                     "{name} {} is in use: deactivate it, or activate another version",
                     row.version
@@ -243,9 +264,9 @@ impl Plugins {
                 return Err(Error::Conflict(message));
             }
             also(tx, &row, is_last).await?;
-            let manifest = manifests.of(tx, &row.digest).await?;
+            let manifest = manifests.get(tx, &row.digest).await?;
             let secrets: Vec<String> = manifest.secrets.names().cloned().collect();
-            store::remove(tx, &row, manifest.kind, &secrets, now).await?;
+            store::delete(tx, &row, manifest.kind, &secrets, now).await?;
             Ok(row)
         });
         let gone = gone.await?;
@@ -256,10 +277,10 @@ impl Plugins {
 
 /// Returns the publisher of a component. An installed one keeps its publisher without a new grant,
 /// even if it is sent again with another signature or none.
-fn whose(known: Option<&PluginRow>, signer: Option<String>, grant: bool) -> Option<String> {
+fn publisher_of(known: Option<&PluginRow>, signer: Option<String>, grant: bool) -> Option<String> {
     match known {
         None => signer,
-        Some(known) if grant || known.state == State::Waiting => {
+        Some(known) if grant || known.state == VersionState::Waiting => {
             signer.or_else(|| known.publisher.clone())
         }
         Some(known) => known.publisher.clone(),
@@ -274,7 +295,7 @@ fn new_row(plugin: &Plugin, signer: Option<Signer>, now: Timestamp) -> PluginRow
         version: plugin.manifest.version.to_string(),
         publisher: signer.map(|signer| signer.publisher),
         signature,
-        state: State::Waiting,
+        state: VersionState::Waiting,
         granted: Some(Json(Capabilities::default())),
         percent: 0,
         companies: Json(Vec::new()),
@@ -285,8 +306,8 @@ fn new_row(plugin: &Plugin, signer: Option<Signer>, now: Timestamp) -> PluginRow
     }
 }
 
-fn serves(version: &Version) -> bool {
-    matches!(version.state, State::Active | State::Canary)
+fn is_serving(version: &PluginVersion) -> bool {
+    matches!(version.state, VersionState::Active | VersionState::Canary)
 }
 
 fn changed_meanwhile(name: &str) -> Error {
@@ -295,22 +316,30 @@ fn changed_meanwhile(name: &str) -> Error {
     ))
 }
 
-pub fn missing() -> Error {
+pub fn plugin_not_found() -> Error {
     Error::not_found("plugin not found")
 }
 
-async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Result<Vec<Version>> {
-    let before: Vec<Version> = store::lock(tx, name).await?.iter().map(PluginRow::life).collect();
-    let after = changed(before.clone(), wanted.clone(), now)?;
-    let is_named = |version: &&Version| match wanted {
-        Change::Activate(_) | Change::RollBack => version.state == State::Active,
-        Change::Canary(..) => version.state == State::Canary,
-        Change::Deactivate => false,
+async fn apply_and_save(
+    tx: &mut Tx,
+    name: &str,
+    wanted: &VersionChange,
+    now: Timestamp,
+) -> Result<Vec<PluginVersion>> {
+    let before: Vec<PluginVersion> =
+        store::lock(tx, name).await?.iter().map(PluginRow::to_version).collect();
+    let after = apply_change(before.clone(), wanted.clone(), now)?;
+    let is_named = |version: &&PluginVersion| match wanted {
+        VersionChange::Activate(_) | VersionChange::RollBack => {
+            version.state == VersionState::Active
+        }
+        VersionChange::Canary(..) => version.state == VersionState::Canary,
+        VersionChange::Deactivate => false,
     };
     if let Some(version) = after.iter().find(is_named) {
-        store::release(tx, name, &version.digest).await?;
+        store::end_quarantine(tx, name, &version.digest).await?;
     }
-    store::change(tx, name, &before, after.clone(), now).await?;
+    store::update(tx, name, &before, after.clone(), now).await?;
     Ok(after)
 }
 
@@ -321,9 +350,10 @@ struct Manifests(Arc<BTreeMap<String, Manifest>>);
 impl Manifests {
     async fn read(db: &Store, name: &str) -> Result<Manifests> {
         let mut manifests = BTreeMap::new();
-        let rows = db.select(async |tx| store::versions(tx, name).await).await?;
+        let rows = db.select(async |tx| store::list_versions(tx, name).await).await?;
         for row in rows.into_iter().filter(|row| row.served_at.is_some()) {
-            let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
+            let component =
+                db.select(async |tx| store::find_component(tx, &row.digest).await).await?;
             let manifest = component.and_then(|(wasm,)| Manifest::parse(&wasm).ok());
             manifests.extend(manifest.map(|manifest| (row.digest, manifest)));
         }
@@ -331,11 +361,11 @@ impl Manifests {
     }
 
     /// Returns the manifest of any version.
-    async fn of(&self, tx: &mut Tx, digest: &str) -> Result<Manifest> {
+    async fn get(&self, tx: &mut Tx, digest: &str) -> Result<Manifest> {
         if let Some(manifest) = self.0.get(digest) {
             return Ok(manifest.clone());
         }
-        let (wasm,) = store::component(tx, digest).await?.ok_or_else(missing)?;
+        let (wasm,) = store::find_component(tx, digest).await?.ok_or_else(plugin_not_found)?;
         Manifest::parse(&wasm).map_err(|reason| {
             Error::Invalid(format!("the manifest of {digest} cannot be read: {reason}"))
         })
@@ -343,34 +373,35 @@ impl Manifests {
 
     /// Returns the capabilities of the active version, else of the last one.
     async fn granted_before(&self, tx: &mut Tx, before: &[PluginRow]) -> Result<Capabilities> {
-        let active = before.iter().find(|row| row.state == State::Active);
+        let active = before.iter().find(|row| row.state == VersionState::Active);
         let latest =
             before.iter().filter(|row| row.active_at.is_some()).max_by_key(|row| row.active_at);
         let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
         // Earlier releases required no grant for some of them.
-        let has = self.all_that(tx, row).await?;
+        let has = self.requested_capabilities(tx, row).await?;
         Ok(match &row.granted {
-            Some(Json(granted)) => has.and(granted),
+            Some(Json(granted)) => has.union(granted),
             None => has,
         })
     }
 
     /// Returns the capabilities that a version requests.
-    async fn all_that(&self, tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
-        let manifest = self.of(tx, &row.digest).await?;
-        Ok(Capabilities::of(&manifest).signed_by(row.publisher.as_deref()))
+    async fn requested_capabilities(&self, tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
+        let manifest = self.get(tx, &row.digest).await?;
+        Ok(Capabilities::of(&manifest).with_publisher(row.publisher.as_deref()))
     }
 
     /// Compares a version with all that have served under its name and so received credentials.
     async fn check_history(&self, tx: &mut Tx, new: &Manifest, before: &[PluginRow]) -> Result<()> {
         for row in before.iter().filter(|row| row.served_at.is_some()) {
-            let earlier = self.of(tx, &row.digest).await?;
+            let earlier = self.get(tx, &row.digest).await?;
             let version = earlier.version.to_string();
             let secrets: Vec<String> = earlier.secrets.names().cloned().collect();
-            new.check_against(earlier.kind, &secrets, &version).map_err(Error::Invalid)?;
+            new.check_compatible(earlier.kind, &secrets, &version).map_err(Error::Invalid)?;
         }
-        for gone in store::gone(tx, &new.name).await? {
-            new.check_against(gone.kind, &gone.secrets, &gone.version).map_err(Error::Invalid)?;
+        for gone in store::list_uninstalled(tx, &new.name).await? {
+            new.check_compatible(gone.kind, &gone.secrets, &gone.version)
+                .map_err(Error::Invalid)?;
         }
         Ok(())
     }

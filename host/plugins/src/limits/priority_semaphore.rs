@@ -2,33 +2,33 @@
 
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-pub struct Places {
-    free: Semaphore,
+pub struct PrioritySemaphore {
+    permits: Semaphore,
     /// Held by the first new call, the only one that competes with calls in progress.
-    line: Mutex<()>,
+    new_calls: Mutex<()>,
 }
 
-impl Places {
+impl PrioritySemaphore {
     #[must_use]
-    pub fn new(count: usize) -> Places {
-        Places { free: Semaphore::new(count), line: Mutex::default() }
+    pub fn new(count: usize) -> PrioritySemaphore {
+        PrioritySemaphore { permits: Semaphore::new(count), new_calls: Mutex::default() }
     }
 
     /// Returns the number of free permits.
     #[must_use]
-    pub fn free(&self) -> usize {
-        self.free.available_permits()
+    pub fn available_permits(&self) -> usize {
+        self.permits.available_permits()
     }
 
     /// Acquires a permit if one is free.
-    pub fn take_free(&self) -> Option<SemaphorePermit<'_>> {
-        self.free.try_acquire().ok()
+    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
+        self.permits.try_acquire().ok()
     }
 
     /// Waits for a permit. Never returns `None`, because the semaphore is never closed.
-    pub async fn take(&self, has_begun: bool) -> Option<SemaphorePermit<'_>> {
-        let _line = if has_begun { None } else { Some(self.line.lock().await) };
-        self.free.acquire().await.ok()
+    pub async fn acquire(&self, in_progress: bool) -> Option<SemaphorePermit<'_>> {
+        let _line = if in_progress { None } else { Some(self.new_calls.lock().await) };
+        self.permits.acquire().await.ok()
     }
 }
 
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn at_most_one_new_call_is_served_before_a_call_in_progress() {
-        let places = Places::new(1);
-        let taken = places.take_free().expect("a place");
-        let mut new: Vec<_> = (0..3).map(|_| Box::pin(places.take(false))).collect();
+        let places = PrioritySemaphore::new(1);
+        let taken = places.try_acquire().expect("a place");
+        let mut new: Vec<_> = (0..3).map(|_| Box::pin(places.acquire(false))).collect();
         assert!(new.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut begun = Box::pin(places.take(true));
+        let mut begun = Box::pin(places.acquire(true));
         assert!(begun.as_mut().now_or_never().is_none());
         drop(taken);
         let first = new[0].as_mut().now_or_never().expect("the first").expect("a place");

@@ -18,12 +18,12 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use self::native::Asked;
-pub use self::native::Native;
+use self::native::HostCall;
+pub use self::native::NativeWorkload;
 use super::{Imports, Offers, exported, imported, linker, wit};
 use crate::{
-    Call, Callable, Credentials, Fault,
-    runtime::{session::Ended, vault::Secrets},
+    Call, Credentials, Fault, PluginHandle,
+    runtime::{session::RunEnded, vault::Secrets},
 };
 use tollhouse_platform::outbound::egress::{EgressRequest, Script};
 
@@ -33,15 +33,15 @@ const NEVER: u64 = u64::MAX / 2;
 const PLACEHOLDER: &str = "vault-00000000000000000000000000000000";
 
 /// A component that runs under wasmtime alone.
-pub struct Floor {
+pub struct Baseline {
     engine: Engine,
-    pre: InstancePre<Bare>,
+    pre: InstancePre<BaselineState>,
     offers: Offers,
-    world: Arc<World>,
+    world: Arc<GuestEnvironment>,
 }
 
 /// The environment of the guest, shared by all runs.
-struct World {
+struct GuestEnvironment {
     secrets: Secrets,
     settings: HashMap<String, String>,
     cache: Mutex<HashMap<String, String>>,
@@ -50,27 +50,27 @@ struct World {
 
 /// The treatment of a guest's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answering {
+pub enum ResponseMode {
     /// Each request ends the run, and another one re-executes, as in the host.
-    Replayed,
+    Reexecute,
     /// The run continues with the response.
-    AtOnce,
+    Inline,
 }
 
 /// The data of a baseline store.
-pub struct Bare {
+pub struct BaselineState {
     wasi: WasiCtx,
     table: ResourceTable,
-    world: Arc<World>,
-    answering: Answering,
-    answers: Vec<imported::http::Response>,
+    world: Arc<GuestEnvironment>,
+    response_mode: ResponseMode,
+    responses: Vec<imported::http::Response>,
     position: usize,
     /// Log of host calls; `None` if they are not logged.
-    asked: Option<Vec<Asked>>,
+    host_calls: Option<Vec<HostCall>>,
 }
 
 /// A call with arguments in the contract's types.
-pub struct Typed(Arguments);
+pub struct ContractCall(Arguments);
 
 enum Arguments {
     StartCheckout(exported::checkout::CheckoutOrder),
@@ -87,9 +87,9 @@ enum Arguments {
     Read(String, imported::identity::Image),
 }
 
-impl From<&Call> for Typed {
-    fn from(call: &Call) -> Typed {
-        Typed(match call {
+impl From<&Call> for ContractCall {
+    fn from(call: &Call) -> ContractCall {
+        ContractCall(match call {
             Call::StartCheckout(order) => Arguments::StartCheckout(order.into()),
             Call::Verify(service_ref) => Arguments::Verify(service_ref.clone()),
             Call::ChargeCard(order) => Arguments::ChargeCard(order.into()),
@@ -108,12 +108,12 @@ impl From<&Call> for Typed {
     }
 }
 
-impl Floor {
+impl Baseline {
     pub fn new(
-        plugin: &Callable,
+        plugin: &PluginHandle,
         credentials: &Credentials,
         script: Arc<Script>,
-    ) -> Result<Floor, String> {
+    ) -> Result<Baseline, String> {
         let component = plugin.plugin.guest.pre.component();
         let engine = component.engine().clone();
         let text = |error: wasmtime::Error| format!("{error:#}");
@@ -122,19 +122,24 @@ impl Floor {
         let offers = Offers::of(&pre).map_err(text)?;
         let grant = plugin.manifest().grant(credentials);
         let cache = Mutex::default();
-        let world = World { secrets: grant.secrets, settings: grant.settings, cache, script };
-        Ok(Floor { engine, pre, offers, world: Arc::new(world) })
+        let world =
+            GuestEnvironment { secrets: grant.secrets, settings: grant.settings, cache, script };
+        Ok(Baseline { engine, pre, offers, world: Arc::new(world) })
     }
 
     /// Makes a call with fresh instances, like the host.
-    pub async fn call(&self, call: &Typed, answering: Answering) -> wasmtime::Result<()> {
+    pub async fn call(
+        &self,
+        call: &ContractCall,
+        response_mode: ResponseMode,
+    ) -> wasmtime::Result<()> {
         let mut answers = Vec::new();
         loop {
-            let (mut store, instance) = self.instantiate(answering, answers).await?;
-            let known = store.data().answers.len();
+            let (mut store, instance) = self.instantiate(response_mode, answers).await?;
+            let known = store.data().responses.len();
             match self.run(&mut store, &instance, call).await {
                 Err(error) => {
-                    answers = store.into_data().answers;
+                    answers = store.into_data().responses;
                     if answers.len() == known {
                         return Err(error);
                     }
@@ -145,34 +150,34 @@ impl Floor {
     }
 
     /// Returns a warm instance.
-    pub async fn instance(&self) -> wasmtime::Result<Warm<'_>> {
-        let (store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
-        Ok(Warm { floor: self, store, instance })
+    pub async fn warm_instance(&self) -> wasmtime::Result<WarmInstance<'_>> {
+        let (store, instance) = self.instantiate(ResponseMode::Inline, Vec::new()).await?;
+        Ok(WarmInstance { baseline: self, store, instance })
     }
 
     /// Returns the part of a call's work that does not need WebAssembly.
-    pub async fn native(&self, call: &Typed) -> wasmtime::Result<Native> {
-        self.call(call, Answering::AtOnce).await?; // fills the guest's cache
-        let (mut store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
-        store.data_mut().asked = Some(Vec::new());
+    pub async fn native_workload(&self, call: &ContractCall) -> wasmtime::Result<NativeWorkload> {
+        self.call(call, ResponseMode::Inline).await?; // fills the guest's cache
+        let (mut store, instance) = self.instantiate(ResponseMode::Inline, Vec::new()).await?;
+        store.data_mut().host_calls = Some(Vec::new());
         self.run(&mut store, &instance, call).await?;
-        let asked = store.into_data().asked.unwrap_or_default();
-        Ok(Native::new(self.world.clone(), call, asked))
+        let asked = store.into_data().host_calls.unwrap_or_default();
+        Ok(NativeWorkload::new(self.world.clone(), call, asked))
     }
 
     async fn instantiate(
         &self,
-        answering: Answering,
-        answers: Vec<imported::http::Response>,
-    ) -> wasmtime::Result<(Store<Bare>, Instance)> {
-        let bare = Bare {
+        response_mode: ResponseMode,
+        responses: Vec<imported::http::Response>,
+    ) -> wasmtime::Result<(Store<BaselineState>, Instance)> {
+        let bare = BaselineState {
             wasi: WasiCtx::builder().build(),
             table: ResourceTable::new(),
             world: self.world.clone(),
-            answering,
-            answers,
+            response_mode: response_mode,
+            responses: responses,
             position: 0,
-            asked: None,
+            host_calls: None,
         };
         let mut store = Store::new(&self.engine, bare);
         store.set_epoch_deadline(NEVER);
@@ -182,9 +187,9 @@ impl Floor {
 
     async fn run(
         &self,
-        store: &mut Store<Bare>,
+        store: &mut Store<BaselineState>,
         instance: &Instance,
-        Typed(arguments): &Typed,
+        ContractCall(arguments): &ContractCall,
     ) -> wasmtime::Result<()> {
         macro_rules! call {
             ($interface:ident.$function:ident $($argument:expr),*) => {{
@@ -219,31 +224,31 @@ impl Floor {
 }
 
 /// A warm instance: one for many calls, which the contract forbids. For measurements only.
-pub struct Warm<'f> {
-    floor: &'f Floor,
-    store: Store<Bare>,
+pub struct WarmInstance<'f> {
+    baseline: &'f Baseline,
+    store: Store<BaselineState>,
     instance: Instance,
 }
 
-impl Warm<'_> {
-    pub async fn call(&mut self, call: &Typed) -> wasmtime::Result<()> {
-        self.floor.run(&mut self.store, &self.instance, call).await
+impl WarmInstance<'_> {
+    pub async fn call(&mut self, call: &ContractCall) -> wasmtime::Result<()> {
+        self.baseline.run(&mut self.store, &self.instance, call).await
     }
 }
 
 // ---- host functions -----------------------------------------------------------------------------
 
-impl Imports for Bare {}
+impl Imports for BaselineState {}
 
-impl Bare {
-    fn note(&mut self, asked: impl FnOnce() -> Asked) {
-        if let Some(noted) = &mut self.asked {
+impl BaselineState {
+    fn log_host_call(&mut self, asked: impl FnOnce() -> HostCall) {
+        if let Some(noted) = &mut self.host_calls {
             noted.push(asked());
         }
     }
 }
 
-fn outgoing(request: imported::http::Request) -> EgressRequest {
+fn egress_request(request: imported::http::Request) -> EgressRequest {
     EgressRequest {
         sender: Arc::default(),
         method: request.method,
@@ -255,34 +260,34 @@ fn outgoing(request: imported::http::Request) -> EgressRequest {
     }
 }
 
-impl WasiView for Bare {
+impl WasiView for BaselineState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 
-impl imported::http::Host for Bare {
+impl imported::http::Host for BaselineState {
     fn send(
         &mut self,
         request: imported::http::Request,
     ) -> wasmtime::Result<Result<imported::http::Response, wit::Fault>> {
-        if let Some(answer) = self.answers.get(self.position) {
+        if let Some(answer) = self.responses.get(self.position) {
             self.position += 1;
             return Ok(Ok(answer.clone()));
         }
-        self.note(|| Asked::request(&request));
-        let answer = (self.world.script)(&outgoing(request))?;
+        self.log_host_call(|| HostCall::request(&request));
+        let answer = (self.world.script)(&egress_request(request))?;
         let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
         let answer = imported::http::Response { status, headers, body };
-        if self.answering == Answering::AtOnce {
+        if self.response_mode == ResponseMode::Inline {
             return Ok(Ok(answer));
         }
-        self.answers.push(answer);
-        Err(Ended::Waiting.into())
+        self.responses.push(answer);
+        Err(RunEnded::Waiting.into())
     }
 }
 
-impl imported::vault::Host for Bare {
+impl imported::vault::Host for BaselineState {
     fn secret(&mut self, _name: String) -> wasmtime::Result<Result<String, wit::Fault>> {
         Ok(Ok(PLACEHOLDER.to_owned()))
     }
@@ -298,7 +303,7 @@ impl imported::vault::Host for Bare {
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
         let mac = self.world.secrets.hmac(&algorithm, &secret, &data);
-        self.note(|| Asked::Hmac { algorithm, secret, data });
+        self.log_host_call(|| HostCall::Hmac { algorithm, secret, data });
         Ok(mac.map_err(|error| Fault::from(error).into()))
     }
 
@@ -308,18 +313,18 @@ impl imported::vault::Host for Bare {
         candidate: Vec<u8>,
     ) -> wasmtime::Result<Result<bool, wit::Fault>> {
         let matches = self.world.secrets.matches(&secret, &candidate);
-        self.note(|| Asked::Match { secret, candidate });
+        self.log_host_call(|| HostCall::Match { secret, candidate });
         Ok(matches.map_err(|error| Fault::from(error).into()))
     }
 }
 
-impl imported::settings::Host for Bare {
+impl imported::settings::Host for BaselineState {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
         Ok(self.world.settings.get(&name).cloned())
     }
 }
 
-impl imported::cache::Host for Bare {
+impl imported::cache::Host for BaselineState {
     fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
         let cache = self.world.cache.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(cache.get(&key).cloned())
@@ -332,7 +337,7 @@ impl imported::cache::Host for Bare {
     }
 }
 
-impl imported::log::Host for Bare {
+impl imported::log::Host for BaselineState {
     fn write(&mut self, _: imported::log::Level, _: String) -> wasmtime::Result<()> {
         Ok(())
     }

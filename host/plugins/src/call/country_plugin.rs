@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
-use crate::{CallError, Callable, Country, Credentials};
+use crate::{CallError, Country, Credentials, PluginHandle};
 
 /// User data that a register may compare with its entry.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct Person {
 
 /// The subject of an identity lookup.
 #[derive(Clone)]
-pub struct Question {
+pub struct IdentityQuery {
     /// Name of an identity type in the country's manifest.
     pub identity: String,
     /// An identifier that matches the type's pattern.
@@ -27,7 +27,7 @@ pub struct Question {
     pub person: Option<Person>,
 }
 
-pub struct Entry {
+pub struct RegisterEntry {
     /// Details as returned to companies.
     pub details: Map<String, Value>,
     pub email: Option<String>,
@@ -43,7 +43,7 @@ pub struct Image {
 
 /// The result of comparing a selfie with the photo on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comparison {
+pub struct FaceComparison {
     pub matches: bool,
     /// Hundredths of a percent, at most 10,000.
     pub confidence: u32,
@@ -51,17 +51,17 @@ pub struct Comparison {
 }
 
 #[derive(Clone)]
-pub struct Registers(pub(crate) Callable);
+pub struct CountryPlugin(pub(crate) PluginHandle);
 
-impl Deref for Registers {
-    type Target = Callable;
+impl Deref for CountryPlugin {
+    type Target = PluginHandle;
 
-    fn deref(&self) -> &Callable {
+    fn deref(&self) -> &PluginHandle {
         &self.0
     }
 }
 
-impl Registers {
+impl CountryPlugin {
     /// Returns the manifest's description of the country.
     ///
     /// # Panics
@@ -74,8 +74,8 @@ impl Registers {
     pub async fn look_up(
         &self,
         credentials: &Credentials,
-        question: &Question,
-    ) -> Result<Entry, CallError> {
+        question: &IdentityQuery,
+    ) -> Result<RegisterEntry, CallError> {
         let guest = &self.plugin.guest;
         self.call("identity-lookup.lookup", credentials, &|run| {
             guest.look_up(run.store, run.instance, question).boxed()
@@ -87,9 +87,9 @@ impl Registers {
     pub async fn compare(
         &self,
         credentials: &Credentials,
-        question: &Question,
+        question: &IdentityQuery,
         selfie: &Image,
-    ) -> Result<(Entry, Comparison), CallError> {
+    ) -> Result<(RegisterEntry, FaceComparison), CallError> {
         let guest = &self.plugin.guest;
         self.call("identity-face.compare", credentials, &|run| {
             guest.compare(run.store, run.instance, question, selfie).boxed()
@@ -103,7 +103,7 @@ impl Registers {
         credentials: &Credentials,
         identity: &str,
         document: &Image,
-    ) -> Result<(String, Entry), CallError> {
+    ) -> Result<(String, RegisterEntry), CallError> {
         let guest = &self.plugin.guest;
         self.call("identity-document.read", credentials, &|run| {
             guest.read(run.store, run.instance, identity, document).boxed()

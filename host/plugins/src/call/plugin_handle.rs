@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    calls::{Calls, Invoke},
+    executor::{CallExecutor, Invoke},
     outcome,
-    reply::{End, UNAUTHENTIC},
+    reply::{ResultSummary, UNAUTHENTIC},
 };
 use crate::metrics::{PluginMeter, PluginMetrics};
 use crate::{
@@ -14,9 +14,9 @@ use crate::{
     contract::v1,
     limits::{bulkhead::Bulkhead, health::Health},
     runtime::{
-        heard::{Heard, Recorded, Recorder},
         progress::{Progress, Usage},
         session::Grant,
+        transcript::{CompletedCall, Recorder, Transcript},
         vault::Secrets,
     },
 };
@@ -61,7 +61,7 @@ impl Plugin {
     }
 
     /// Returns a copy whose calls count in other metrics.
-    pub(crate) fn measured_apart(&self, metrics: &PluginMetrics) -> Plugin {
+    pub(crate) fn with_metrics(&self, metrics: &PluginMetrics) -> Plugin {
         let (manifest, digest) = (self.manifest.clone(), self.digest.clone());
         Plugin::new(manifest, digest, self.guest.clone(), metrics)
     }
@@ -76,49 +76,56 @@ pub struct Credentials {
 
 /// A callable plugin. It keeps its version even after another version becomes active.
 #[derive(Clone)]
-pub struct Callable {
+pub struct PluginHandle {
     pub(crate) plugin: Arc<Plugin>,
     /// Limits shared with the other serving versions of the plugin.
     bulkhead: Arc<Bulkhead>,
-    calls: Arc<Calls>,
+    calls: Arc<CallExecutor>,
     /// The company on whose behalf calls are made; empty for the service itself.
     company: Arc<str>,
-    watch: Option<Watch>,
+    observer: Option<UsageObserver>,
     /// Recorded cache reads and vault results, set in a replay.
-    known: Option<Arc<Heard>>,
+    replayed: Option<Arc<Transcript>>,
 }
 
 /// The target of a call, and the company on whose behalf it is made.
 #[derive(Clone, Copy)]
-pub struct Called<'c> {
+pub struct CallTarget<'c> {
     pub plugin: &'c Plugin,
     pub bulkhead: &'c Bulkhead,
     pub company: &'c str,
 }
 
 /// Random seed of every replay.
-const REPEATED_SEED: u64 = 1;
+const REPLAY_SEED: u64 = 1;
 
 /// Receives the resource usage of each call.
-pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
+pub type UsageObserver = Arc<dyn Fn(Usage) + Send + Sync>;
 
-impl Callable {
+impl PluginHandle {
     /// Returns a callable with a bulkhead of its own, not shared with other versions.
-    pub(crate) fn alone(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
+    pub(crate) fn standalone(plugin: Arc<Plugin>, calls: Arc<CallExecutor>) -> PluginHandle {
         let bulkhead = Arc::new(Bulkhead::new(&calls.limits));
-        Callable::within(bulkhead, plugin, calls)
+        PluginHandle::with_bulkhead(bulkhead, plugin, calls)
     }
 
-    pub(crate) fn within(
+    pub(crate) fn with_bulkhead(
         bulkhead: Arc<Bulkhead>,
         plugin: Arc<Plugin>,
-        calls: Arc<Calls>,
-    ) -> Callable {
-        Callable { plugin, bulkhead, calls, company: Arc::default(), watch: None, known: None }
+        calls: Arc<CallExecutor>,
+    ) -> PluginHandle {
+        PluginHandle {
+            plugin,
+            bulkhead,
+            calls,
+            company: Arc::default(),
+            observer: None,
+            replayed: None,
+        }
     }
 
-    pub(crate) fn of_company(self, company: &str) -> Callable {
-        Callable { company: company.into(), ..self }
+    pub(crate) fn for_company(self, company: &str) -> PluginHandle {
+        PluginHandle { company: company.into(), ..self }
     }
 
     #[must_use]
@@ -138,12 +145,12 @@ impl Callable {
 
     /// Returns a callable that reports the usage of each call to `watch`.
     #[must_use]
-    pub fn watched(self, watch: Watch) -> Callable {
-        Callable { watch: Some(watch), ..self }
+    pub fn with_observer(self, observer: UsageObserver) -> PluginHandle {
+        PluginHandle { observer: Some(observer), ..self }
     }
 
     #[must_use]
-    pub fn offers(&self, interface: &str) -> bool {
+    pub fn exports(&self, interface: &str) -> bool {
         self.plugin.guest.interfaces().contains(&interface)
     }
 
@@ -151,18 +158,21 @@ impl Callable {
     /// values in `known`, `script` replaces the upstream, and `recorder` receives the new
     /// recording. No request leaves the host, and metrics are separate.
     #[must_use]
-    pub fn once_more(
+    pub fn for_replay(
         &self,
         began: Timestamp,
-        known: Heard,
+        replayed: Transcript,
         script: impl Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync + 'static,
         recorder: Recorder,
-    ) -> Callable {
-        let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPEATED_SEED));
-        let calls = Arc::new(self.calls.scripted_at(clock, random, script));
+    ) -> PluginHandle {
+        let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPLAY_SEED));
+        let calls = Arc::new(self.calls.with_script_at(clock, random, script));
         let _ = calls.recorder.set(recorder);
-        let plugin = Arc::new(self.plugin.measured_apart(&calls.metrics));
-        Callable { known: Some(Arc::new(known)), ..Callable::alone(plugin, calls) }
+        let plugin = Arc::new(self.plugin.with_metrics(&calls.metrics));
+        PluginHandle {
+            replayed: Some(Arc::new(replayed)),
+            ..PluginHandle::standalone(plugin, calls)
+        }
     }
 
     /// Makes a call that must not be recorded.
@@ -173,14 +183,14 @@ impl Callable {
         invoke: &Invoke<'f, T>,
     ) -> Result<T, CallError> {
         let grant = self.grant(credentials);
-        self.make_call(function, grant, invoke, &mut Progress::default()).await
+        self.execute_call(function, grant, invoke, &mut Progress::default()).await
     }
 
     /// Makes a call, and records it if the host has a recorder.
-    pub(crate) async fn call_on_record<'f, T: End>(
+    pub(crate) async fn call_recorded<'f, T: ResultSummary>(
         &self,
         function: &'static str,
-        asked: impl FnOnce() -> Call,
+        to_call: impl FnOnce() -> Call,
         credentials: &Credentials,
         invoke: &Invoke<'f, T>,
     ) -> Result<T, CallError> {
@@ -188,36 +198,37 @@ impl Callable {
             return self.call(function, credentials, invoke).await;
         };
         let (grant, began) = (self.grant(credentials), self.calls.clock.now());
-        let mut progress = Progress { heard: Some(Heard::default()), ..Progress::default() };
-        let answer = self.make_call(function, grant.clone(), invoke, &mut progress).await;
-        let said = answer.as_ref().map_or("", End::end);
-        if let Some(heard) = progress.heard.filter(|_| progress.used.runs > 0)
-            && (said != UNAUTHENTIC || self.known.is_some())
+        let mut progress =
+            Progress { transcript: Some(Transcript::default()), ..Progress::default() };
+        let result = self.execute_call(function, grant.clone(), invoke, &mut progress).await;
+        let summary = result.as_ref().map_or("", ResultSummary::summary);
+        if let Some(transcript) = progress.transcript.filter(|_| progress.usage.runs > 0)
+            && (summary != UNAUTHENTIC || self.replayed.is_some())
         {
-            recorder(Recorded {
+            recorder(CompletedCall {
                 plugin: self.clone(),
                 company: self.company.clone(),
                 began,
-                call: asked().without_secrets(&grant),
-                settings: self.manifest().given(credentials),
+                call: to_call().without_secrets(&grant),
+                settings: self.manifest().explicit_settings(credentials),
                 secrets: grant.secrets.names(),
-                heard,
-                outcome: outcome::outcome(&answer).name(),
-                said,
-                fault: answer.as_ref().err().map(|error| error.fault.clone()),
+                transcript: transcript,
+                outcome: outcome::outcome(&result).name(),
+                summary: summary,
+                fault: result.as_ref().err().map(|error| error.fault.clone()),
             });
         }
-        answer
+        result
     }
 
     fn grant(&self, credentials: &Credentials) -> Arc<Grant> {
         let mut grant = self.manifest().grant(credentials);
         grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
-        grant.known.clone_from(&self.known);
+        grant.replayed.clone_from(&self.replayed);
         Arc::new(grant)
     }
 
-    async fn make_call<'f, T>(
+    async fn execute_call<'f, T>(
         &self,
         function: &'static str,
         grant: Arc<Grant>,
@@ -225,18 +236,18 @@ impl Callable {
         progress: &mut Progress,
     ) -> Result<T, CallError> {
         let called =
-            Called { plugin: &self.plugin, bulkhead: &self.bulkhead, company: &self.company };
-        let answer = self.calls.call(called, function, grant, invoke, progress).await;
-        if let Some(watch) = &self.watch {
-            watch(progress.used);
+            CallTarget { plugin: &self.plugin, bulkhead: &self.bulkhead, company: &self.company };
+        let result = self.calls.call(called, function, grant, invoke, progress).await;
+        if let Some(watch) = &self.observer {
+            watch(progress.usage);
         }
-        answer
+        result
     }
 }
 
 impl Manifest {
     /// Returns the settings in the credentials, without defaults, which differ between versions.
-    fn given(&self, credentials: &Credentials) -> HashMap<String, String> {
+    fn explicit_settings(&self, credentials: &Credentials) -> HashMap<String, String> {
         let values = credentials.values.iter();
         let settings = values.filter(|(name, _)| self.settings.contains_key(*name));
         settings.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -262,7 +273,7 @@ impl Manifest {
         let host = |host: &str| format!("https://{host}");
         let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
         let origin_of = |to: &str| if is_host(to) { Some(host(to)) } else { address(to) };
-        let bound = self.secrets.bound(origin_of).collect();
+        let bound = self.secrets.account_bindings(origin_of).collect();
         Grant {
             scope: credentials.id.clone(),
             origins: self
@@ -271,9 +282,9 @@ impl Manifest {
                 .map(|name| host(name))
                 .chain(urls.filter_map(|(name, _)| address(name)))
                 .collect(),
-            secrets: Secrets::new(secrets.collect()).bound(bound),
+            secrets: Secrets::new(secrets.collect()).with_bindings(bound),
             settings,
-            known: None,
+            replayed: None,
         }
     }
 
@@ -298,10 +309,10 @@ impl Manifest {
             .filter_map(|(name, _)| Some((name, egress.check_base(values.get(name)?).err()?)))
             .collect();
 
-        let missing = named(&missing).map(|(which, many)| {
+        let missing = format_names(&missing).map(|(which, many)| {
             format!("{which} {}", if many { "are required" } else { "is required" })
         });
-        let unknown = named(&unknown).map(|(which, many)| {
+        let unknown = format_names(&unknown).map(|(which, many)| {
             format!("{which} must be {} that {} uses", if many { "ones" } else { "one" }, self.name)
         });
         let wrong = wrong
@@ -316,7 +327,7 @@ impl Manifest {
 }
 
 /// Formats names for a sentence, and returns whether they are several; `None` if there are none.
-fn named(names: &[&String]) -> Option<(String, bool)> {
+fn format_names(names: &[&String]) -> Option<(String, bool)> {
     let names: Vec<String> = names.iter().map(|name| format!("credentials.{name}")).collect();
     match &names[..] {
         [] => None,

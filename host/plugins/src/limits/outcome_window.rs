@@ -3,31 +3,31 @@
 use tollhouse_platform::clock::Timestamp;
 
 /// Window length and failure threshold, in calls.
-const LOOKED_AT: u32 = 20;
-const TOO_MANY: u32 = 16;
+const WINDOW_CALLS: u32 = 20;
+const FAILURE_THRESHOLD: u32 = 16;
 /// Time between two calls after which the window is cleared.
 const GAP_MS: i64 = 60_000;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Recent {
+pub struct OutcomeWindow {
     /// One bit per outcome, 1 for a failure. The lowest bit is the latest.
-    bad: u32,
+    failures: u32,
     latest: Timestamp,
 }
 
-impl Recent {
-    pub fn note(&mut self, is_bad: bool, now: Timestamp) {
+impl OutcomeWindow {
+    pub fn record(&mut self, failed: bool, now: Timestamp) {
         if now.0 - self.latest.0 > GAP_MS {
-            self.bad = 0;
+            self.failures = 0;
         }
         self.latest = now;
-        self.bad = (self.bad << 1 | u32::from(is_bad)) & ((1 << LOOKED_AT) - 1);
+        self.failures = (self.failures << 1 | u32::from(failed)) & ((1 << WINDOW_CALLS) - 1);
     }
 
     /// Returns whether the failures reach the threshold.
     #[must_use]
-    pub fn are_most(&self) -> bool {
-        self.bad.count_ones() >= TOO_MANY
+    pub fn reaches_threshold(&self) -> bool {
+        self.failures.count_ones() >= FAILURE_THRESHOLD
     }
 
     #[must_use]
@@ -36,8 +36,8 @@ impl Recent {
     }
 
     #[must_use]
-    pub fn are_none(&self) -> bool {
-        self.bad == 0
+    pub fn has_no_failures(&self) -> bool {
+        self.failures == 0
     }
 }
 
@@ -45,28 +45,28 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn of(outcomes: &[bool], every_ms: i64) -> Recent {
-        let mut recent = Recent::default();
+    fn of(outcomes: &[bool], every_ms: i64) -> OutcomeWindow {
+        let mut recent = OutcomeWindow::default();
         for (n, is_bad) in (1..).zip(outcomes) {
-            recent.note(*is_bad, Timestamp(n * every_ms));
+            recent.record(*is_bad, Timestamp(n * every_ms));
         }
         recent
     }
 
     #[test]
     fn sixteen_failures_of_twenty_reach_the_threshold() {
-        assert!(!of(&[true; 15], 1).are_most());
-        assert!(of(&[true; 16], 1).are_most());
+        assert!(!of(&[true; 15], 1).reaches_threshold());
+        assert!(of(&[true; 16], 1).reaches_threshold());
         let mixed: Vec<bool> = (0..40).map(|n| n % 5 != 0).collect();
-        assert!(of(&mixed, 1).are_most(), "four of five");
+        assert!(of(&mixed, 1).reaches_threshold(), "four of five");
         let mixed: Vec<bool> = (0..40).map(|n| n % 4 != 0).collect();
-        assert!(!of(&mixed, 1).are_most(), "three of four");
+        assert!(!of(&mixed, 1).reaches_threshold(), "three of four");
     }
 
     #[test]
     fn failures_more_than_a_minute_apart_do_not_add_up() {
-        assert!(of(&[true; 40], GAP_MS).are_most());
-        assert!(!of(&[true; 40], GAP_MS + 1).are_most());
-        assert!(of(&[false; 20], 1).are_none());
+        assert!(of(&[true; 40], GAP_MS).reaches_threshold());
+        assert!(!of(&[true; 40], GAP_MS + 1).reaches_threshold());
+        assert!(of(&[false; 20], 1).has_no_failures());
     }
 }
