@@ -5,18 +5,18 @@
 //!
 //! | Attack | Defence | Tests |
 //! |---|---|---|
-//! | Endless loop | CPU budget; permits on half of the processors (`pace.rs`) | `unruly.rs`, `loop` |
-//! | Loop over expensive host functions | The same CPU budget (`cpu.rs`); `engine::MOST_RANDOM_BYTES`, `vault::MOST_BYTES`, hostcall fuel | `unruly.rs`, `host-loop-…` |
+//! | Endless loop | CPU budget; permits on half of the processors (`cpu_throttle.rs`) | `unruly.rs`, `loop` |
+//! | Loop over expensive host functions | The same CPU budget (`cpu.rs`); `engine::MAX_RANDOM_BYTES`, `vault::MAX_BYTES`, hostcall fuel | `unruly.rs`, `host-loop-…` |
 //! | Memory bomb | `engine::Memory`; the plugin's memory budget (`bulkhead.rs`) | `unruly.rs`, `grow`; `containment.rs` |
 //! | Unbounded recursion | Stack limit of an instance | `unruly.rs`, `recurse` |
-//! | Huge return value, flood of headers | Hostcall fuel, `MOST_REQUEST_BYTES`, `MOST_HEADERS`, `contract/v1/convert.rs` | `unruly.rs`, `big`, `headers` |
-//! | Leaked resources | Capacity of the table (`engine::MOST_RESOURCES`); a store ends with its run | `unruly.rs`, `leak` |
+//! | Huge return value, flood of headers | Hostcall fuel, `MAX_REQUEST_BYTES`, `MAX_HEADERS`, `contract/v1/convert.rs` | `unruly.rs`, `big`, `headers` |
+//! | Leaked resources | Capacity of the table (`engine::MAX_RESOURCES`); a store ends with its run | `unruly.rs`, `leak` |
 //! | Unbounded output or log | `output.rs`; maximum number of lines per call | `unruly.rs`, `print` |
 //! | Storm of traps | Quarantine (`health.rs`) | `containment.rs` |
 //! | Different requests in each run | `Session::send` | `unruly.rs`, `random-request` |
 //! | Secret in another header, the body, the URL, or to another origin | `send::check_secrets` | `unruly.rs`, `send-secret` |
 //! | Placeholder in a client's text | Placeholders are random and valid for one call | `secrets.rs` |
-//! | Forbidden, private and metadata addresses | Grants, `Egress::permit` | `unruly.rs`, `outbound/egress` |
+//! | Forbidden, private and metadata addresses | Grants, `Egress::check_url` | `unruly.rs`, `outbound/egress` |
 //! | Name that resolves to a private address, redirect | `CheckedResolver` at connection time; redirects are not followed | `outbound/egress`; `unruly.rs` |
 //! | Slow upstream with many calls | A waiting call holds no instance; `Bulkhead::begin`, circuit breakers | `containment.rs`, `benches/waiting.rs` |
 
