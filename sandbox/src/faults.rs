@@ -133,7 +133,7 @@ pub struct Faults(Arc<Mutex<Vec<Fault>>>);
 
 impl Faults {
     /// # Panics
-    /// If the fault could never occur (see [`Fault::check`]), because a test that scripts it would
+    /// If the fault could never occur (see [`Fault::validate`]), because a test that scripts it would
     /// test nothing.
     pub fn push(&self, fault: Fault) {
         if let Err(reason) = fault.validate() {

@@ -100,10 +100,10 @@ impl Simulators {
         Simulators::start_seeded(http, smtp, clock, random::system_seed())
     }
 
-    /// Like [`Standins::start`]; the same seed and requests produce the same ids and codes.
+    /// Like [`Simulators::start`]; the same seed and requests produce the same ids and codes.
     ///
     /// # Panics
-    /// Like [`Standins::start`].
+    /// Like [`Simulators::start`].
     #[must_use]
     pub fn start_seeded(
         http: TcpListener,

@@ -128,7 +128,7 @@ impl<M: MerchantAccount> Provider<M> {
 
 /// The sandbox's interface to every payment provider.
 pub(crate) trait PaymentSimulator {
-    /// Like [`Merchant::open_checkouts`], for all accounts.
+    /// Like [`MerchantAccount::open_checkouts`], for all accounts.
     fn open_checkouts(&self) -> Vec<(u64, Checkout)>;
     fn checkout(&self, id: &str) -> Option<Checkout>;
     /// `None`: the checkout does not exist.

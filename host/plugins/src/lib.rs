@@ -1,7 +1,7 @@
 //! Payment providers, SMS gateways and identity registers as sandboxed WebAssembly plugins.
 //!
 //! Only this module knows WebAssembly; the rest of the host uses [`Provider`], [`Gateway`] and
-//! [`Registers`]. A failed call returns a [`CallError`], with the certainty of its outcome.
+//! [`CountryPlugin`]. A failed call returns a [`CallError`], with the certainty of its outcome.
 
 pub mod admission;
 pub mod call;

@@ -2,7 +2,7 @@
 //!
 //! A key has one row. Its running request holds a lease on the row, in which the sealed response is
 //! then stored. The lease of a crashed host expires: a repeated request runs again, and finds
-//! earlier effects by its reference or by the [`RunId`] that all its runs share. Key, path and
+//! earlier effects by its reference or by the [`IdempotentRequestId`] that all its runs share. Key, path and
 //! content are not stored in readable form.
 
 pub mod header;

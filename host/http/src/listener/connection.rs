@@ -140,7 +140,7 @@ struct State {
 /// The protocol, as far as the first bytes determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
-    /// Number of bytes received, all of which match [`PREFACE`].
+    /// Number of bytes received, all of which match [`HTTP2_PREFACE`].
     Unknown(usize),
     Http1,
     Http2,

@@ -89,7 +89,7 @@ impl Operation<'_> {
         self.schemas.requests.subschema_for::<T>().to_value()
     }
 
-    /// Like [`Operation::taken`], but never a reference.
+    /// Like [`Operation::request_schema`], but never a reference.
     pub fn inline_request_schema<T: JsonSchema>(&mut self) -> Value {
         T::json_schema(&mut self.schemas.requests).to_value()
     }

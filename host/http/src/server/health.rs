@@ -61,7 +61,7 @@ async fn is_database_healthy(server: &Server) -> Result<bool> {
     look.await.map_err(Error::internal)
 }
 
-/// Checks the database, for at most [`PATIENCE`].
+/// Checks the database, for at most [`CHECK_TIMEOUT`].
 async fn check_database(server: &Server) -> bool {
     let why = match timeout(CHECK_TIMEOUT, server.store.probe()).await {
         Ok(Ok(())) => return true,

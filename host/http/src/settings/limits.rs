@@ -108,7 +108,7 @@ async fn read_limited<P>(
     Ok((bytes.freeze(), place))
 }
 
-/// Returns the body that [`receive`] has read.
+/// Returns the body that [`read_body`] has read.
 pub async fn buffered_body(request: Request) -> Result<(Request, Bytes)> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(Error::internal)?.to_bytes();

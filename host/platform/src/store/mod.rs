@@ -13,7 +13,7 @@
 //!
 //! A closure may run several times, each time on a clone: after a deadlock or a broken connection,
 //! and when a group commit failed. Earlier runs leave nothing in the database, so a closure must
-//! have no other effects. A run is rolled back after [`Limits::deadline`]. After a failed
+//! have no other effects. A run is rolled back after [`StoreLimits::transaction_timeout`]. After a failed
 //! statement, the transaction cannot continue, even if the closure ignores the error.
 //!
 //! Only [`Error::CommitUnknown`] may mean a committed transaction; the closure does not run again.
@@ -267,7 +267,7 @@ impl Store {
         self.crash_point.crash_after(transactions);
     }
 
-    /// Resolves when a transaction beyond the limit of [`Store::end_after`] is requested.
+    /// Resolves when a transaction beyond the limit of [`Store::crash_after`] is requested.
     pub async fn crashed(&self) {
         self.crash_point.crashed().await;
     }

@@ -27,7 +27,7 @@ pub struct TelemetryConfig {
     pub otlp_sample_ratio: f64,
 }
 
-/// The running trace exporter; [`Reports::finish`] flushes it.
+/// The running trace exporter; [`TraceExporter::shutdown`] flushes it.
 pub struct TraceExporter {
     traces: Option<SdkTracerProvider>,
 }

@@ -26,7 +26,7 @@ pub struct Filter {
     /// First and last birth date in the form `YYYY-MM-DD`; the bounds need not be valid dates.
     pub birth_dates: Option<[String; 2]>,
     pub years_of_employment: Option<[i64; 2]>,
-    /// Alternative [`digests`](super::search::digests) for each key, one of which must exist.
+    /// Alternative [`metadata_digests`](super::search::metadata_digests) for each key, one of which must exist.
     pub metadata: Vec<Vec<String>>,
     pub created: Option<Period>,
     /// Matches no user.

@@ -186,10 +186,10 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
         .await
 }
 
-/// Maximum number of ids for [`by_ids`].
+/// Maximum number of ids for [`find_by_ids`].
 pub const MAX_IDS_PER_QUERY: usize = 20;
 
-/// Returns up to [`AT_ONCE`] users. Separate parameters: the engines bind arrays differently.
+/// Returns up to [`MAX_IDS_PER_QUERY`] users. Separate parameters: the engines bind arrays differently.
 pub async fn find_by_ids(
     tx: &mut Tx,
     company_id: &CompanyId,

@@ -59,7 +59,7 @@ enum Recorded {
 }
 
 /// Returns the payment with its checkout URL. The same reference returns or resumes the existing
-/// payment; 409 if another request calls the provider for longer than `PATIENCE`.
+/// payment; 409 if another request calls the provider for longer than `MAX_WAIT`.
 #[instrument(target = SPAN_TARGET, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: NewPayment) -> Result<Payment> {
     let give_up_at = app.clock.elapsed() + MAX_WAIT;

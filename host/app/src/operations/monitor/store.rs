@@ -1,4 +1,4 @@
-//! Queries across all companies, for operators only. Counts of backlogs stop at [`MOST`].
+//! Queries across all companies, for operators only. Counts of backlogs stop at [`MAX_COUNT`].
 
 use tollhouse_platform::{
     clock::Timestamp,

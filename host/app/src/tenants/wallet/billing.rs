@@ -65,7 +65,7 @@ pub async fn charge_fee(
     Ok(PostOutcome::Posted)
 }
 
-/// Checks whether [`charge`] would succeed now, with the same errors. Reserves nothing.
+/// Checks whether [`charge_fee`] would succeed now, with the same errors. Reserves nothing.
 pub async fn check_fee(
     tx: &mut Tx,
     company: &Company,

@@ -175,7 +175,7 @@ pub async fn list_deliveries(
     .await
 }
 
-/// Returns the deliveries of the events that [`list`] returns, in the order of [`deliveries`].
+/// Returns the deliveries of the events that [`list`] returns, in the order of [`list_deliveries`].
 pub async fn list_deliveries_of_page(
     tx: &mut Tx,
     company_id: &CompanyId,

@@ -27,7 +27,7 @@ use super::{
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Age at which a connection is replaced, to free the memory of its server session.
 const MAX_AGE: Duration = Duration::from_secs(1_800);
-/// Delay before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
+/// Delay before the second attempt to connect; it doubles up to [`MAX_BACKOFF`].
 const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
 

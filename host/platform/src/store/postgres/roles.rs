@@ -17,7 +17,7 @@ pub enum RolePolicy {
     Any,
 }
 
-/// Privileges of a host on tables where it must not have [`ROWS`].
+/// Privileges of a host on tables where it must not have [`ROW_PRIVILEGES`].
 const GRANTS: [(&str, &str); 5] = [
     ("_sqlx_migrations", "SELECT"),
     ("audit_log", "SELECT, INSERT"),

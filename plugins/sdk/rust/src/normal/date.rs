@@ -153,7 +153,7 @@ fn day_from_epoch_days(days: i64) -> Day {
     (year, month, day)
 }
 
-/// The inverse of [`day_of`].
+/// The inverse of [`day_from_epoch_days`].
 fn epoch_days((year, month, day): Day) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
