@@ -212,9 +212,9 @@ impl PluginHandle {
                 call: to_call().without_secrets(&grant),
                 settings: self.manifest().explicit_settings(credentials),
                 secrets: grant.secrets.names(),
-                transcript: transcript,
+                transcript,
                 outcome: outcome::outcome(&result).name(),
-                summary: summary,
+                summary,
                 fault: result.as_ref().err().map(|error| error.fault.clone()),
             });
         }

@@ -143,11 +143,8 @@ impl CircuitBreaker {
     }
 
     fn trip(&mut self, open_ms: i64, now: Timestamp) {
-        self.state = Some(OpenState {
-            until: Timestamp(now.0 + open_ms),
-            open_ms: open_ms,
-            probe_in_flight: false,
-        });
+        self.state =
+            Some(OpenState { until: Timestamp(now.0 + open_ms), open_ms, probe_in_flight: false });
     }
 
     fn is_recent(&self, now: Timestamp) -> bool {

@@ -121,12 +121,7 @@ impl ReplayUpstream {
             answer: answers.get(n).cloned().unwrap_or(Err(TransportError::NoAnswer)),
             answered: n < answers.len(),
         });
-        ReplayUpstream {
-            remaining: left.collect(),
-            order: order,
-            requests: Vec::new(),
-            vault: Vec::new(),
-        }
+        ReplayUpstream { remaining: left.collect(), order, requests: Vec::new(), vault: Vec::new() }
     }
 
     fn answer(&mut self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {

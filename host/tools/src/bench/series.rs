@@ -57,7 +57,7 @@ impl Series {
         let native = native.map_err(|error| format!("{}: {error:#}", call.function()))?;
         let measured = Arc::new(MeasuredCall { subject, call, typed, native });
         Ok(Series {
-            component_index: component_index,
+            component_index,
             measured,
             status: answer,
             usage: used,

@@ -174,8 +174,8 @@ impl Baseline {
             wasi: WasiCtx::builder().build(),
             table: ResourceTable::new(),
             world: self.world.clone(),
-            response_mode: response_mode,
-            responses: responses,
+            response_mode,
+            responses,
             position: 0,
             host_calls: None,
         };

@@ -51,7 +51,7 @@ impl NativeWorkload {
             Arguments::ParseNotification(_, body) => body.clone(),
             _ => Vec::new(),
         };
-        NativeWorkload { world, webhook_body: webhook_body, host_calls: host_calls }
+        NativeWorkload { world, webhook_body, host_calls }
     }
 
     /// Does all of the work once.
