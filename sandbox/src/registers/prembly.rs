@@ -148,7 +148,7 @@ fn face_data(comparison: Comparison, scale: Scale) -> Value {
     };
     json!({
         "status": status, "response_code": code, "message": message,
-        "confidence": scale.from_percent(confidence),
+        "confidence": scale.scale_percent(confidence),
     })
 }
 
@@ -166,7 +166,7 @@ async fn check_liveliness(params: Params) -> ApiResult {
         "status": status,
         "detail": message,
         "response_code": if status { "00" } else { "01" },
-        "confidence": Scale::Fraction.from_percent(percent),
+        "confidence": Scale::Fraction.scale_percent(percent),
         "confidence_in_percentage": percent,
     })))
 }

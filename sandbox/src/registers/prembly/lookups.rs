@@ -32,7 +32,7 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    pub(super) fn from_percent(self, percent: f64) -> f64 {
+    pub(super) fn scale_percent(self, percent: f64) -> f64 {
         match self {
             Scale::Percent => percent,
             Scale::Fraction => (percent * 100.0).round() / 10_000.0,
