@@ -189,7 +189,7 @@ mod tests {
             "{}",
             said[3]
         );
-        assert!(said[3].contains("not known"), "{}", said[3]);
+        assert!(said[3].contains("unknown: the recorded call"), "{}", said[3]);
         assert_eq!(
             said[4..],
             ["reply.payment.message: \"paid\", now \"Paid\"", "reply.payment.raw.a[1]: 2 is gone",]
