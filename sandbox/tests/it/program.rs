@@ -85,6 +85,7 @@ async fn simulators_alone_send_webhooks_and_receive_events_of_any_host() {
     );
     assert!(!folder.0.join("tollhouse.db").exists());
 
+    tollhouse_platform::crypto::tls::install_provider();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = |path: &str| format!("{}{path}", told["sandbox"].as_str().unwrap());
     let webhook = json!({ "secret_key": KEY, "url": receiver.url });
