@@ -8,9 +8,9 @@ use tollhouse_platform::{
     clock::Clock,
     outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
     random::Random,
+    telemetry::resident_bytes,
 };
 use tollhouse_plugins::{Call, Credentials, Limits, PluginHandle, Plugins};
-use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
 

@@ -15,9 +15,9 @@ use tollhouse_platform::{
     outbound::egress::{Egress, EgressPolicy},
     random::Random,
     store::{self, Store},
+    telemetry::resident_bytes,
 };
 use tollhouse_plugins::{CodeCache, InstallOptions, Limits, Plugins, SignedComponent, TrustPolicy};
-use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
 

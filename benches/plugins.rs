@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 use tollhouse_platform::{
@@ -15,7 +16,7 @@ use tollhouse_plugin::{
     types::Money,
     verification,
 };
-use tollhouse_plugins::{Call, CodeCache, ContractCall, Limits, ResponseMode};
+use tollhouse_plugins::{Call, CodeCache, Limits, ResponseMode, Webhook};
 use tollhouse_tools::bench::BenchSubject;
 
 use crate::{Bench, repeat};
@@ -31,7 +32,7 @@ pub fn measure(bench: &mut Bench) {
     }
     let unruly = load(bench, artifacts::UNRULY);
     // Its parser accepts every notification and does nothing else.
-    let call = Call::ParseNotification { headers: Vec::new(), body: Vec::new() };
+    let call = Call::ParseNotification(Webhook { headers: Vec::new(), body: Bytes::new() });
     measure_call(bench, "plugins/empty", &unruly, &call);
     measure_native(bench);
     measure_admission(bench);
@@ -39,7 +40,7 @@ pub fn measure(bench: &mut Bench) {
 
 pub fn compare(bench: &Bench) {
     for call in FUNCTIONS.iter().copied().chain(["empty"]) {
-        bench.print_ratio(&format!("plugins/{call}/host"), &format!("plugins/{call}/floor"));
+        bench.print_ratio(&format!("plugins/{call}/host"), &format!("plugins/{call}/baseline"));
     }
     for call in FUNCTIONS {
         // The native time of `tollhouse plugin bench`, which is available for every component.
@@ -59,9 +60,8 @@ fn example(subject: &BenchSubject, function: &str) -> Call {
 }
 
 fn measure_call(bench: &mut Bench, name: &str, subject: &BenchSubject, call: &Call) {
-    let BenchSubject { plugin, credentials, baseline: floor, .. } = subject;
-    let typed = ContractCall::from(call);
-    let least = bench.runtime.block_on(floor.native_workload(&typed)).expect("a call");
+    let BenchSubject { plugin, credentials, baseline, .. } = subject;
+    let least = bench.runtime.block_on(baseline.native_workload(call)).expect("a call");
     bench.measure(&format!("{name}/least-native"), async |iterations| {
         repeat(iterations, async || least.run()).await
     });
@@ -72,18 +72,18 @@ fn measure_call(bench: &mut Bench, name: &str, subject: &BenchSubject, call: &Ca
         repeat(iterations, work).await
     });
     for (base, answering) in
-        [("floor", ResponseMode::Reexecute), ("floor-one-run", ResponseMode::Inline)]
+        [("baseline", ResponseMode::Reexecute), ("baseline-one-run", ResponseMode::Inline)]
     {
         bench.measure(&format!("{name}/{base}"), async |iterations| {
-            let work = async || floor.call(&typed, answering).await.expect("a call");
+            let work = async || baseline.call(call, answering).await.expect("a call");
             repeat(iterations, work).await
         });
     }
     bench.measure(&format!("{name}/warm"), async |iterations| {
-        let mut warm = floor.warm_instance().await.expect("an instance");
+        let mut warm = baseline.warm_instance().await.expect("an instance");
         let began = Instant::now();
         for _ in 0..iterations {
-            warm.call(&typed).await.expect("a call");
+            warm.call(call).await.expect("a call");
         }
         began.elapsed()
     });

@@ -31,9 +31,9 @@ use tollhouse_platform::{
     clock::Clock,
     outbound::egress::{Egress, EgressPolicy},
     random::Random,
+    telemetry::resident_bytes,
 };
 use tollhouse_plugins::{Call, Credentials, Limits, PluginHandle, Plugins};
-use tollhouse_tools::bench::resident_bytes;
 
 use crate::{Bench, installed::with_name};
 

@@ -2,22 +2,24 @@
 
 mod client;
 mod plugin;
+mod prelude;
 mod records;
 mod server;
 mod tenants;
 mod terminal;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use tollhouse_app::state::config::describe;
 use tollhouse_platform::config::layers::{self, ParsedSettings};
 
 use self::{
+    plugin::publisher,
+    prelude::*,
     records::{audit, card_refund, direct_debit, event, identity, loan, message, payment},
     server::{compile, config, database, master_key, serve},
     tenants::{company, key, price, provider, wallet},
-    terminal::{failure::Failure, output::Report},
 };
 
 /// A multi-tenant back end for lending platforms that runs every provider in a WebAssembly sandbox.
@@ -27,7 +29,7 @@ struct Cli {
     /// Settings file; `tollhouse config example` prints one
     #[arg(long, global = true, env = "TOLLHOUSE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write JSON: the result to standard output, an error to standard error
+    /// Print results (stdout) and errors (stderr) as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -35,7 +37,8 @@ struct Cli {
 }
 
 const HELP: &str = "\
-Each setting has a flag, a variable and a key in the settings file, for example --plugin-cpu-ms, TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
+Each setting has a flag, a variable and a key in the settings file, for example --plugin-cpu-ms,
+TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
 
 Exit codes:
   0  success
@@ -50,38 +53,34 @@ enum Command {
     /// Check settings and create settings files
     #[command(subcommand)]
     Config(config::Command),
-    /// Apply the missing database migrations, then exit
-    Migrate(database::Migrate),
-    /// Copy a SQLite database to a file while hosts serve
-    Backup(database::Backup),
-    /// Restore a SQLite database from a copy
-    Restore(database::Restore),
+    #[command(flatten)]
+    Database(database::Command),
     /// Create, change and suspend companies
-    Company(company::Company),
+    Company(OnHost<company::Action>),
     /// Create, rotate and revoke API keys of companies
-    Key(key::Key),
+    Key(OnHost<key::Action>),
     /// Configure provider accounts
     Provider(provider::Provider),
     /// Develop, install and manage plugins
     Plugin(plugin::Plugin),
     /// Manage trusted plugin publishers
-    Publisher(plugin::publisher::Publisher),
+    Publisher(OnHost<publisher::Action>),
     /// Find, verify and refund payments
-    Payment(payment::Payment),
+    Payment(OnHost<payment::Action>),
     /// Show and save loans, and list repayments
-    Loan(loan::Loan),
+    Loan(OnHost<loan::Action>),
     /// Show and save direct debit mandates
-    DirectDebit(direct_debit::DirectDebit),
+    DirectDebit(OnHost<direct_debit::Action>),
     /// List refunds of card verification charges and retry failed ones
-    CardRefund(card_refund::CardRefund),
+    CardRefund(OnHost<card_refund::Action>),
     /// Show and correct wallets
-    Wallet(wallet::Wallet),
+    Wallet(OnHost<wallet::Action>),
     /// Show and set prices
     Price(price::Price),
     /// List events and operator events, and redeliver events
-    Event(event::Event),
+    Event(OnHost<event::Action>),
     /// List e-mails and text messages
-    Message(message::Message),
+    Message(OnHost<message::Action>),
     /// List, disable and enable identity types
     Identity(identity::Identity),
     /// Create and rotate the master key
@@ -106,7 +105,7 @@ async fn main() -> ExitCode {
     let parsed = match layers::parse(Cli::command(), &describe::command(), arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && json => {
-            return Failure::Usage(error.to_string()).print(json);
+            return Failure::usage(error).print(json);
         }
         Err(error) => error.exit(),
     };
@@ -119,18 +118,16 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn execute(parsed: &ParsedSettings) -> Result<Report, Failure> {
-    let cli = Cli::from_arg_matches(&parsed.matches).map_err(|e| Failure::Usage(e.to_string()))?;
+async fn execute(parsed: &ParsedSettings) -> Result {
+    let cli = Cli::from_arg_matches(&parsed.matches).map_err(Failure::usage)?;
     let checks = matches!(&cli.command, Command::Config(config::Command::Check { .. }));
     if !checks && !parsed.errors.is_empty() {
-        return Err(Failure::settings(parsed.errors.clone()));
+        return Err(parsed.errors.clone().into());
     }
     match cli.command {
         Command::Serve(serve) => serve.run().await,
         Command::Config(command) => command.run(parsed).await,
-        Command::Migrate(migrate) => migrate.run().await,
-        Command::Backup(backup) => backup.run().await,
-        Command::Restore(restore) => restore.run().await,
+        Command::Database(command) => command.run().await,
         Command::Company(company) => company.run().await,
         Command::Key(key) => key.run().await,
         Command::Provider(provider) => provider.run().await,

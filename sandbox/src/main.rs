@@ -45,8 +45,8 @@ struct Options {
     #[arg(long)]
     postgres: Option<String>,
     /// Start only the simulators, on --port, for a host that runs separately on this machine
-    #[arg(long, conflicts_with = "postgres")]
-    standins_only: bool,
+    #[arg(long, alias = "standins-only", conflicts_with = "postgres")]
+    simulators_only: bool,
 }
 
 #[tokio::main]
@@ -55,7 +55,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let options = Options::parse();
     let ended =
-        if options.standins_only { run_simulators(&options).await } else { run(options).await };
+        if options.simulators_only { run_simulators(&options).await } else { run(options).await };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

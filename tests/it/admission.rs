@@ -28,10 +28,10 @@ both! {
     async fn examining_a_component_reports_every_check_and_installs_nothing(app: TestApp) {
         let report = examine(app, artifacts::SPROUT).await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(true), CHECKS.to_vec()));
-        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
+        assert_eq!(report["requested_capabilities"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
         let said = |step: &str| {
             let at = CHECKS.iter().position(|name| *name == step).expect("a step");
-            report["checks"][at]["said"].as_str().expect("a text").to_owned()
+            report["checks"][at]["result"].as_str().expect("a text").to_owned()
         };
         assert!(said("manifest").starts_with("sprout 1.0.0, which requests address:base_url, secret:token -> header authorization at base_url"));
         assert!(said("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", said("imports"));
@@ -43,7 +43,7 @@ both! {
         let report = examine(app, b"once upon a time").await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(false), CHECKS[..3].to_vec()));
         assert_eq!(report["checks"][2]["passed"], false);
-        assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is not WebAssembly")));
+        assert!(report["checks"][2]["result"].as_str().is_some_and(|said| said.starts_with("the file is not WebAssembly")));
     }
 
     async fn a_component_that_violates_its_secret_bindings_is_rejected(app: TestApp) {
@@ -66,7 +66,7 @@ both! {
                 manifest["examples"] = json!({ "answers": [{ "to": "POST /sessions", "body": page }] });
             });
             let report = examine(app, &wasm).await;
-            let said = report["checks"][10]["said"].as_str().expect("a text");
+            let said = report["checks"][10]["result"].as_str().expect("a text");
             assert!(said.starts_with(found), "{binding}: {said}");
             assert_eq!(report["admitted"], found.ends_with("ok"));
             assert_eq!(report["warnings"], json!([]));
@@ -78,10 +78,10 @@ both! {
         let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach";
         let examined = examine(app, &wasm).await;
         assert_eq!((&examined["admitted"], &examined["warnings"]), (&json!(true), &json!([warning])));
-        assert_eq!(examined["asks_for"], json!(["address:base_url", "secret:token", "unsigned"]));
+        assert_eq!(examined["requested_capabilities"], json!(["address:base_url", "secret:token", "unsigned"]));
         let installed = try_install(app, wasm, "").await.data().clone();
         assert_eq!((&installed["state"], &installed["warnings"]), (&json!("waiting"), &json!([warning])));
-        assert_eq!(installed["waits_for"], examined["asks_for"]);
+        assert_eq!(installed["waits_for"], examined["requested_capabilities"]);
     }
 
     async fn a_component_that_traps_on_its_own_example_is_rejected(app: TestApp) {

@@ -70,7 +70,7 @@ async fn every_function_is_measured_with_or_without_examples() {
 /// Asserts that every measurement is present. The values depend on the machine.
 #[track_caller]
 fn assert_measured(row: &Value) {
-    for way in ["fresh", "warm", "floor", "native"] {
+    for way in ["fresh", "warm", "baseline", "native"] {
         let percentiles = ["p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"];
         let latencies = percentiles.map(|name| row[way][name].as_f64().unwrap());
         assert!(latencies[0] > 0.0 && latencies.is_sorted(), "{way} of {row}");

@@ -190,7 +190,7 @@ async fn a_host_without_tls_is_reported_as_such() {
     });
     let refused = run_against(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
     assert!(
-        refused.failure().0 == 3 && refused.err.contains("it does not respond in TLS"),
+        refused.failure().0 == 3 && refused.err.contains("it does not use TLS"),
         "{}",
         refused.err
     );

@@ -292,11 +292,12 @@ both! {
         }).await;
         told.expect("an event");
         app.advance(120).await;
-        let stream = run(app, &["event", "stream", "--kind", "wallet.low_balance", "--company", id]).await;
-        assert_eq!(rows(stream.success_output())[0][1..], ["wallet.low_balance", id, r#"{"balance":1}"#]);
-        let next = json_of(app, &["event", "stream", "--limit", "5"]).await["next"].clone();
+        let feed = run(app, &["event", "feed", "--kind", "wallet.low_balance", "--company", id]).await;
+        assert_eq!(rows(feed.success_output())[0][1..], ["wallet.low_balance", id, r#"{"balance":1}"#]);
+        let next = json_of(app, &["event", "feed", "--limit", "5"]).await["next"].clone();
         let next = next.as_str().expect("a cursor");
-        assert!(stream.out.ends_with(&format!("\nContinue with --after {next}\n")), "{}", stream.out);
+        assert!(feed.out.ends_with(&format!("\nContinue with --after {next}\n")), "{}", feed.out);
+        // `stream` is the former name of `feed`.
         assert!(run(app, &["event", "stream", "--after", next]).await.success_output().starts_with("none\n"));
     }
 

@@ -13,21 +13,25 @@ use crate::app::Reply;
 struct Operation {
     method: String,
     path: String,
-    answers: BTreeMap<String, Option<Validator>>,
+    answers: BTreeMap<String, Option<Schema>>,
 }
 
-static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
-    let documents = [document(&public_routes()), document(&internal_routes())];
-    documents.iter().flat_map(operations).collect()
-});
+/// A schema that is compiled when it is first used: compiling all of them takes seconds.
+type Schema = LazyLock<Validator, Box<dyn FnOnce() -> Validator + Send>>;
 
-fn operations(document: &Value) -> Vec<Operation> {
+static PUBLIC: LazyLock<Value> = LazyLock::new(|| document(&public_routes()));
+static INTERNAL: LazyLock<Value> = LazyLock::new(|| document(&internal_routes()));
+
+static OPERATIONS: LazyLock<Vec<Operation>> =
+    LazyLock::new(|| [&*PUBLIC, &*INTERNAL].into_iter().flat_map(operations).collect());
+
+fn operations(document: &'static Value) -> Vec<Operation> {
     let mut operations = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
             let responses = operation["responses"].as_object().expect("responses").iter();
             let answers =
-                responses.map(|(status, response)| (status.clone(), validator(document, response)));
+                responses.map(|(status, response)| (status.clone(), schema(document, response)));
             operations.push(Operation {
                 method: method.to_uppercase(),
                 path: path.clone(),
@@ -38,7 +42,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     operations
 }
 
-fn validator(document: &Value, response: &Value) -> Option<Validator> {
+fn schema(document: &'static Value, response: &'static Value) -> Option<Schema> {
     let response = match response["$ref"].as_str() {
         Some(reference) => document.pointer(&reference[1..]).expect("a response"),
         None => response,
@@ -46,19 +50,20 @@ fn validator(document: &Value, response: &Value) -> Option<Validator> {
     response["content"]["application/json"].get("schema").map(|schema| rooted(document, schema))
 }
 
-/// Compiles a schema whose references start at the root of its document.
-fn rooted(document: &Value, schema: &Value) -> Validator {
-    let mut schema = schema.clone();
-    schema["components"] = document["components"].clone();
-    jsonschema::draft202012::new(&schema).expect("a schema")
+/// A schema whose references start at the root of its document.
+fn rooted(document: &'static Value, schema: &'static Value) -> Schema {
+    LazyLock::new(Box::new(|| {
+        let mut schema = schema.clone();
+        schema["components"] = document["components"].clone();
+        jsonschema::draft202012::new(&schema).expect("a schema")
+    }))
 }
 
-static EVENTS: LazyLock<BTreeMap<String, Validator>> = LazyLock::new(|| {
-    let document = document(&public_routes());
-    let webhooks = document["webhooks"].as_object().expect("webhooks");
-    let body = |webhook: &Value| {
+static EVENTS: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
+    let webhooks = PUBLIC["webhooks"].as_object().expect("webhooks");
+    let body = |webhook: &'static Value| {
         let content = &webhook["post"]["requestBody"]["content"];
-        rooted(&document, &content["application/json"]["schema"])
+        rooted(&PUBLIC, &content["application/json"]["schema"])
     };
     webhooks.iter().map(|(kind, webhook)| (kind.clone(), body(webhook))).collect()
 });

@@ -48,7 +48,7 @@ async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
 both! {
     async fn a_response_after_the_lease_was_retaken_is_not_stored(app: TestApp) {
         let claim = async |key: &str| {
-            let (owner, method, path) = (&Owner::Company(app.company.id.clone()), "POST", "/api/v1/payment/initialize");
+            let (owner, method, path) = (&Owner::from(app.company.id.clone()), "POST", "/api/v1/payment/initialize");
             idempotency::claim(&app.app.server, RequestKey { owner, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {

@@ -86,6 +86,7 @@ mod secrets;
 mod simulation;
 mod smtp;
 mod sprout;
+mod sql;
 mod store;
 mod store_faults;
 mod systemd;

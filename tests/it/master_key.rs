@@ -402,7 +402,7 @@ both! {
         let host = Host::start_with(app, &format!("{new} {MASTER_KEY}"), Clock::system(), &flags).await;
         let rotated = host.command(&["rotate"]).await;
         assert_eq!((rotated.code, &*rotated.out), (1, &*format!("resealed rows: {}\n", ROWS - 1 + 2)));
-        assert!(rotated.err.starts_with("tollhouse: 1 rows cannot be opened"), "{}", rotated.err);
+        assert!(rotated.err.starts_with("tollhouse: rows that cannot be opened with their key: 1;"), "{}", rotated.err);
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         assert_eq!(host.keys_in_use().await, BTreeSet::from([key_id(&new), key_id(MASTER_KEY)]));
     }

@@ -62,7 +62,7 @@ impl Copy {
         let polled = async {
             loop {
                 let page = self.metrics(app).await;
-                if metric_value(&page, "tollhouse_store_looked_timestamp_seconds") > Some(0.0) {
+                if metric_value(&page, "tollhouse_store_polled_timestamp_seconds") > Some(0.0) {
                     return page;
                 }
                 looks.tick().await;
@@ -130,7 +130,7 @@ both! {
         assert_eq!(metric_value(&page, "tollhouse_jobs_enabled"), Some(0.0));
         assert_eq!(metric_value(&page, r#"tollhouse_jobs_due{kind="loan.collect"}"#), Some(1.0));
         let task = |name: &str| metric_value(&page, &format!("tollhouse_task_panics_total{{task=\"{name}\"}}"));
-        assert_eq!([task("jobs"), task("cleaning")], [None, None], "a task that sends or deletes was started");
+        assert_eq!([task("jobs"), task("sweeps")], [None, None], "a task that sends or deletes was started");
         assert_eq!(task("monitor"), Some(0.0));
         jobs::start_due(&copy.host).await.expect("no error");
         assert_eq!(jobs::run_due(&copy.host).await.expect("no error"), 0);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::StatusCode;
 use serde_json::Value;
 use tollhouse_app::{
-    identity::{describe_lookups, lookups::with_lookups},
+    identity::lookups::with_lookups,
     routes::{Route, document, internal_routes, public_routes},
 };
 use tollhouse_http::Access;
@@ -118,7 +118,7 @@ fn operation_ids_are_unique_and_every_reference_resolves() {
 both! {
     async fn each_listener_serves_its_own_document(app: TestApp) {
         for ((_, _, mut document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
-            with_lookups(&mut document, describe_lookups(&app.app.plugins));
+            with_lookups(&mut document, &app.app.plugins);
             let url = format!("{base}/openapi.json");
             let answer = reply(app.client.get(&url)).await;
             assert_eq!((answer.status, &answer.body), (StatusCode::OK, &document));

@@ -68,9 +68,7 @@ impl Fixture<'_> {
             destinations: vec![to],
             digits: 8,
             minutes: 5,
-            header: "OTP".to_owned(),
-            body: "Your OTP is".to_owned(),
-            greeting: "Hello,".to_owned(),
+            wording: None,
             purpose: "otp",
             run: None,
         };

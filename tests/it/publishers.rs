@@ -90,7 +90,7 @@ both! {
         let taken = install(&ours, "").await.data().clone();
         assert_eq!((&taken["publisher"], &taken["state"]), (&json!("acme"), &json!("active")));
         assert_eq!(taken["granted"], json!(["address:base_url", "publisher:acme", "secret:token -> header authorization at base_url"]));
-        assert_eq!(taken["checks"][0], json!({ "check": "signature", "passed": true, "said": "by acme" }));
+        assert_eq!(taken["checks"][0], json!({ "check": "signature", "passed": true, "result": "by acme" }));
         let beside = format!("&signature={}", hex::encode(key(1).sign(artifacts::SPROUT)));
         let again = install(artifacts::SPROUT, &beside).await.data().clone();
         assert_eq!(again["digest"], taken["digest"], "one component has one digest, signed or not");
@@ -107,8 +107,8 @@ both! {
         let lenient = app.client.post(format!("{}/internal/v1/plugins/examine", app.internal));
         let examined = reply(lenient.bearer_auth(OPERATOR_TOKEN).body(signed(artifacts::SPROUT, &key(1)))).await;
         let said = "by an untrusted publisher: it counts as unsigned";
-        assert_eq!(examined.data()["checks"][0]["said"], said);
-        assert_eq!(examined.data()["asks_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
+        assert_eq!(examined.data()["checks"][0]["result"], said);
+        assert_eq!(examined.data()["requested_capabilities"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
     }
 
     async fn a_version_by_another_publisher_waits_for_a_grant(app: TestApp) {

@@ -231,7 +231,7 @@ async fn replay_shows_the_differences_of_another_version() {
             run_against("http://127.0.0.1:9", "none", &["plugin", "replay", &other, &call]).await;
         assert_eq!(
             (replayed.code, &*replayed.err),
-            (1, "tollhouse: 1 of 1 calls differ\n"),
+            (1, "tollhouse: calls that differ: 1 of 1\n"),
             "{}",
             replayed.out
         );
@@ -306,7 +306,7 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
             run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
         };
         let none = replay(&["--last", "5"]).await;
-        let said = "tollhouse: no recorded calls of provider_a: run the host with --plugin-recording-retention-hours";
+        let said = "tollhouse: no calls of provider_a are recorded: enable recording on the host with --plugin-recording-retention-hours";
         assert_eq!(none.failure(), (1, said));
         assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: recorded call not found"));
         let wrong = file(app, "wrong.json", b"{}");

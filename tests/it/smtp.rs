@@ -71,7 +71,7 @@ fn plain(port: u16) -> Mailer {
 }
 
 fn login([username, password]: [&str; 2]) -> Option<SmtpCredentials> {
-    Some(SmtpCredentials { username: username.into(), password: password.into() })
+    Some(SmtpCredentials::new(username.into(), password.into()))
 }
 
 fn email(to: &str) -> OutgoingEmail {

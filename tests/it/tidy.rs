@@ -8,14 +8,14 @@ mod statements;
 use std::path::{Path, PathBuf};
 
 /// A text file of this repository.
-struct Text {
+pub struct Text {
     /// From the root, with slashes: `host/app/src/money/payments/api.rs`.
-    path: String,
-    text: String,
+    pub path: String,
+    pub text: String,
 }
 
 /// All files with this extension in these folders, except build results and dependencies.
-fn texts(folders: &[&str], extension: &str) -> Vec<Text> {
+pub fn texts(folders: &[&str], extension: &str) -> Vec<Text> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     for folder in folders {
@@ -47,6 +47,6 @@ fn collect(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
 
 /// Fails with all violations, not only the first.
 #[track_caller]
-fn assert_none(wrong: &[String], rule: &str) {
+pub fn assert_none(wrong: &[String], rule: &str) {
     assert!(wrong.is_empty(), "{rule}\n  {}", wrong.join("\n  "));
 }

@@ -3,7 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use tollhouse_app::customers::{Filter, Sort, explain, metadata_digests};
+use tollhouse_app::customers::{UserFilter, explain, metadata_digests};
+use tollhouse_http::request::query::Parameters;
 use tollhouse_platform::values::listing::{PageRequest, Period, SortOrder};
 
 use crate::app::TestApp;
@@ -42,13 +43,10 @@ async fn fill(app: &TestApp) {
 }
 
 /// The query plans of counting, of finding the first page, and of reading users by their ids.
-async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 3] {
+async fn plan(app: &TestApp, filter: UserFilter) -> [String; 3] {
     let page = PageRequest { number: 1, limit: 50 };
-    let plan = app
-        .app
-        .store
-        .read(async |tx| explain(tx, &app.company.id, &filter, sort, page).await)
-        .await;
+    let plan =
+        app.app.store.read(async |tx| explain(tx, &app.company.id, &filter, page).await).await;
     plan.expect("a plan").map(|steps| steps.join("\n"))
 }
 
@@ -56,27 +54,28 @@ both! {
     async fn user_lists_use_indexes(app: TestApp) {
         fill(app).await;
         let is_sqlite = app.database.url.starts_with("sqlite");
-        let newest = Sort::Created(SortOrder::Descending);
-        let words = |words: &[&str]| Filter { words: words.iter().map(|word| (*word).to_owned()).collect(), ..Filter::default() };
+        let today = app.app.clock.now().to_datetime().date_naive();
+        let all = UserFilter::read(&Parameters::default(), today).expect("a filter");
+        let words = |words: &[&str]| UserFilter { search: words.iter().map(|word| (*word).to_owned()).collect(), ..all.clone() };
         let now = app.app.clock.now();
         let today = Period { from: now.plus_seconds(-60), before: now.plus_seconds(60) };
         // Found by trigrams first, then by words.
         let trigrams = if is_sqlite { "user_words USING INTEGER PRIMARY KEY" } else { "user_words_by_part" };
         let by_user_id = if is_sqlite { "sqlite_autoindex_users" } else { "users_company_id_user_id_key" };
-        for (what, filter, sort, counted_by, found_by) in [
-            ("all", Filter::default(), newest, "", "users_listed"),
-            ("by change", Filter::default(), Sort::Updated(SortOrder::Ascending), "", "users_by_change"),
-            ("by first name", Filter::default(), Sort::FirstName(SortOrder::Ascending), "", "users_by_first_name"),
-            ("by last name", Filter::default(), Sort::LastName(SortOrder::Descending), "", "users_by_last_name"),
-            ("a user_id", Filter { user_id: Some("customer-7".into()), ..Filter::default() }, newest, by_user_id, by_user_id),
-            ("a flag", Filter { active: Some(true), ..Filter::default() }, newest, "", "users_listed"),
-            ("a country", Filter { country: Some("ghana".into()), ..Filter::default() }, newest, "", "users_listed"),
-            ("a time", Filter { created: Some(today), ..Filter::default() }, newest, "", "users_listed"),
-            ("a word", words(&["customer-4711"]), newest, trigrams, trigrams),
-            ("two words", words(&["customer-4711", "obi"]), newest, trigrams, trigrams),
-            ("metadata", Filter { metadata: vec![metadata_digests("number", "4711")], ..Filter::default() }, newest, "user_metadata", "user_metadata"),
+        for (what, filter, counted_by, found_by) in [
+            ("all", all.clone(), "", "users_listed"),
+            ("by change", UserFilter { sort_updated_at: Some(SortOrder::Ascending), ..all.clone() }, "", "users_by_change"),
+            ("by first name", UserFilter { sort_first_name: Some(SortOrder::Ascending), ..all.clone() }, "", "users_by_first_name"),
+            ("by last name", UserFilter { sort_last_name: Some(SortOrder::Descending), ..all.clone() }, "", "users_by_last_name"),
+            ("a user_id", UserFilter { user_id: Some("customer-7".into()), ..all.clone() }, by_user_id, by_user_id),
+            ("a flag", UserFilter { active: Some(true), ..all.clone() }, "", "users_listed"),
+            ("a country", UserFilter { country: Some("ghana".into()), ..all.clone() }, "", "users_listed"),
+            ("a time", UserFilter { date_by: Some(today), ..all.clone() }, "", "users_listed"),
+            ("a word", words(&["customer-4711"]), trigrams, trigrams),
+            ("two words", words(&["customer-4711", "obi"]), trigrams, trigrams),
+            ("metadata", UserFilter { metadata: vec![metadata_digests("number", "4711")], ..all.clone() }, "user_metadata", "user_metadata"),
         ] {
-            let [counting, finding, by_ids] = plan(app, filter, sort).await;
+            let [counting, finding, by_ids] = plan(app, filter).await;
             let key = if is_sqlite { "(company_id=? AND id=?)" } else { "users_pkey" };
             assert!(by_ids.contains(key), "users are found by their ids without {key}:\n{by_ids}");
             assert!(counting.contains(counted_by), "{what} is counted without {counted_by}:\n{counting}");

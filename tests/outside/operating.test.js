@@ -106,7 +106,7 @@ describe('docs/guides/another-host.md', () => {
       .replaceAll('cargo run --', 'tollhouse')
       .replaceAll('target/plugins/', `${ROOT}/target/plugins/`);
     const { ports, text } = await moved(script, [9080, 9081, 9082]);
-    const here = terminal(t, 'standins', more);
+    const here = terminal(t, 'simulators', more);
     try {
       const { code, said } = await here.type(`mkdir target\n${text}`);
       assert.equal(code, 0, `${said}\n${read(here, 'target/host/log')}`);
@@ -118,8 +118,8 @@ describe('docs/guides/another-host.md', () => {
   }
 
   /** The simulator sends a webhook to the host, and the host sends the event to the simulator. */
-  async function pay(api, standins, token) {
-    const order = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: 'order-1', checkout: { success_url: standins } };
+  async function pay(api, simulators, token) {
+    const order = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: 'order-1', checkout: { success_url: simulators } };
     const begun = await ask('POST', `${api}/payment/initialize`, { token, body: order });
     assert.equal(begun.status, 200, JSON.stringify(begun.body));
     assert.equal((await complete(begun.body.data.checkout.url, 'success')).status, 200);
@@ -129,7 +129,7 @@ describe('docs/guides/another-host.md', () => {
       return body.data.status === 'success';
     });
     const event = await until('the event arrives', async () => {
-      const { body } = await ask('GET', `${standins}/events.json`);
+      const { body } = await ask('GET', `${simulators}/events.json`);
       return body[0];
     });
     assert.deepEqual([event.event, event.signature], ['payment.success', 'valid']);

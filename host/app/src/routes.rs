@@ -14,9 +14,8 @@ use crate::{
     tenants::{companies, plans, providers, wallet},
     webhooks::{incoming as notifications, outgoing as events},
 };
-use tollhouse_http as http;
 use tollhouse_http::{
-    Access, Interface, Server,
+    self as http, Access, Interface, Server,
     openapi::{
         self, DocumentContents, Tag, Webhook,
         docs::{self, Document},
@@ -32,11 +31,8 @@ const UPLOAD_ROUTES: [(&str, usize); 2] =
 
 /// The handlers of audit logs, in the module that their operation ids name.
 mod audit {
-    pub mod api {
-        pub use crate::{
-            operations::audit::api::of_service, tenants::companies::audit::of_company,
-        };
-    }
+    pub use crate::operations::audit::of_service;
+    pub use crate::tenants::companies::api::audit_log as of_company;
 }
 
 /// The handlers of `/health` and the clock, in the module that their operation ids name.
@@ -45,7 +41,6 @@ mod health {
     pub use tollhouse_http::server::health::{live, ready};
 }
 
-/// A route of this application.
 pub type Route = http::Route<Shared>;
 
 /// The state that all requests share. `State<App>` in a handler is the host for that one request.
@@ -74,7 +69,6 @@ macro_rules! routes {
             summary: $summary,
             fails: &[$($status),*],
             describe: openapi::description(&$($handler)::+),
-            takes: openapi::takes(&$($handler)::+),
             handler: routing::$method($($handler)::+),
         }),*]
     };
@@ -82,7 +76,6 @@ macro_rules! routes {
 
 /// The routes for companies and providers. Each row: method, path, access, handler, summary, and
 /// failure statuses beyond those that these imply.
-#[must_use]
 pub fn public_routes() -> Vec<Route> {
     routes! {
         get  "/health/live" Unthrottled health::live "Check liveness" [];
@@ -130,7 +123,6 @@ pub fn public_routes() -> Vec<Route> {
 }
 
 /// The routes for operators and internal consumers.
-#[must_use]
 pub fn internal_routes() -> Vec<Route> {
     let mut routes = routes! {
         get    "/health/live" Unthrottled health::live "Check liveness" [];
@@ -182,12 +174,12 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/credit-events" Operator loans::api::credit_events "List credit-score events" [];
         get    "/internal/v1/card-refunds" Operator cards::api::refunds "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator cards::api::retry_refund "Retry the refund of a card verification charge" [];
-        get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List the audit log of a company" [];
+        get    "/internal/v1/companies/{company}/audit" Operator audit::of_company "List the audit log of a company" [];
         get    "/internal/v1/identities" Operator identity::api::operators::list "List identity types" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Enable or disable an identity type" [];
         get    "/internal/v1/companies/{company}/identities" Operator identity::api::operators::list_for_company "List the identity types of a company" [];
         put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
-        get    "/internal/v1/audit" Operator audit::api::of_service "List the audit log of the service" [];
+        get    "/internal/v1/audit" Operator audit::of_service "List the audit log of the service" [];
         get    "/internal/v1/master-key" Operator master_key::api::fetch "Count sealed values by master key" [];
         post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Reseal values of former master keys" [];
         post   "/internal/v1/clock/advance" Operator health::advance_clock "Advance the clock (development only)" [403];
@@ -226,7 +218,6 @@ macro_rules! webhooks {
 }
 
 /// The webhooks that companies receive. Each row: kind, type of the data, summary.
-#[must_use]
 pub fn webhooks() -> Vec<Webhook> {
     webhooks! {
         "card.validation.success" cards::EventData: "A card was verified and can be charged";
@@ -240,7 +231,6 @@ pub fn webhooks() -> Vec<Webhook> {
 }
 
 /// Returns the name of these routes' listener in metrics.
-#[must_use]
 pub fn listener_name(routes: &[Route]) -> &'static str {
     if is_internal(routes) { "internal" } else { "public" }
 }
@@ -250,36 +240,22 @@ fn is_internal(routes: &[Route]) -> bool {
 }
 
 /// Returns the OpenAPI document of these routes, without the lookups of country plugins.
-#[must_use]
 pub fn document(routes: &[Route]) -> Value {
-    openapi::document(routes, &contents(routes))
+    let (title, introduction, webhooks) = match is_internal(routes) {
+        true => ("Tollhouse: internal interface", INTERNAL_INTRODUCTION, Vec::new()),
+        false => ("Tollhouse", PUBLIC_INTRODUCTION, webhooks()),
+    };
+    let contents = DocumentContents { title, introduction, tags: TAGS, webhooks };
+    openapi::document(routes, &contents)
 }
 
-fn contents(routes: &[Route]) -> DocumentContents {
-    match is_internal(routes) {
-        true => DocumentContents {
-            title: "Tollhouse: internal interface",
-            introduction: INTERNAL_INTRODUCTION,
-            tags: TAGS,
-            webhooks: Vec::new(),
-        },
-        false => DocumentContents {
-            title: "Tollhouse",
-            introduction: PUBLIC_INTRODUCTION,
-            tags: TAGS,
-            webhooks: webhooks(),
-        },
-    }
-}
-
-/// Builds the router of one listener.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let plugins = app.plugins.clone();
-    let largest_body =
-        move |path: &str| match UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads) {
-            Some((_, most)) => Some(*most),
-            None => COMPONENT_ROUTES.contains(&path).then(|| plugins.max_component_bytes()),
-        };
+    let largest_body = move |path: &str| {
+        let upload = UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads);
+        let component = || COMPONENT_ROUTES.contains(&path).then(|| plugins.max_component_bytes());
+        upload.map(|(_, most)| *most).or_else(component)
+    };
     let interface = Interface {
         name: listener_name(&routes),
         document: Document::new(document(&routes), identity::lookups::Lookups(app.plugins.clone())),

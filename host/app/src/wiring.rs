@@ -2,11 +2,14 @@
 
 use std::{
     error::Error,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures::FutureExt;
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -20,14 +23,11 @@ use crate::{
     money::{cards, payments},
     operations::{monitor, operator_events, recordings},
     routes::{self, Route, internal_routes, public_routes},
-    state::{
-        App, Parts, RateLimits, Settings, Sweep, Tables, config::Config, metrics::Metrics,
-        slots::Slots,
-    },
+    state::{App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics},
     tenants::{companies, providers},
     webhooks::outgoing as events,
 };
-use tollhouse_http::{Listener, Readiness, Server, idempotency, server, wait_for_stop};
+use tollhouse_http::{Listener, Readiness, idempotency, server, wait_for_stop};
 use tollhouse_platform::{
     background::{
         jobs::{self, Handler, RunSimulators, Workers},
@@ -42,34 +42,20 @@ use tollhouse_platform::{
 };
 use tollhouse_plugins::Plugins;
 
-/// All kinds of jobs, with their handlers.
 const JOBS: &[(&str, Handler<App>)] = &[
-    (payments::SETTLE_JOB, payments::settle_job),
-    (events::DELIVER_JOB, events::deliver_job),
-    (messages::EMAIL_JOB, messages::deliver_job),
-    (messages::SMS_JOB, messages::deliver_job),
-    (otp::WATCH_JOB, otp::watch_job),
-    (users::REMOVE_JOB, users::remove_job),
-    (cards::CONFIRM_JOB, cards::confirm_job),
-    (cards::REFUND_JOB, cards::refund_job),
-    (cards::REVOKE_JOB, cards::revoke_job),
-    (loans::COLLECT_JOB, recollections::collect_job),
-    (recollections::SETTLE_JOB, recollections::settle_job),
+    (payments::SETTLE_JOB, |app, job| payments::settle_job(app, job).boxed()),
+    (events::DELIVER_JOB, |app, job| events::deliver_job(app, job).boxed()),
+    (messages::EMAIL_JOB, |app, job| messages::deliver_job(app, job).boxed()),
+    (messages::SMS_JOB, |app, job| messages::deliver_job(app, job).boxed()),
+    (otp::WATCH_JOB, |app, job| otp::watch_job(app, job).boxed()),
+    (users::REMOVE_JOB, |app, job| users::remove_job(app, job).boxed()),
+    (cards::CONFIRM_JOB, |app, job| cards::confirm_job(app, job).boxed()),
+    (cards::REFUND_JOB, |app, job| cards::refund_job(app, job).boxed()),
+    (cards::REVOKE_JOB, |app, job| cards::revoke_job(app, job).boxed()),
+    (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
+    (recollections::SETTLE_JOB, |app, job| recollections::settle_job(app, job).boxed()),
 ];
 
-/// The sweeps, each of which runs once a minute.
-pub const SWEEPS: &[Sweep] = &[
-    cards::sweep,
-    sweep_idempotency_keys,
-    identity::sweep,
-    messages::sweep,
-    operator_events::sweep,
-    otp::sweep,
-    recordings::sweep,
-    users::sweep,
-];
-
-/// All columns with sealed values.
 pub const SEALED: &[&[SealedColumn]] = &[
     &cards::SEALED,
     &companies::SEALED,
@@ -81,23 +67,25 @@ pub const SEALED: &[&[SealedColumn]] = &[
     &recordings::SEALED,
 ];
 
-/// The subjects of provider references, and the jobs that a provider webhook enqueues.
-pub const WEBHOOK_SUBJECTS: &[(&str, &str)] = &[
-    (cards::SUBJECT, cards::CONFIRM_JOB),
-    (payments::SUBJECT, payments::SETTLE_JOB),
-    (recollections::SUBJECT, recollections::SETTLE_JOB),
-];
-
 const TABLES: Tables = Tables {
-    sweeps: SWEEPS,
+    sweeps: &[
+        |app| cards::sweep(app).boxed(),
+        |app| idempotency::sweep(app.server.clone()),
+        |app| identity::sweep(app).boxed(),
+        |app| messages::sweep(app).boxed(),
+        |app| operator_events::sweep(app).boxed(),
+        |app| otp::sweep(app).boxed(),
+        |app| recordings::sweep(app).boxed(),
+        |app| users::sweep(app).boxed(),
+    ],
     sealed: SEALED,
     on_event_url_set: |tx, company_id, url| Box::pin(events::enable(tx, company_id, url)),
-    webhook_subjects: WEBHOOK_SUBJECTS,
+    webhook_subjects: &[
+        (cards::SUBJECT, cards::CONFIRM_JOB),
+        (payments::SUBJECT, payments::SETTLE_JOB),
+        (recollections::SUBJECT, recollections::SETTLE_JOB),
+    ],
 };
-
-fn sweep_idempotency_keys(app: App) -> BoxFuture<'static, tollhouse_platform::error::Result<u64>> {
-    idempotency::sweep(app.server.clone())
-}
 
 impl App {
     /// Opens the database and loads the installed plugins; the host is then ready to serve.
@@ -110,16 +98,27 @@ impl App {
         let settings = Settings::new(config)?;
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let no_jobs = config.service.no_jobs;
-        let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;
+        let egress = EgressByPurpose::new(no_jobs, config.service.egress_policies())?;
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_with_cache(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
-        let recordings = new_recording_queue(&plugins, &settings);
+        let (recorder, recordings) = recordings::recorder();
+        if settings.recording_hours > 0 {
+            plugins.set_recorder(recorder);
+        }
         let store = open_store(config, random.clone()).await?;
         plugins.sync_once(&store).await?;
         let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
-        let workers = new_workers(no_jobs, &store, &clock, &random, &tasks, companion);
+        let parts = jobs::WorkerParts {
+            enabled: !no_jobs,
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            tasks: tasks.clone(),
+            simulators: companion,
+        };
+        let workers = Workers::new(JOBS, parts);
         let (metrics, server_metrics) = (Metrics::default(), server::ServerMetrics::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
@@ -128,27 +127,27 @@ impl App {
             .with(|registry| plugins.register(registry))
             .with(|registry| egress.plugins.metrics.register(registry))
             .with(|registry| workers.metrics.register(registry))
-            .with(|registry| tasks.metrics.register(registry))
+            .with(|registry| tasks.register(registry))
             .with(|registry| recordings.register(registry));
-        let server = Server::new(server::ServerParts {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            sealer: sealer.clone(),
-            tasks: tasks.clone(),
-            limits: config.requests.limits(),
-            metrics: server_metrics,
-            telemetry,
-            readiness: Readiness::default(),
-            stopping: AtomicBool::new(false),
-            runs_jobs: !no_jobs,
-        });
-        let slots = Slots::default()
-            .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
-            .with(identity::ImageLimiter::default())
-            .with(recordings)
-            .with(accepted_keys);
         let parts = Parts {
+            server: Arc::new(server::ServerParts {
+                store: store.clone(),
+                clock: clock.clone(),
+                random: random.clone(),
+                sealer: sealer.clone(),
+                tasks: tasks.clone(),
+                limits: config.requests.clone(),
+                metrics: server_metrics,
+                telemetry,
+                readiness: Readiness::default(),
+                stopping: AtomicBool::new(false),
+                runs_jobs: !no_jobs,
+            }),
+            slots: Slots::default()
+                .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
+                .with(identity::ImageLimiter::default())
+                .with(recordings)
+                .with(accepted_keys),
             store,
             clock,
             random,
@@ -161,9 +160,7 @@ impl App {
             rate_limits: rates,
             tasks,
             metrics,
-            server,
             tables: TABLES,
-            slots,
         };
         Ok(App::new(parts, plugins))
     }
@@ -184,34 +181,6 @@ async fn open_store(
     })
 }
 
-fn new_workers(
-    no_jobs: bool,
-    store: &Store,
-    clock: &Clock,
-    random: &Random,
-    tasks: &Tasks,
-    companion: Option<RunSimulators>,
-) -> Workers<App> {
-    let parts = jobs::WorkerParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        random: random.clone(),
-        tasks: tasks.clone(),
-        simulators: companion,
-    };
-    let workers = Workers::new(JOBS, parts);
-    if no_jobs { workers.disabled() } else { workers }
-}
-
-/// Returns the queue of recorded calls. It stays empty if recording is off.
-fn new_recording_queue(plugins: &Plugins, settings: &Settings) -> recordings::RecordingQueue {
-    let (recorder, recordings) = recordings::recorder();
-    if settings.recording_hours > 0 {
-        plugins.set_recorder(recorder);
-    }
-    recordings
-}
-
 /// Interval between sweeps, and between releases of unused memory and connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -222,11 +191,11 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     if app.workers.enabled {
         beside.extend([
             spawn_supervised(&app, "jobs", jobs::run_workers),
-            spawn_supervised(&app, "cleaning", run_sweeps),
+            spawn_supervised(&app, "sweeps", run_sweeps),
         ]);
     }
     beside.extend([
-        spawn_supervised(&app, "plugins", sync_plugins),
+        spawn_supervised(&app, "plugins", |app| async move { app.plugins.sync(&app.store).await }),
         spawn_supervised(&app, "upkeep", release_unused),
         spawn_supervised(&app, "monitor", monitor::run),
         spawn_supervised(&app, "recordings", recordings::persist),
@@ -271,10 +240,6 @@ pub async fn listen(
 ) {
     let (name, router) = (routes::listener_name(&routes), routes::router(app, routes));
     listener.serve(&app.server, name, router, close).await;
-}
-
-async fn sync_plugins(app: App) {
-    app.plugins.sync(&app.store).await;
 }
 
 async fn release_unused(app: App) {

@@ -1,23 +1,17 @@
 //! `tollhouse plugin bench`.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
 
-use clap::{ArgGroup, Args};
-use serde_json::json;
+use clap::ArgGroup;
 use tollhouse_platform::{
     config::database::DatabaseSettings,
     error::Error,
-    random::Random,
     store::{self, RolePolicy, Store},
 };
-use tollhouse_plugins::{SignedComponent, registry, settings::PluginSettings};
+use tollhouse_plugins::{SignedComponent, registry};
 use tollhouse_tools::bench::{self, BenchSubject, Effort};
 
-use crate::terminal::{failure::Failure, output::Report};
+use crate::prelude::*;
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("subjects").args(["file", "installed"]).required(true).multiple(true))]
@@ -34,12 +28,12 @@ pub struct Bench {
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Calls of each function in each mode
-    #[arg(long, value_name = "calls", default_value_t = 5_000,
+    /// Number of calls per function and mode
+    #[arg(long, value_name = "CALLS", default_value_t = 5_000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     iterations: u32,
-    /// Cold starts of each component without cached machine code, and as many with it
-    #[arg(long, value_name = "starts", default_value_t = 5,
+    /// Number of cold starts per component, once without and once with cached machine code
+    #[arg(long, value_name = "STARTS", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     cold_starts: u32,
     #[command(flatten)]
@@ -49,30 +43,30 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let mut subjects = Vec::new();
         for (name, wasm) in self.components().await? {
             let subject = BenchSubject::load(wasm, self.plugins.limits()).await;
             subjects.push(subject.map_err(|why| Failure::refused(format!("{name}: {why}")))?);
         }
+        let create = |path: &PathBuf| File::create(path).map_err(|error| file_failure(path, error));
         // Before the measurement, which takes minutes: fails if the file cannot be written.
-        let page = self.html.as_deref().map(HtmlFile::create).transpose()?;
+        let page = self.html.as_ref().map(create).transpose()?;
         let effort = Effort { iterations: self.iterations, cold_starts: self.cold_starts };
         let report = bench::compare(subjects, effort).await.map_err(Failure::refused)?;
-        if let Some(page) = page {
-            page.write(&report.page())?;
+        if let (Some(path), Some(mut page)) = (&self.html, page) {
+            let written = page.write_all(report.page().as_bytes());
+            written.map_err(|error| file_failure(path, error))?;
         }
         Ok(Report::new(json!(report), report.to_string()))
     }
 
     /// Returns the components to measure, each with its name on the command line.
-    async fn components(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    async fn components(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut components = Vec::new();
         for file in &self.file {
-            let name = file.display().to_string();
-            let wasm = fs::read(file);
-            let wasm = wasm.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-            components.push((name, SignedComponent::strip_signature(wasm)));
+            let wasm = SignedComponent::strip_signature(read_bytes(file)?);
+            components.push((file.display().to_string(), wasm));
         }
         if !self.installed.is_empty() {
             let store = self.open().await?;
@@ -90,7 +84,7 @@ impl Bench {
     }
 
     /// Opens the database without creating or migrating it.
-    async fn open(&self) -> Result<Store, Failure> {
+    async fn open(&self) -> Result<Store> {
         let (url, limits) = (self.database.url()?, self.database.limits());
         let file = url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
         if file.is_some_and(|file| !Path::new(file).exists()) {
@@ -98,29 +92,8 @@ impl Bench {
         }
         if store::missing_migrations(url.expose()).await? > 0 {
             let what = "the database schema is outdated: run `tollhouse migrate`";
-            return Err(Failure::refused(what.to_owned()));
+            return Err(Failure::refused(what));
         }
         Ok(Store::open_migrated(url.expose(), limits, Random::system(), RolePolicy::Any).await?)
     }
-}
-
-struct HtmlFile<'p> {
-    path: &'p Path,
-    file: File,
-}
-
-impl HtmlFile<'_> {
-    fn create(path: &Path) -> Result<HtmlFile<'_>, Failure> {
-        let file = File::create(path);
-        let file = file.map_err(|error| write_failure(path, &error))?;
-        Ok(HtmlFile { path, file })
-    }
-
-    fn write(mut self, page: &str) -> Result<(), Failure> {
-        self.file.write_all(page.as_bytes()).map_err(|error| write_failure(self.path, &error))
-    }
-}
-
-fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Usage(format!("{}: {error}", path.display()))
 }

@@ -1,13 +1,9 @@
 //! `tollhouse plugin check`.
 
-use std::{fs, path::PathBuf};
-
-use clap::Args;
-use serde_json::json;
-use tollhouse_plugins::{SignedComponent, settings::PluginSettings};
+use tollhouse_plugins::SignedComponent;
 use tollhouse_tools::check;
 
-use crate::terminal::{failure::Failure, output::Report};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct Check {
@@ -18,19 +14,11 @@ pub struct Check {
 }
 
 impl Check {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let name = self.file.display();
-        let wasm =
-            fs::read(&self.file).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-        let found =
-            check::check(SignedComponent::strip_signature(wasm), self.plugins.limits()).await;
-        let found = found.map_err(Failure::refused)?;
+    pub async fn run(self) -> Result {
+        let wasm = SignedComponent::strip_signature(read_bytes(&self.file)?);
+        let found = check::check(wasm, self.plugins.limits()).await.map_err(Failure::refused)?;
         let (failed, all) = found.count();
-        let report = Report::new(json!(found), found.to_string());
-        Ok(match failed {
-            0 => report,
-            _ => report
-                .with_failure(Failure::refused(format!("{name}: {failed} of {all} cases failed"))),
-        })
+        let refusal = format!("{}: {failed} of {all} cases failed", self.file.display());
+        Ok(Report::new(json!(found), found.to_string()).refused_if(failed > 0, refusal))
     }
 }

@@ -13,19 +13,8 @@ mod source;
 
 use std::io::{IsTerminal, stdin};
 
-use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::{Value, json};
-
 use self::source::ComponentSource;
-use crate::{
-    client::host::{HostAccess, HostClient, PageArgs},
-    terminal::{
-        confirmation::Confirmation,
-        failure::Failure,
-        output::{Report, left, text},
-    },
-};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct Plugin {
@@ -38,7 +27,7 @@ pub struct Plugin {
 #[derive(Subcommand)]
 enum Action {
     #[command(flatten)]
-    OnHost(HostAction),
+    Remote(RemoteAction),
     /// Compare the performance of plugins, without a host or a network
     Bench(bench::Bench),
     /// Run the conformance check: upstream failures and hostile input, without a host or a network
@@ -65,12 +54,13 @@ Examples:
     Publish(publish::Publish),
 }
 
-/// Commands that call a host.
+/// Actions on a host.
 #[derive(Subcommand)]
-enum HostAction {
+enum RemoteAction {
     /// Install a component and activate it without a restart
     #[command(after_help = "\
-A component that requests more than the previous version waits until that is granted; the previous version stays active.
+If a component requests more capabilities than the previous version, it stays inactive until they
+are granted; the previous version stays active.
 
 The signature is read from the component, or from FILE.sig beside it.
 
@@ -88,10 +78,7 @@ Examples:
         inactive: bool,
     },
     /// Show requested capabilities and admission checks of a component without installing it
-    Examine {
-        #[command(flatten)]
-        source: ComponentSource,
-    },
+    Examine(ComponentSource),
     /// List all installed versions and their states
     List,
     /// Show the active version and the credentials that it needs
@@ -99,21 +86,16 @@ Examples:
     /// List recorded calls of a plugin, newest first
     Recordings {
         name: String,
-        /// Function, for example checkout.start
-        #[arg(long)]
-        function: Option<String>,
-        /// The company's id
-        #[arg(long)]
-        company: Option<String>,
         #[command(flatten)]
-        page: PageArgs,
+        filter: RecordingFilter,
     },
     /// Show a recorded call: its input, transcript and effects
     Recording { name: String, id: String },
     /// Activate a version
     Activate {
         name: String,
-        /// Version, or the first digits of its digest. Default: the version that was active last
+        /// Version, or at least the first 4 digits of its digest. Default: the version that was
+        /// active last
         version: Option<String>,
         /// Grant all requested capabilities
         #[arg(long)]
@@ -123,7 +105,7 @@ Examples:
     #[command(after_help = "Example:\n  tollhouse plugin canary provider_a 1.1.0 --percent 5")]
     Canary {
         name: String,
-        /// Version, or the first digits of its digest
+        /// Version, or at least the first 4 digits of its digest
         version: String,
         /// Percentage of the plugin's calls
         #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -146,17 +128,40 @@ Examples:
     /// Uninstall an inactive version
     Uninstall {
         name: String,
-        /// Version, or the first digits of its digest
+        /// Version, or at least the first 4 digits of its digest
         version: String,
         #[command(flatten)]
         yes: Confirmation,
     },
 }
 
+#[derive(Args, Serialize)]
+#[group(skip)]
+struct RecordingFilter {
+    /// Function, for example checkout.start
+    #[arg(long)]
+    function: Option<String>,
+    /// The company's id
+    #[arg(long)]
+    company: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: PageArgs,
+}
+
+const VERSIONS: &str =
+    "name, version, state as state, signed by: publisher, installed: installed_at, digest";
+const ACTIVE_VERSION: &str = "name, display name: manifest/display_name, version, \
+    signed by: publisher, digest, installed: installed_at, active since: active_at, interfaces, \
+    granted, currencies: manifest/currencies, channels: manifest/channels, \
+    hosts: manifest/hosts, secrets: manifest/secrets as secrets, \
+    settings: manifest/settings as settings";
+const RECORDINGS: &str = "id, function, outcome, version, company: company_id, began: began_at";
+
 impl Plugin {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         match self.action {
-            Action::OnHost(action) => action.run(&HostClient::new(&self.access)?).await,
+            Action::Remote(action) => action.run(&HostClient::new(&self.access)?).await,
             Action::Bench(bench) => bench.run().await,
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
@@ -169,56 +174,51 @@ impl Plugin {
     }
 }
 
-impl HostAction {
-    async fn run(self, host: &HostClient) -> Result<Report, Failure> {
-        match self {
-            HostAction::Install { source, grant, inactive } => {
-                install(host, &source, grant, !inactive).await
+impl HostAction for RemoteAction {
+    async fn run(self, host: &HostClient) -> Result {
+        let (name, change, body) = match self {
+            RemoteAction::Install { source, grant, inactive } => {
+                return install(host, &source, grant, !inactive).await;
             }
-            HostAction::Examine { source } => examine(host, &source).await,
-            HostAction::List => list(host).await,
-            HostAction::Show { name } => show(host, &name).await,
-            HostAction::Recordings { name, function, company, page } => {
-                let chosen = [("function", function), ("company", company)];
-                let chosen = chosen.into_iter().filter_map(|(name, value)| Some((name, value?)));
-                let query: Vec<_> = page.query().into_iter().chain(chosen).collect();
-                recordings(host, &name, &query).await
+            RemoteAction::Examine(source) => return examine(host, &source).await,
+            RemoteAction::List => return host.list(&["plugins"], &(), VERSIONS).await,
+            RemoteAction::Show { name } => return show(host, &name).await,
+            RemoteAction::Recordings { name, filter } => {
+                return host.list(&["plugins", &name, "recordings"], &filter, RECORDINGS).await;
             }
-            HostAction::Recording { name, id } => {
-                let call = host.get(&["plugins", &name, "recordings", &id], &[]).await?;
+            RemoteAction::Recording { name, id } => {
+                let call = host.get(&["plugins", &name, "recordings", &id], &()).await?;
                 let text = format!("{call:#}");
-                Ok(Report::new(call, text))
+                return Ok(Report::new(call, text));
             }
-            HostAction::Activate { name, version, grant } => {
-                let digest = match version {
-                    Some(version) => Some(resolve_digest(host, &name, &version).await?),
-                    None => None,
-                };
-                let body = json!({ "digest": digest, "grant": grant });
-                change_plugin(host, &name, "activate", &body).await
-            }
-            HostAction::Canary { name, version, percent, companies, grant } => {
-                let digest = resolve_digest(host, &name, &version).await?;
-                let body = json!({
-                    "digest": digest, "percent": percent, "companies": companies, "grant": grant,
-                });
-                change_plugin(host, &name, "canary", &body).await
-            }
-            HostAction::Rollback { name } => {
-                change_plugin(host, &name, "rollback", &json!({})).await
-            }
-            HostAction::Deactivate { name, yes } => {
-                yes.confirm(&format!("Deactivate {name} for all companies?"))?;
-                change_plugin(host, &name, "deactivate", &json!({})).await
-            }
-            HostAction::Uninstall { name, version, yes } => {
+            RemoteAction::Uninstall { name, version, yes } => {
                 let digest = resolve_digest(host, &name, &version).await?;
                 yes.confirm(&format!("Uninstall {name} {version}?"))?;
                 let gone = host.delete(&["plugins", &name, &digest]).await?;
                 let said = format!("{name} {} is uninstalled", text(&gone["version"]));
-                Ok(Report::new(gone, said))
+                return Ok(Report::new(gone, said));
             }
-        }
+            RemoteAction::Activate { name, version, grant } => {
+                let digest = match version {
+                    Some(version) => Some(resolve_digest(host, &name, &version).await?),
+                    None => None,
+                };
+                (name, "activate", json!({ "digest": digest, "grant": grant }))
+            }
+            RemoteAction::Canary { name, version, percent, companies, grant } => {
+                let digest = resolve_digest(host, &name, &version).await?;
+                let body = json!({
+                    "digest": digest, "percent": percent, "companies": companies, "grant": grant,
+                });
+                (name, "canary", body)
+            }
+            RemoteAction::Rollback { name } => (name, "rollback", json!({})),
+            RemoteAction::Deactivate { name, yes } => {
+                yes.confirm(&format!("Deactivate {name} for all companies?"))?;
+                (name, "deactivate", json!({}))
+            }
+        };
+        change_plugin(host, &name, change, &body).await
     }
 }
 
@@ -227,30 +227,44 @@ async fn install(
     source: &ComponentSource,
     grant: bool,
     activate: bool,
-) -> Result<Report, Failure> {
-    let found = source.read().await?;
-    let query = found.query(&[("grant", grant.to_string()), ("activate", activate.to_string())]);
-    let plugin = host.post_bytes(&["plugins"], &query, found.file).await?;
-    let named = format!("{} {}", text(&plugin["name"]), text(&plugin["version"]));
-    let waits_for = text(&plugin["waits_for"]);
+) -> Result {
+    let (component, signature) = source.read().await?;
+    let query = [
+        ("grant", Some(grant.to_string())),
+        ("activate", Some(activate.to_string())),
+        ("signature", signature),
+    ];
+    let plugin = host.post_bytes(&["plugins"], &query, component).await?;
+    let (name, digest) = (text(&plugin["name"]), text(&plugin["digest"]));
+    let named = format!("{name} {}", text(&plugin["version"]));
     let warnings = warnings(&plugin);
     let said = match plugin["state"].as_str() {
-        Some("waiting") if activate && stdin().is_terminal() => {
-            return grant_and_activate(host, &plugin, &named).await;
-        }
         Some("waiting") => {
-            let command = format!("tollhouse plugin activate {named} --grant");
-            let failure = Failure::refused(format!(
-                "{named} waits for a grant of {waits_for}: run {command}"
-            ));
+            let requested = text(&plugin["waits_for"]);
+            let needs_grant = || {
+                Failure::refused(format!(
+                    "{named} needs {requested} to be granted: \
+                     run tollhouse plugin activate {named} --grant"
+                ))
+            };
+            if activate && stdin().is_terminal() {
+                let question = format!(
+                    "{named} requests {requested}.{warnings}\n\
+                     Grant these capabilities and activate the version?"
+                );
+                // The version is installed even if its activation is not confirmed.
+                Confirmation::default().confirm(&question).map_err(|_| needs_grant())?;
+                let body = json!({ "digest": plugin["digest"], "grant": true });
+                return change_plugin(host, &name, "activate", &body).await;
+            }
+            let failure = needs_grant();
             return Ok(Report::new(plugin, warnings.trim_start()).with_failure(failure));
         }
-        Some("active") => format!("{named} is active ({})", text(&plugin["digest"])),
-        _ => format!("{named} is installed, but not active ({})", text(&plugin["digest"])),
-    };
-    let said = match plugin["replaces"].as_str() {
-        Some(former) if plugin["state"] == "active" => format!("{said}\nit replaces {former}"),
-        _ => said,
+        Some("active") => match plugin["replaces"].as_str() {
+            Some(former) => format!("{named} is active ({digest})\nit replaces {former}"),
+            None => format!("{named} is active ({digest})"),
+        },
+        _ => format!("{named} is installed, but not active ({digest})"),
     };
     Ok(Report::new(plugin, said + &warnings))
 }
@@ -261,92 +275,22 @@ fn warnings(plugin: &Value) -> String {
     each.map(|warning| format!("\nwarning: {}", text(warning))).collect()
 }
 
-/// Asks for confirmation, then grants the capabilities and activates the version.
-async fn grant_and_activate(
-    host: &HostClient,
-    plugin: &Value,
-    named: &str,
-) -> Result<Report, Failure> {
-    Confirmation::default().confirm(&format!(
-        "{named} requests {}.{}\nGrant this and activate it?",
-        text(&plugin["waits_for"]),
-        warnings(plugin)
-    ))?;
-    let body = json!({ "digest": plugin["digest"], "grant": true });
-    change_plugin(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
-}
-
-async fn examine(host: &HostClient, source: &ComponentSource) -> Result<Report, Failure> {
-    let found = source.read().await?;
-    let query = found.query(&[]);
-    let examined = host.post_bytes(&["plugins", "examine"], &query, found.file).await?;
-    let columns = [
-        left("CHECK", |v| text(&v["check"])),
-        left("PASSED", |v| text(&v["passed"])),
-        left("FOUND", |v| text(&v["said"])),
-    ];
-    let report = Report::table(examined.clone(), &examined["checks"], &columns);
-    Ok(match examined["admitted"] == true {
-        true => report.with_note(&format!(
-            "It requests {}{}",
-            text(&examined["asks_for"]),
-            warnings(&examined)
-        )),
-        false => report.with_failure(Failure::refused("the host would reject it")),
-    })
-}
-
-async fn list(host: &HostClient) -> Result<Report, Failure> {
-    let plugins = host.get(&["plugins"], &[]).await?;
-    Ok(version_report(plugins))
-}
-
-async fn recordings(
-    host: &HostClient,
-    name: &str,
-    query: &[(&str, String)],
-) -> Result<Report, Failure> {
-    let columns = [
-        left("ID", |v| text(&v["id"])),
-        left("FUNCTION", |v| text(&v["function"])),
-        left("OUTCOME", |v| text(&v["outcome"])),
-        left("VERSION", |v| text(&v["version"])),
-        left("COMPANY", |v| text(&v["company_id"])),
-        left("BEGAN", |v| text(&v["began_at"])),
-    ];
-    Ok(Report::page(host.get(&["plugins", name, "recordings"], query).await?, &columns))
-}
-
-fn version_report(plugins: Value) -> Report {
-    let columns = [
-        left("NAME", |v| text(&v["name"])),
-        left("VERSION", |v| text(&v["version"])),
-        left("STATE", format_state),
-        left("SIGNED BY", |v| text(&v["publisher"])),
-        left("INSTALLED", |v| text(&v["installed_at"])),
-        left("DIGEST", |v| text(&v["digest"])),
-    ];
-    Report::table(plugins.clone(), &plugins, &columns)
-}
-
-/// Formats a version's state, with the share and the companies of a canary.
-fn format_state(plugin: &Value) -> String {
-    if !plugin["quarantined_at"].is_null() {
-        return format!("{} (quarantined)", text(&plugin["state"]));
-    }
-    let companies = plugin["companies"].as_array().map_or(0, Vec::len);
-    match plugin["state"].as_str() {
-        Some("canary") if companies > 0 => {
-            format!("canary ({} %, {companies} companies)", plugin["percent"])
-        }
-        Some("canary") => format!("canary ({} %)", plugin["percent"]),
-        _ => text(&plugin["state"]),
-    }
+async fn examine(host: &HostClient, source: &ComponentSource) -> Result {
+    let (component, signature) = source.read().await?;
+    let query = [("signature", signature)];
+    let examined = host.post_bytes(&["plugins", "examine"], &query, component).await?;
+    let checks = table(&examined["checks"], "check, passed, found: result");
+    let note =
+        format!("It requests {}{}", text(&examined["requested_capabilities"]), warnings(&examined));
+    let is_admitted = examined["admitted"] == true;
+    let report = Report::new(examined, checks);
+    let report = if is_admitted { report.with_note(&note) } else { report };
+    Ok(report.refused_if(!is_admitted, "the host would reject it"))
 }
 
 /// Returns the digest of the only version with this name or digest prefix.
-async fn resolve_digest(host: &HostClient, name: &str, version: &str) -> Result<String, Failure> {
-    let plugins = host.get(&["plugins", name], &[]).await?;
+async fn resolve_digest(host: &HostClient, name: &str, version: &str) -> Result<String> {
+    let plugins = host.get(&["plugins", name], &()).await?;
     let plugins = plugins.as_array().into_iter().flatten();
     let is_meant = |plugin: &&Value| {
         let digest = plugin["digest"].as_str().unwrap_or_default();
@@ -356,69 +300,24 @@ async fn resolve_digest(host: &HostClient, name: &str, version: &str) -> Result<
     match meant[..] {
         [digest] => Ok(digest.to_owned()),
         [] => Err(Failure::refused(format!("no version {version} of {name} is installed"))),
-        _ => {
-            let message = format!(
-                "several builds of {name} have the version {version}: specify one by its digest"
-            );
-            Err(Failure::refused(message))
-        }
+        _ => Err(Failure::refused(format!(
+            "{version} matches several installed builds of {name}: \
+             give enough digits of the digest to identify one"
+        ))),
     }
 }
 
-/// Changes a plugin and returns its installed versions.
-async fn change_plugin(
-    host: &HostClient,
-    name: &str,
-    what: &str,
-    body: &Value,
-) -> Result<Report, Failure> {
-    let plugins = host.send_json(Method::POST, &["plugins", name, what], body).await?;
-    Ok(version_report(plugins))
+/// Changes a plugin and reports its installed versions.
+async fn change_plugin(host: &HostClient, name: &str, change: &str, body: &Value) -> Result {
+    let versions = host.change(Method::POST, &["plugins", name, change], body).await?;
+    Ok(Report::list(versions, VERSIONS))
 }
 
-async fn show(host: &HostClient, name: &str) -> Result<Report, Failure> {
-    let plugins = host.get(&["plugins", name], &[]).await?;
+async fn show(host: &HostClient, name: &str) -> Result {
+    let plugins = host.get(&["plugins", name], &()).await?;
     let mut plugins = plugins.as_array().into_iter().flatten();
-    let plugin = plugins.find(|plugin| plugin["state"] == "active");
-    let plugin =
-        plugin.ok_or_else(|| Failure::refused(format!("no version of {name} is active")))?;
-    Ok(Report::record(
-        plugin.clone(),
-        &[
-            left("name", |v| text(&v["name"])),
-            left("display name", |v| text(&v["manifest"]["display_name"])),
-            left("version", |v| text(&v["version"])),
-            left("signed by", |v| text(&v["publisher"])),
-            left("digest", |v| text(&v["digest"])),
-            left("installed", |v| text(&v["installed_at"])),
-            left("active since", |v| text(&v["active_at"])),
-            left("interfaces", |v| text(&v["interfaces"])),
-            left("granted", |v| text(&v["granted"])),
-            left("currencies", |v| text(&v["manifest"]["currencies"])),
-            left("channels", |v| text(&v["manifest"]["channels"])),
-            left("hosts", |v| text(&v["manifest"]["hosts"])),
-            left("secrets", |v| names(&v["manifest"]["secrets"])),
-            left("settings", |v| settings(&v["manifest"]["settings"])),
-        ],
-    ))
-}
-
-/// Lists the names of secrets. Their permitted hosts are part of the grant.
-fn names(secrets: &Value) -> String {
-    match secrets.as_object() {
-        Some(bound) => text(&bound.keys().cloned().collect()),
-        None => text(secrets),
+    match plugins.find(|plugin| plugin["state"] == "active") {
+        Some(plugin) => Ok(Report::record(plugin.clone(), ACTIVE_VERSION)),
+        None => Err(Failure::refused(format!("no version of {name} is active"))),
     }
-}
-
-/// Lists the names of settings, with defaults.
-fn settings(settings: &Value) -> String {
-    let each = settings.as_object().into_iter().flatten();
-    let said: Vec<String> = each
-        .map(|(name, setting)| match &setting["default"] {
-            Value::Null => name.clone(),
-            default => format!("{name} [{}]", text(default)),
-        })
-        .collect();
-    if said.is_empty() { "-".to_owned() } else { said.join(", ") }
 }

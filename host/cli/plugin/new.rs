@@ -1,17 +1,13 @@
 //! `tollhouse plugin new`.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::json;
 use tollhouse_tools::new::{Language, Project, TemplateKind};
 
-use super::{Failure, Report};
+use crate::prelude::*;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  tollhouse plugin new acme --kind provider --lang rust")]
 pub struct New {
-    /// Name of the plugin: a-z first, then also 0-9, _ and -
+    /// Plugin name: starts with a-z; may contain a-z, 0-9, _ and -
     name: String,
     /// Kind of plugin
     #[arg(long)]
@@ -25,11 +21,11 @@ pub struct New {
 }
 
 impl New {
-    pub fn run(self) -> Result<Report, Failure> {
+    pub fn run(self) -> Result {
         let New { name, kind, lang: language, dir } = self;
         let folder = dir.unwrap_or_else(|| PathBuf::from(&name));
         let project = Project { name, kind, language };
-        project.write_to(&folder).map_err(Failure::Usage)?;
+        project.write_to(&folder).map_err(Failure::usage)?;
         let said = format!(
             "created {} in {}; its README.md explains how to build, test and check it",
             project.name,

@@ -1,20 +1,12 @@
 //! `tollhouse plugin publish`: uploads a component to a registry.
 
-use std::{fs, path::PathBuf};
-
-use clap::Args;
-use serde_json::json;
-use tollhouse_plugins::Manifest;
-
-use super::sign::file_failure;
-use crate::{
-    plugin::registry::Registry,
-    terminal::{failure::Failure, output::Report},
-};
+use super::registry::Registry;
+use crate::prelude::*;
 
 #[derive(Args)]
 #[command(after_help = "\
-Sign the component first: its signature is published with it. The OCI artifact has the format of other WebAssembly tools.
+Sign the component first: its signature is published with it. The artifact uses the standard Wasm
+OCI layout, which other WebAssembly tools read.
 
 Example:
   tollhouse plugin publish acme.wasm oci://registry.acme.example/plugins/acme:1.0.0")]
@@ -29,10 +21,10 @@ pub struct Publish {
 }
 
 impl Publish {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let component = fs::read(&self.file).map_err(|error| file_failure(&self.file, &error))?;
+    pub async fn run(self) -> Result {
+        let component = read_bytes(&self.file)?;
         // Rejects files that no host would install.
-        let manifest = Manifest::read(&component).map_err(|why| file_failure(&self.file, &why))?;
+        let manifest = Manifest::read(&component).map_err(|why| file_failure(&self.file, why))?;
         let pinned = self.registry.push(&self.name, component, &manifest).await?;
         let said = format!("{} {} is published: {pinned}", manifest.name, manifest.version);
         Ok(Report::new(json!({ "published": pinned }), said))

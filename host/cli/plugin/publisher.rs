@@ -1,31 +1,11 @@
 //! `tollhouse publisher`.
 
-use std::{fs, path::PathBuf};
-
-use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::{Value, json};
 use tollhouse_plugins::PublicKey;
 
-use crate::{
-    client::host::{HostAccess, HostClient},
-    terminal::{
-        confirmation::Confirmation,
-        failure::Failure,
-        output::{Report, left, text},
-    },
-};
-
-#[derive(Args)]
-pub struct Publisher {
-    #[command(flatten)]
-    access: HostAccess,
-    #[command(subcommand)]
-    action: Action,
-}
+use crate::prelude::*;
 
 #[derive(Subcommand)]
-enum Action {
+pub enum Action {
     /// List trusted publishers and their keys
     List,
     /// Trust a publisher with these keys, which replace any former ones
@@ -37,7 +17,7 @@ enum Action {
         #[arg(required = true, value_name = "FILE")]
         keys: Vec<PathBuf>,
     },
-    /// Stop trusting a publisher; its installed plugins stay
+    /// Stop trusting a publisher; its installed plugins remain installed
     Distrust {
         name: String,
         #[command(flatten)]
@@ -45,15 +25,25 @@ enum Action {
     },
 }
 
-impl Publisher {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let host = HostClient::new(&self.access)?;
-        match self.action {
-            Action::List => Ok(table(host.get(&["publishers"], &[]).await?)),
+impl HostAction for Action {
+    async fn run(self, host: &HostClient) -> Result {
+        match self {
+            Action::List => {
+                let publishers = host.get(&["publishers"], &()).await?;
+                let keys = publishers.as_array().into_iter().flatten().flat_map(|publisher| {
+                    let keys = publisher["keys"].as_array().into_iter().flatten();
+                    let name = &publisher["name"];
+                    keys.map(move |key| {
+                        json!({ "name": name, "key": key["key"], "added_at": key["added_at"] })
+                    })
+                });
+                let text = table(&Value::from_iter(keys), "publisher: name, key, added: added_at");
+                Ok(Report::new(publishers, text))
+            }
             Action::Trust { name, keys } => {
-                let keys = keys.iter().map(key).collect::<Result<Vec<_>, _>>()?;
+                let keys = keys.iter().map(|file| key(file)).collect::<Result<Vec<_>>>()?;
                 let body = json!({ "keys": keys });
-                let publisher = host.send_json(Method::PUT, &["publishers", &name], &body).await?;
+                let publisher = host.change(Method::PUT, &["publishers", &name], &body).await?;
                 let said = format!("{name} is trusted: plugins that it signs are accepted");
                 Ok(Report::new(publisher, said))
             }
@@ -66,26 +56,7 @@ impl Publisher {
     }
 }
 
-fn key(file: &PathBuf) -> Result<String, Failure> {
-    let wrong = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
-    let pem = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    PublicKey::from_pem(&pem).map(|key| key.to_line()).map_err(wrong)
-}
-
-fn table(publishers: Value) -> Report {
-    let each = publishers.as_array().into_iter().flatten();
-    let keys = each.flat_map(|publisher| {
-        let keys = publisher["keys"].as_array().into_iter().flatten();
-        keys.map(|key| {
-            json!({ "name": publisher["name"], "key": key["key"],
-        "added_at": key["added_at"] })
-        })
-    });
-    let keys = Value::Array(keys.collect());
-    let columns = [
-        left("PUBLISHER", |v| text(&v["name"])),
-        left("KEY", |v| text(&v["key"])),
-        left("ADDED", |v| text(&v["added_at"])),
-    ];
-    Report::table(publishers, &keys, &columns)
+fn key(file: &Path) -> Result<String> {
+    let key = PublicKey::from_pem(&read_text(file)?);
+    key.map(|key| key.to_line()).map_err(|why| file_failure(file, why))
 }

@@ -3,21 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use clap::Args;
 use docker_credential::{CredentialRetrievalError, DockerCredential, get_credential};
 use futures::StreamExt;
 use oci_client::{
     Client, Reference,
     client::{ClientConfig, ClientProtocol, Config, ImageLayer},
     errors::OciDistributionError,
-    manifest::{OciDescriptor, OciImageManifest},
+    manifest::OciImageManifest,
     secrets::RegistryAuth,
 };
-use serde_json::json;
-use tollhouse_platform::{clock::Clock, crypto::tls};
-use tollhouse_plugins::{Limits, Manifest, Surface};
+use tollhouse_platform::crypto::tls;
+use tollhouse_plugins::{Limits, Surface};
 
-use crate::terminal::failure::{Failure, chain};
+use crate::prelude::*;
 
 pub const SCHEME: &str = "oci://";
 
@@ -33,8 +31,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Downloads a component and verifies its digest.
-    pub async fn pull(&self, name: &str) -> Result<Vec<u8>, Failure> {
+    /// Downloads a component up to the size limit of a host, and verifies its digest.
+    pub async fn pull(&self, name: &str) -> Result<Vec<u8>> {
         let (reference, client) = (reference(name)?, self.client());
         let auth = credentials(&reference)?;
         let wrong = |error: OciDistributionError| registry_failure(name, &error);
@@ -48,21 +46,21 @@ impl Registry {
             let what = format!("{name} is not a component: its type is {}", layer.media_type);
             return Err(Failure::refused(what));
         }
-        read_component(&client, &reference, layer).await.map_err(|why| match why {
-            PullError::TooLarge(most) => {
-                Failure::refused(format!("{name} is larger than {most} bytes"))
+        let most = Limits::default().component_bytes;
+        let mut blob = client.pull_blob_stream(&reference, layer).await.map_err(wrong)?.stream;
+        let mut component = Vec::new();
+        while let Some(bytes) = blob.next().await {
+            let bytes = bytes.map_err(|error| wrong(error.into()))?;
+            if component.len() + bytes.len() > most {
+                return Err(Failure::refused(format!("{name} is larger than {most} bytes")));
             }
-            PullError::Failed(error) => registry_failure(name, &error),
-        })
+            component.extend_from_slice(&bytes);
+        }
+        Ok(component)
     }
 
     /// Uploads a component and returns a reference pinned to its digest.
-    pub async fn push(
-        &self,
-        name: &str,
-        component: Vec<u8>,
-        plugin: &Manifest,
-    ) -> Result<String, Failure> {
+    pub async fn push(&self, name: &str, component: Vec<u8>, plugin: &Manifest) -> Result<String> {
         let (reference, client) = (reference(name)?, self.client());
         let auth = credentials(&reference)?;
         let surface = Surface::of(&component).map_err(Failure::refused)?;
@@ -97,54 +95,29 @@ impl Registry {
     }
 }
 
-fn reference(name: &str) -> Result<Reference, Failure> {
+fn reference(name: &str) -> Result<Reference> {
     let plain = name.strip_prefix(SCHEME).ok_or_else(|| {
-        Failure::Usage(format!(
+        Failure::usage(format!(
             "{name} must have the form {SCHEME}registry.example/plugins/acme:1.0.0"
         ))
     })?;
-    plain.parse().map_err(|error| Failure::Usage(format!("{name}: {error}")))
+    plain.parse().map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
-fn credentials(reference: &Reference) -> Result<RegistryAuth, Failure> {
+fn credentials(reference: &Reference) -> Result<RegistryAuth> {
     use CredentialRetrievalError::{ConfigNotFound, ConfigReadError, NoCredentialConfigured};
-    match get_credential(reference.resolve_registry()) {
+    Ok(match get_credential(reference.resolve_registry()) {
         Ok(DockerCredential::UsernamePassword(user, password)) => {
-            Ok(RegistryAuth::Basic(user, password))
+            RegistryAuth::Basic(user, password)
         }
-        Ok(DockerCredential::IdentityToken(token)) => Ok(RegistryAuth::Bearer(token)),
-        Err(ConfigNotFound | ConfigReadError | NoCredentialConfigured) => {
-            Ok(RegistryAuth::Anonymous)
+        Ok(DockerCredential::IdentityToken(token)) => RegistryAuth::Bearer(token),
+        Err(ConfigNotFound | ConfigReadError | NoCredentialConfigured) => RegistryAuth::Anonymous,
+        Err(error) => {
+            let registry = reference.registry();
+            let what = format!("the credentials for {registry} cannot be read: {error}");
+            return Err(Failure::usage(what));
         }
-        Err(error) => Err(Failure::Usage(format!(
-            "the credentials for {} cannot be read: {error}",
-            reference.registry()
-        ))),
-    }
-}
-
-enum PullError {
-    TooLarge(usize),
-    Failed(OciDistributionError),
-}
-
-/// Reads a component up to the size limit of a host.
-async fn read_component(
-    client: &Client,
-    reference: &Reference,
-    layer: &OciDescriptor,
-) -> Result<Vec<u8>, PullError> {
-    let most = Limits::default().component_bytes;
-    let stream = client.pull_blob_stream(reference, layer).await.map_err(PullError::Failed)?;
-    let (mut stream, mut component) = (stream.stream, Vec::new());
-    while let Some(bytes) = stream.next().await {
-        let bytes = bytes.map_err(|error| PullError::Failed(error.into()))?;
-        if component.len() + bytes.len() > most {
-            return Err(PullError::TooLarge(most));
-        }
-        component.extend_from_slice(&bytes);
-    }
-    Ok(component)
+    })
 }
 
 /// Classifies an error: rejected by the registry, or registry unreachable.
@@ -154,7 +127,8 @@ fn registry_failure(name: &str, error: &OciDistributionError) -> Failure {
         OciDistributionError::ServerError { code: 401 | 403, .. }
         | OciDistributionError::UnauthorizedError { .. }
         | OciDistributionError::AuthenticationFailure(_) => Failure::refused(format!(
-            "{name}: the registry rejected the credentials in Docker's configuration: log in with `docker login`"
+            "{name}: the registry rejected the credentials in Docker's configuration: \
+             log in with `docker login`"
         )),
         OciDistributionError::ServerError { code: 500.., .. }
         | OciDistributionError::RequestError(_) => Failure::unreachable(said),

@@ -1,80 +1,68 @@
 //! `tollhouse plugin run`: a temporary host that reloads one plugin when its file changes.
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, Permissions},
-    io::Write,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, SystemTime},
+    collections::BTreeMap, fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc,
+    time::SystemTime,
 };
 
-use clap::{Args, Parser};
-use reqwest::Method;
-use serde_json::{Value, json};
+use clap::{Command, FromArgMatches};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tollhouse_app::{
     state::{App, config::Config},
     wiring,
 };
 use tollhouse_http::Listener;
-use tollhouse_platform::{clock::Clock, random::Random, telemetry::TelemetryConfig};
-use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, Manifest, PluginKind};
-use tracing::level_filters::LevelFilter;
+use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, PluginKind};
+use tracing::Level;
 
-use crate::{
-    client::host::HostClient,
-    server::serve::stop_signal,
-    terminal::{
-        failure::{Failure, chain},
-        output::{Report, text, without_control_characters},
-    },
-};
+use crate::{prelude::*, server::serve::stop_signal, terminal::output::without_control_characters};
 
 /// Polling interval of the file, and how long it must be unchanged before it is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Maximum time for calls in flight at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of characters that are shown of a response body.
 const MAX_SHOWN_CHARACTERS: usize = 300;
 /// Wallet balance of the trial company in the major unit, more than trials use up.
 const TRIAL_BALANCE: u64 = 1_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-The account accepts https upstreams, and http ones on this machine. Failed calls of providers and gateways are shown with the responses of the
-upstream; RUST_LOG=debug shows all activity of the host. Ctrl-C stops it and discards its data.
+The plugin may call https upstreams, and http upstreams on this machine. Failed calls of providers
+and gateways are shown with the responses of the upstream; RUST_LOG=debug shows all activity of the
+host. Ctrl-C stops the host and discards its data.
 
 Example:
-  tollhouse plugin run target/wasm32-wasip2/release/acme.wasm --credential base_url=http://127.0.0.1:9000")]
+  tollhouse plugin run target/wasm32-wasip2/release/acme.wasm \\
+    --credential base_url=http://127.0.0.1:9000")]
 pub struct Run {
     /// The component, reloaded when its file changes
     file: PathBuf,
-    /// Credential of its account; may be repeated. A missing secret is `example-secret`
+    /// Credential for the plugin's provider account; may be repeated. Secrets not given default to
+    /// `example-secret`
     #[arg(long = "credential", value_name = "NAME=VALUE")]
     credentials: Vec<String>,
-    /// Port of the API on this machine; the internal interface uses the next one. 0: any two ports
+    /// Port of the API on this machine; the internal interface uses the next one. 0 picks two free
+    /// ports
     #[arg(long, default_value_t = 8080)]
     port: u16,
 }
 
 impl Run {
     /// Runs until Ctrl-C.
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let given = read_credentials(&self.credentials)?;
         // It holds secrets.
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().permissions(private).tempdir();
-        let folder = folder.map_err(|error| Failure::Usage(error.to_string()))?;
-        let stopped = stop_signal().map_err(|error| Failure::refused(error.to_string()))?;
-        let RunningHost { host, api, token, stop, served } = self.serve(folder.path()).await?;
-        let plugin = DevelopedPlugin { file: &self.file, given: &given, host: &host };
+        let folder = folder.map_err(Failure::usage)?;
+        let stopped = stop_signal().map_err(Failure::refused)?;
+        let running = self.serve(folder.path()).await?;
+        let plugin = DevelopedPlugin { file: &self.file, given: &given, host: &running.host };
         let work = async {
             let installed = plugin.install().await?;
             print_line(&format_installed(&installed));
-            let key = create_trial_company(&host, &installed).await?;
-            print_line(&format!("\n{}", format_access(&api, &host, &token, &key, &installed)));
+            let key = create_trial_company(&running.host, &installed).await?;
+            print_line(&format!("\n{}", running.format_access(&key, &installed)));
             plugin.reinstall_on_change().await;
             Ok(())
         };
@@ -82,25 +70,22 @@ impl Run {
             ended = work => ended,
             () = stopped => Ok(()),
         };
-        let _ = stop.send(true);
+        let _ = running.stop.send(true);
         // Until it ends, the host writes to the folder.
-        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, running.served).await;
         ended.map(|()| Report::new(Value::Null, ""))
     }
 
-    /// Starts a development host with its own database.
-    async fn serve(&self, folder: &Path) -> Result<RunningHost, Failure> {
+    async fn serve(&self, folder: &Path) -> Result<RunningHost> {
         let next = if self.port == 0 { 0 } else { self.port.saturating_add(1) };
         let (public, internal) = (bind(self.port).await?, bind(next).await?);
-        let address = |listener: &TcpListener| {
-            listener.local_addr().map_err(|error| Failure::refused(error.to_string()))
-        };
+        let address = |listener: &TcpListener| listener.local_addr().map_err(Failure::refused);
         let (listen, internal_listen) = (address(&public)?, address(&internal)?);
         let random = Random::system();
         let token = random.token("op_");
         let file = |name: &str, secret: &str| {
             let file = folder.join(name);
-            fs::write(&file, secret).map_err(|error| Failure::refused(error.to_string()))?;
+            fs::write(&file, secret).map_err(Failure::refused)?;
             Ok::<_, Failure>(file.display().to_string())
         };
         let master_key = hex::encode(random.bytes::<32>());
@@ -115,9 +100,8 @@ impl Run {
             "--development".to_owned(),
             "--plugin-unsigned".to_owned(),
         ])?;
-        let reporting =
-            TelemetryConfig { level: LevelFilter::WARN, ..config.telemetry.telemetry_config() };
-        drop(reporting.start().map_err(|error| Failure::Usage(chain(&*error)))?);
+        let reporting = config.telemetry.start(Level::WARN);
+        drop(reporting.map_err(|error| Failure::usage(chain(&*error)))?);
         let app = App::open(&config, Clock::system(), random, None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
         app.plugins.set_recorder(Arc::new(|call| {
@@ -133,11 +117,9 @@ impl Run {
     }
 }
 
-/// A running host.
 struct RunningHost {
     host: HostClient,
     api: String,
-    /// The operator token.
     token: String,
     /// Shuts the host down.
     stop: watch::Sender<bool>,
@@ -145,37 +127,65 @@ struct RunningHost {
     served: JoinHandle<()>,
 }
 
+impl RunningHost {
+    /// Formats the addresses and credentials of the host, with an example request.
+    fn format_access(&self, key: &str, installed: &Value) -> String {
+        let (path, body) = match kind(installed) {
+            Some(PluginKind::Sms) => (
+                "otp/send".to_owned(),
+                json!({ "identifier": "ada", "channels": ["sms"], "phone": "+2348031234567" }),
+            ),
+            Some(PluginKind::Country) => {
+                let identity = &installed["manifest"]["country"]["identities"][0];
+                let field = text(&identity["field"]);
+                let path =
+                    format!("kyc/{}/{}/lookup", text(&installed["name"]), text(&identity["path"]));
+                (path, json!({ field: identity["example"] }))
+            }
+            _ => {
+                let currency = &installed["manifest"]["currencies"][0];
+                let pages = json!({ "success_url": "https://shop.example/done" });
+                let order = json!({ "email": "ada@example.com", "amount": 2500.5, "currency": currency, "checkout": pages });
+                ("payment/initialize".to_owned(), order)
+            }
+        };
+        let RunningHost { api, token, host: HostClient { base, .. }, .. } = self;
+        format!(
+            "API                 {api}\nAPI key             {key}\n\
+             internal interface  {base}\noperator token      {token}\n\n\
+             Try:\n  curl -s {api}/api/v1/{path} -H 'Authorization: Bearer {key}' \
+             -H 'Content-Type: application/json' -d '{body}'"
+        )
+    }
+}
+
 /// Prints a line. The reader may have closed the pipe.
 fn print_line(line: &str) {
     drop(writeln!(std::io::stdout().lock(), "{line}"));
 }
 
-fn config(flags: [String; 9]) -> Result<Config, Failure> {
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        config: Config,
-    }
-    let flags = ["tollhouse".to_owned()].into_iter().chain(flags);
-    let parsed = Flags::try_parse_from(flags);
-    parsed.map(|flags| flags.config).map_err(|error| Failure::Usage(error.to_string()))
+fn config(flags: [String; 9]) -> Result<Config> {
+    let command = Config::augment_args(Command::new("tollhouse").no_binary_name(true));
+    let matches = command.try_get_matches_from(flags).map_err(Failure::usage)?;
+    Config::from_arg_matches(&matches).map_err(Failure::usage)
 }
 
-async fn bind(port: u16) -> Result<TcpListener, Failure> {
+async fn bind(port: u16) -> Result<TcpListener> {
     let bound = TcpListener::bind(("127.0.0.1", port)).await;
     bound
-        .map_err(|error| Failure::Usage(format!("port {port} cannot be used: {error}; try --port")))
+        .map_err(|error| Failure::usage(format!("port {port} cannot be used: {error}; try --port")))
 }
 
-fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>, Failure> {
+fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>> {
     let pairs = given.iter().map(|text| {
         let pair = text.split_once('=');
-        pair.ok_or_else(|| Failure::Usage(format!("--credential {text}: it must be NAME=VALUE")))
+        pair.ok_or_else(|| {
+            Failure::usage(format!("--credential {text} must have the form NAME=VALUE"))
+        })
     });
     pairs.collect()
 }
 
-/// The plugin under development.
 struct DevelopedPlugin<'a> {
     file: &'a Path,
     given: &'a BTreeMap<&'a str, &'a str>,
@@ -184,26 +194,21 @@ struct DevelopedPlugin<'a> {
 
 impl DevelopedPlugin<'_> {
     /// Installs the component and configures its account.
-    async fn install(&self) -> Result<Value, Failure> {
-        let failed =
-            |error: std::io::Error| Failure::Usage(format!("{}: {error}", self.file.display()));
-        let wasm = fs::read(self.file).map_err(failed)?;
+    async fn install(&self) -> Result<Value> {
+        let wasm = read_bytes(self.file)?;
         let manifest = Manifest::read(&wasm).map_err(Failure::refused)?;
         let credentials = self.credentials(&manifest)?;
-        let grant = [("grant", "true".to_owned())];
-        let installed = self.host.post_bytes(&["plugins"], &grant, wasm).await?;
+        let installed = self.host.post_bytes(&["plugins"], &[("grant", true)], wasm).await?;
         let account = json!({ "credentials": credentials, "active": true });
-        self.host.send_json(Method::PUT, &["providers", &manifest.name], &account).await?;
+        self.host.change(Method::PUT, &["providers", &manifest.name], &account).await?;
         Ok(installed)
     }
 
-    fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, Failure> {
+    fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>> {
         let given = |name: &str| self.given.get(name).map(|value| (*value).to_owned());
-        let known =
-            |name: &str| manifest.secrets.contains(name) || manifest.settings.contains_key(name);
-        if let Some(name) = self.given.keys().find(|name| !known(name)) {
+        if let Some(name) = self.given.keys().find(|name| !manifest.has_credential(name)) {
             let message = format!("--credential {name}=…: the manifest has no such credential");
-            return Err(Failure::Usage(message));
+            return Err(Failure::usage(message));
         }
         let mut credentials = BTreeMap::new();
         for name in manifest.secrets.names() {
@@ -216,7 +221,7 @@ impl DevelopedPlugin<'_> {
                 None if setting.default.is_some() || manifest.optional.contains(name) => {}
                 None => {
                     let message = format!("the account needs {name}: add --credential {name}=…");
-                    return Err(Failure::Usage(message));
+                    return Err(Failure::usage(message));
                 }
             }
         }
@@ -240,7 +245,7 @@ impl DevelopedPlugin<'_> {
             match self.install().await {
                 Ok(installed) => print_line(&format_installed(&installed)),
                 Err(failure) => {
-                    let why = without_control_characters(failure.message());
+                    let why = without_control_characters(&failure.message);
                     print_line(&format!("rejected, the previous version stays active: {why}"));
                 }
             }
@@ -284,56 +289,22 @@ fn format_installed(installed: &Value) -> String {
 }
 
 /// Creates a company with a balance that prefers the plugin. Returns its API key.
-async fn create_trial_company(host: &HostClient, installed: &Value) -> Result<String, Failure> {
+async fn create_trial_company(host: &HostClient, installed: &Value) -> Result<String> {
     let new = json!({ "name": "Trial Lending", "server": "test" });
-    let company = host.send_json(Method::POST, &["companies"], &new).await?;
+    let company = host.change(Method::POST, &["companies"], &new).await?;
     let id = company["id"].as_str().unwrap_or_default();
     let credit = json!({ "amount": TRIAL_BALANCE, "key": "trial" });
-    host.send_json(Method::POST, &["companies", id, "wallet", "credit"], &credit).await?;
+    host.change(Method::POST, &["companies", id, "wallet", "credit"], &credit).await?;
     let name = &installed["name"];
     let choice = match kind(installed) {
         Some(PluginKind::Provider) => json!({ "payment_service": name }),
         Some(PluginKind::Sms) => json!({ "sms_gateway": name }),
         _ => return Ok(text(&company["api_key"])),
     };
-    host.send_json(Method::PATCH, &["companies", id], &choice).await?;
+    host.change(Method::PATCH, &["companies", id], &choice).await?;
     Ok(text(&company["api_key"]))
 }
 
 fn kind(installed: &Value) -> Option<PluginKind> {
     serde_json::from_value(installed["manifest"]["kind"].clone()).ok()
-}
-
-/// Formats the addresses and credentials of the host, with an example request.
-fn format_access(
-    api: &str,
-    host: &HostClient,
-    token: &str,
-    key: &str,
-    installed: &Value,
-) -> String {
-    let (path, body) = match kind(installed) {
-        Some(PluginKind::Sms) => (
-            "otp/send".to_owned(),
-            json!({ "identifier": "ada", "channels": ["sms"], "phone": "+2348031234567" }),
-        ),
-        Some(PluginKind::Country) => {
-            let identity = &installed["manifest"]["country"]["identities"][0];
-            let field = text(&identity["field"]);
-            let path =
-                format!("kyc/{}/{}/lookup", text(&installed["name"]), text(&identity["path"]));
-            (path, json!({ field: identity["example"] }))
-        }
-        _ => {
-            let currency = &installed["manifest"]["currencies"][0];
-            let pages = json!({ "success_url": "https://shop.example/done" });
-            let order = json!({ "email": "ada@example.com", "amount": 2500.5, "currency": currency, "checkout": pages });
-            ("payment/initialize".to_owned(), order)
-        }
-    };
-    let internal = host.base();
-    format!(
-        "API                 {api}\nAPI key             {key}\ninternal interface  {internal}\noperator token      {token}\n\n\
-         Try:\n  curl -s {api}/api/v1/{path} -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{body}'"
-    )
 }

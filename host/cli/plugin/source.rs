@@ -1,15 +1,12 @@
 //! The source of a component: a file with an optional detached signature, or a registry.
 
-use std::{fs, path::Path};
-
-use clap::Args;
 use tollhouse_plugins::SIGNATURE_BYTES;
 
-use super::sign::{file_failure, signature_path};
-use crate::{
-    plugin::registry::{self, Registry},
-    terminal::failure::Failure,
+use super::{
+    registry::{self, Registry},
+    sign::SIGNATURE_EXTENSION,
 };
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct ComponentSource {
@@ -20,41 +17,25 @@ pub struct ComponentSource {
     registry: Registry,
 }
 
-/// A component and its detached signature.
-pub struct ComponentFile {
-    pub file: Vec<u8>,
-    /// In hexadecimal.
-    pub signature: Option<String>,
-}
-
 impl ComponentSource {
-    pub async fn read(&self) -> Result<ComponentFile, Failure> {
+    /// Reads the component and its detached signature, in hexadecimal.
+    pub async fn read(&self) -> Result<(Vec<u8>, Option<String>)> {
         if self.component.starts_with(registry::SCHEME) {
-            let file = self.registry.pull(&self.component).await?;
-            return Ok(ComponentFile { file, signature: None });
+            return Ok((self.registry.pull(&self.component).await?, None));
         }
-        let name = Path::new(&self.component);
-        let file = fs::read(name).map_err(|error| file_failure(name, &error))?;
-        Ok(ComponentFile { file, signature: read_detached_signature(name)? })
-    }
-}
-
-fn read_detached_signature(name: &Path) -> Result<Option<String>, Failure> {
-    let name = signature_path(name);
-    if !name.exists() {
-        return Ok(None);
-    }
-    let signature = fs::read(&name).map_err(|error| file_failure(&name, &error))?;
-    match signature.len() {
-        SIGNATURE_BYTES => Ok(Some(hex::encode(signature))),
-        _ => Err(file_failure(&name, &format!("a signature must have {SIGNATURE_BYTES} bytes"))),
-    }
-}
-
-impl ComponentFile {
-    /// Appends the signature to the query of a request.
-    pub fn query(&self, rest: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
-        let signature = self.signature.iter().map(|signature| ("signature", signature.clone()));
-        rest.iter().cloned().chain(signature).collect()
+        let file = Path::new(&self.component);
+        let component = read_bytes(file)?;
+        let signature = file.with_added_extension(SIGNATURE_EXTENSION);
+        if !signature.exists() {
+            return Ok((component, None));
+        }
+        let bytes = read_bytes(&signature)?;
+        match bytes.len() {
+            SIGNATURE_BYTES => Ok((component, Some(hex::encode(bytes)))),
+            _ => {
+                let what = format!("a signature must have {SIGNATURE_BYTES} bytes");
+                Err(file_failure(&signature, what))
+            }
+        }
     }
 }

@@ -1,14 +1,6 @@
 //! `tollhouse audit`.
 
-use clap::Args;
-
-use crate::{
-    client::host::{HostAccess, HostClient, PageArgs},
-    terminal::{
-        failure::Failure,
-        output::{Report, left, text},
-    },
-};
+use crate::prelude::*;
 
 /// List audit log entries
 #[derive(Args)]
@@ -22,19 +14,9 @@ pub struct Audit {
 }
 
 impl Audit {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let host = HostClient::new(&self.access)?;
-        let path = match &self.company {
-            Some(company) => vec!["companies", company, "audit"],
-            None => vec!["audit"],
-        };
-        let entries = host.get(&path, &self.page.query()).await?;
-        let columns = [
-            left("AT", |v| text(&v["created_at"])),
-            left("ACTOR", |v| text(&v["actor"])),
-            left("ACTION", |v| text(&v["action"])),
-            left("DETAIL", |v| v["detail"].to_string()),
-        ];
-        Ok(Report::page(entries, &columns))
+        let columns = "at: created_at, actor, action, detail as json";
+        host.list(&scope(self.company.as_deref(), "audit"), &self.page, columns).await
     }
 }

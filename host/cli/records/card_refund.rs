@@ -1,36 +1,12 @@
 //! `tollhouse card-refund`.
 
-use clap::{Args, Subcommand, ValueEnum};
-use reqwest::Method;
-use serde_json::json;
-
-use crate::{
-    client::host::{CursorArgs, HostAccess, HostClient, choice_name},
-    terminal::{
-        confirmation::Confirmation,
-        failure::Failure,
-        output::{Report, left, money, right, text},
-    },
-};
-
-#[derive(Args)]
-pub struct CardRefund {
-    #[command(flatten)]
-    access: HostAccess,
-    #[command(subcommand)]
-    action: Action,
-}
+use crate::prelude::*;
 
 #[derive(Subcommand)]
-enum Action {
+pub enum Action {
     /// List refunds of card verification charges, oldest first
     #[command(after_help = "Example:\n  tollhouse card-refund list --status failed")]
-    List {
-        #[arg(long)]
-        status: Option<Status>,
-        #[command(flatten)]
-        part: CursorArgs,
-    },
+    List(Filter),
     /// Request a failed refund again
     #[command(after_help = "\
 Do not retry if the customer was refunded by other means: they would be refunded twice.
@@ -47,7 +23,18 @@ Example:
     },
 }
 
-#[derive(Clone, ValueEnum)]
+#[derive(Args, Serialize)]
+#[group(skip)]
+pub struct Filter {
+    #[arg(long)]
+    status: Option<Status>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    part: CursorArgs,
+}
+
+#[derive(Clone, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Status {
     /// Requested, but not yet confirmed by the provider
     Requested,
@@ -58,19 +45,18 @@ enum Status {
     Failed,
 }
 
-impl CardRefund {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let host = HostClient::new(&self.access)?;
-        match self.action {
-            Action::List { status, part } => {
-                let mut query = part.query();
-                query.extend(status.map(|status| ("status", choice_name(&status))));
-                list(&host, &query).await
-            }
+const COLUMNS: &str = "refund: id, company, card, status, amount as money, \
+    provider: payment_service, provider's reference: service_ref, attempts: tries as number, \
+    message, created: created_at";
+
+impl HostAction for Action {
+    async fn run(self, host: &HostClient) -> Result {
+        match self {
+            Action::List(filter) => host.list(&["card-refunds"], &filter, COLUMNS).await,
             Action::Retry { company, refund, yes } => {
                 yes.confirm(&format!("Request the refund {refund} from the provider again?"))?;
-                let path = ["companies", &*company, "card-refunds", &*refund, "retry"];
-                let refund = host.send_json(Method::POST, &path, &json!({})).await?;
+                let path = ["companies", &company, "card-refunds", &refund, "retry"];
+                let refund = host.change(Method::POST, &path, &json!({})).await?;
                 let amount = money(&refund["amount"], &refund["currency"]);
                 let provider = text(&refund["payment_service"]);
                 let said = format!("a refund of {amount} is requested from {provider}");
@@ -78,21 +64,4 @@ impl CardRefund {
             }
         }
     }
-}
-
-async fn list(host: &HostClient, query: &[(&str, String)]) -> Result<Report, Failure> {
-    let refunds = host.get(&["card-refunds"], query).await?;
-    let columns = [
-        left("REFUND", |v| text(&v["id"])),
-        left("COMPANY", |v| text(&v["company"])),
-        left("CARD", |v| text(&v["card"])),
-        left("STATUS", |v| text(&v["status"])),
-        right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
-        left("PROVIDER", |v| text(&v["payment_service"])),
-        left("PROVIDER'S REFERENCE", |v| text(&v["service_ref"])),
-        right("ATTEMPTS", |v| text(&v["tries"])),
-        left("MESSAGE", |v| text(&v["message"])),
-        left("CREATED", |v| text(&v["created_at"])),
-    ];
-    Ok(Report::feed_page(refunds, "refunds", &columns))
 }

@@ -1,16 +1,6 @@
 //! `tollhouse identity`.
 
-use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::{Value, json};
-
-use crate::{
-    client::host::{HostAccess, HostClient},
-    terminal::{
-        failure::Failure,
-        output::{Report, left, text},
-    },
-};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct Identity {
@@ -27,52 +17,34 @@ pub struct Identity {
 enum Action {
     /// List the identity types of the installed countries
     List,
-    /// Disable lookups of an identity type; existing records stay
-    Disable {
-        /// Identity type as in the list, for example `nigeria.bvn`
-        identity: String,
-    },
+    /// Disable lookups of an identity type; existing records are kept
+    Disable(IdentityArg),
     /// Enable lookups of an identity type again
-    Enable {
-        /// Identity type as in the list, for example `nigeria.bvn`
-        identity: String,
-    },
+    Enable(IdentityArg),
 }
+
+#[derive(Args)]
+#[group(skip)]
+struct IdentityArg {
+    /// Identity type as in the list, for example `nigeria.bvn`
+    identity: String,
+}
+
+const COLUMNS: &str = "identity: identity_name, name, active, field, path: paths/0";
 
 impl Identity {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let host = HostClient::new(&self.access)?;
-        let company = self.company.as_deref();
-        let mut path: Vec<&str> = company.map_or_else(Vec::new, |id| vec!["companies", id]);
-        path.push("identities");
-        let switch = async |identity: &str, active: bool| {
-            let (country, name) = identity.split_once('.').unwrap_or((identity, "-"));
-            let path = [&path[..], &[country, name]].concat();
-            host.send_json(Method::PUT, &path, &json!({ "active": active })).await
+        let mut path = scope(self.company.as_deref(), "identities");
+        let (identity, active) = match &self.action {
+            Action::List => return host.list(&path, &(), COLUMNS).await,
+            Action::Disable(IdentityArg { identity }) => (identity, false),
+            Action::Enable(IdentityArg { identity }) => (identity, true),
         };
-        match self.action {
-            Action::List => {
-                let all = host.get(&path, &[]).await?;
-                Ok(report(all.clone(), &all))
-            }
-            Action::Disable { identity } => one(switch(&identity, false).await?),
-            Action::Enable { identity } => one(switch(&identity, true).await?),
-        }
+        let (country, name) = identity.split_once('.').unwrap_or((identity, "-"));
+        path.extend([country, name]);
+        let identity = host.change(Method::PUT, &path, &json!({ "active": active })).await?;
+        let report = Report::list(json!([identity]), COLUMNS);
+        Ok(Report { json: identity, ..report })
     }
-}
-
-fn one(identity: Value) -> Result<Report, Failure> {
-    let all = json!([identity]);
-    Ok(report(identity, &all))
-}
-
-fn report(data: Value, all: &Value) -> Report {
-    let columns = [
-        left("IDENTITY", |v| text(&v["identity_name"])),
-        left("NAME", |v| text(&v["name"])),
-        left("ACTIVE", |v| text(&v["active"])),
-        left("FIELD", |v| text(&v["field"])),
-        left("PATH", |v| text(&v["paths"][0])),
-    ];
-    Report::table(data, all, &columns)
 }

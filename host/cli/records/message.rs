@@ -1,39 +1,32 @@
 //! `tollhouse message`.
 
-use clap::{Args, Subcommand, ValueEnum};
-
-use crate::{
-    client::host::{HostAccess, HostClient, PageArgs, choice_name},
-    terminal::{
-        failure::Failure,
-        output::{Report, left, right, text},
-    },
-};
-
-#[derive(Args)]
-pub struct Message {
-    #[command(flatten)]
-    access: HostAccess,
-    #[command(subcommand)]
-    action: Action,
-}
+use crate::prelude::*;
 
 #[derive(Subcommand)]
-enum Action {
+pub enum Action {
     /// List a company's e-mails and text messages without their content, newest first
     List {
         /// The company's id
         company: String,
-        #[arg(long)]
-        state: Option<State>,
-        #[arg(long)]
-        channel: Option<Channel>,
         #[command(flatten)]
-        page: PageArgs,
+        filter: Filter,
     },
 }
 
-#[derive(Clone, ValueEnum)]
+#[derive(Args, Serialize)]
+#[group(skip)]
+pub struct Filter {
+    #[arg(long)]
+    state: Option<State>,
+    #[arg(long)]
+    channel: Option<Channel>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: PageArgs,
+}
+
+#[derive(Clone, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum State {
     Pending,
     /// Accepted by the mail server or a gateway
@@ -42,31 +35,19 @@ enum State {
     Failed,
 }
 
-#[derive(Clone, ValueEnum)]
+#[derive(Clone, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Channel {
     Email,
     Sms,
 }
 
-impl Message {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let host = HostClient::new(&self.access)?;
-        let Action::List { company, state, channel, page } = self.action;
-        let mut query = page.query();
-        query.extend(state.iter().map(|state| ("state", choice_name(state))));
-        query.extend(channel.iter().map(|channel| ("channel", choice_name(channel))));
-        let messages = host.get(&["companies", &company, "messages"], &query).await?;
-        let columns = [
-            left("MESSAGE", |v| text(&v["id"])),
-            left("CHANNEL", |v| text(&v["channel"])),
-            left("FOR", |v| text(&v["purpose"])),
-            left("TO", |v| text(&v["to"])),
-            left("STATE", |v| text(&v["state"])),
-            right("ATTEMPTS", |v| text(&v["attempts"])),
-            left("VIA", |v| text(&v["via"])),
-            left("REASON", |v| text(&v["reason"])),
-            left("CREATED", |v| text(&v["created_at"])),
-        ];
-        Ok(Report::page(messages, &columns))
+const COLUMNS: &str = "message: id, channel, for: purpose, to, state, attempts as number, via, \
+    reason, created: created_at";
+
+impl HostAction for Action {
+    async fn run(self, host: &HostClient) -> Result {
+        let Action::List { company, filter } = self;
+        host.list(&["companies", &company, "messages"], &filter, COLUMNS).await
     }
 }

@@ -1,39 +1,18 @@
 //! `tollhouse payment`.
 
-use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::{Value, json};
-
-use crate::{
-    client::host::{HostAccess, HostClient, PageArgs},
-    terminal::{
-        confirmation::Confirmation,
-        failure::Failure,
-        output::{Column, Report, left, money, right, text},
-    },
-};
-
-#[derive(Args)]
-pub struct Payment {
-    #[command(flatten)]
-    access: HostAccess,
-    #[command(subcommand)]
-    action: Action,
-}
+use crate::prelude::*;
 
 #[derive(Subcommand)]
-enum Action {
+pub enum Action {
     /// List a company's payments, newest first
-    #[command(
-        after_help = "Example:\n  tollhouse payment list 6b018eed9f8a1c2b3d4e5f60 --status pending --created 21-11-2026"
-    )]
+    #[command(after_help = "\
+Example:
+  tollhouse payment list 6b018eed9f8a1c2b3d4e5f60 --status pending --created 21-11-2026")]
     List {
         /// The company's id
         company: String,
         #[command(flatten)]
         filter: PaymentFilter,
-        #[command(flatten)]
-        page: PageArgs,
     },
     /// Show a payment and its refund
     Show(PaymentArgs),
@@ -53,7 +32,7 @@ enum Action {
 
 /// A payment, by its id or by its reference.
 #[derive(Args)]
-struct PaymentArgs {
+pub struct PaymentArgs {
     /// The company's id
     company: String,
     /// The payment's id
@@ -64,8 +43,8 @@ struct PaymentArgs {
     reference: Option<String>,
 }
 
-#[derive(Args)]
-struct PaymentFilter {
+#[derive(Args, Serialize)]
+pub struct PaymentFilter {
     /// Status: pending, success, failed or refunded
     #[arg(long)]
     status: Option<String>,
@@ -75,113 +54,69 @@ struct PaymentFilter {
     /// The user's `user_id`
     #[arg(long, value_name = "USER")]
     user_id: Option<String>,
-    /// Day of creation in UTC, DD-MM-YYYY, or first and last day with a slash between
-    #[arg(long, value_name = "DAYS")]
+    /// Date of creation in UTC, DD-MM-YYYY, or a range DD-MM-YYYY/DD-MM-YYYY
+    #[arg(long, value_name = "DATES")]
+    #[serde(rename = "created_at")]
     created: Option<String>,
-    /// Day of payment, or first and last day, in the same format
-    #[arg(long, value_name = "DAYS")]
+    /// Date of payment in UTC, DD-MM-YYYY, or a range DD-MM-YYYY/DD-MM-YYYY
+    #[arg(long, value_name = "DATES")]
+    #[serde(rename = "paid_at")]
     paid: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: PageArgs,
 }
 
-impl Payment {
-    pub async fn run(self) -> Result<Report, Failure> {
-        let host = HostClient::new(&self.access)?;
-        match self.action {
-            Action::List { company, filter, page } => list(&host, &company, filter, &page).await,
-            Action::Show(named) => show(&host, &named).await,
+const COLUMNS: &str = "payment: id, reference, status, amount as money, email, \
+    provider: payment_service, created: created_at, paid: paid_at";
+const FIELDS: &str = "payment: id, reference, status, message, amount as money, fees as money, \
+    email, user: user_id, provider: payment_service, provider's reference: service_ref, \
+    channel: payment_channel, checkout: checkout/url, created: created_at, paid: paid_at, \
+    refund: refund/status";
+
+impl HostAction for Action {
+    async fn run(self, host: &HostClient) -> Result {
+        let payment = match self {
+            Action::List { company, filter } => {
+                return host.list(&["companies", &company, "payments"], &filter, COLUMNS).await;
+            }
+            Action::Show(named) => {
+                let mut payment = named.fetch(host).await?;
+                payment["refund"] = match host.get(&named.path(&payment, "refund"), &()).await {
+                    Err(failure) if failure.status == Some(404) => Value::Null,
+                    refund => refund?,
+                };
+                payment
+            }
             Action::Verify(named) => {
-                let payment = named.fetch(&host).await?;
-                let path = ["companies", &*named.company, "payments", id(&payment), "verify"];
-                let verified = host.send_json(Method::POST, &path, &json!({})).await?;
-                Ok(Report::record(verified, &FIELDS))
+                let payment = named.fetch(host).await?;
+                host.change(Method::POST, &named.path(&payment, "verify"), &json!({})).await?
             }
             Action::Refund { named, force, yes } => {
-                let payment = named.fetch(&host).await?;
+                let payment = named.fetch(host).await?;
                 let amount = money(&payment["amount"], &payment["currency"]);
                 let whose = format!("{}, {}", text(&payment["reference"]), text(&payment["email"]));
                 yes.confirm(&format!("Refund {amount} ({whose})?"))?;
-                let path = ["companies", &*named.company, "payments", id(&payment), "refund"];
-                let body = json!({ "force": force });
-                let refunded = host.send_json(Method::POST, &path, &body).await?;
-                Ok(Report::record(refunded, &FIELDS))
+                let (path, body) = (named.path(&payment, "refund"), json!({ "force": force }));
+                host.change(Method::POST, &path, &body).await?
             }
-        }
+        };
+        Ok(Report::record(payment, FIELDS))
     }
-}
-
-fn id(payment: &Value) -> &str {
-    payment["id"].as_str().unwrap_or_default()
 }
 
 impl PaymentArgs {
-    async fn fetch(&self, host: &HostClient) -> Result<Value, Failure> {
-        match (&self.payment, &self.reference) {
-            (_, Some(reference)) => {
-                host.get(&["companies", &self.company, "payments", "reference", reference], &[])
-                    .await
-            }
-            (payment, None) => {
-                let payment = payment.as_deref().unwrap_or_default();
-                host.get(&["companies", &self.company, "payments", payment], &[]).await
-            }
+    async fn fetch(&self, host: &HostClient) -> Result<Value> {
+        let mut path = vec!["companies", &self.company, "payments"];
+        match (&self.reference, &self.payment) {
+            (Some(reference), _) => path.extend(["reference", reference]),
+            (None, payment) => path.push(payment.as_deref().unwrap_or_default()),
         }
+        host.get(&path, &()).await
     }
-}
 
-const FIELDS: [Column; 15] = [
-    left("payment", |v| text(&v["id"])),
-    left("reference", |v| text(&v["reference"])),
-    left("status", |v| text(&v["status"])),
-    left("message", |v| text(&v["message"])),
-    left("amount", |v| money(&v["amount"], &v["currency"])),
-    left("fees", |v| money(&v["fees"], &v["currency"])),
-    left("email", |v| text(&v["email"])),
-    left("user", |v| text(&v["user_id"])),
-    left("provider", |v| text(&v["payment_service"])),
-    left("provider's reference", |v| text(&v["service_ref"])),
-    left("channel", |v| text(&v["payment_channel"])),
-    left("checkout", |v| text(&v["checkout"]["url"])),
-    left("created", |v| text(&v["created_at"])),
-    left("paid", |v| text(&v["paid_at"])),
-    left("refund", |v| text(&v["refund"]["status"])),
-];
-
-async fn show(host: &HostClient, named: &PaymentArgs) -> Result<Report, Failure> {
-    let mut payment = named.fetch(host).await?;
-    let path = ["companies", &*named.company, "payments", id(&payment), "refund"];
-    payment["refund"] = match host.get(&path, &[]).await {
-        Ok(refund) => refund,
-        Err(Failure::Refused { status: Some(404), .. }) => Value::Null,
-        Err(failure) => return Err(failure),
-    };
-    Ok(Report::record(payment, &FIELDS))
-}
-
-async fn list(
-    host: &HostClient,
-    company: &str,
-    filter: PaymentFilter,
-    page: &PageArgs,
-) -> Result<Report, Failure> {
-    let filter = [
-        ("status", filter.status),
-        ("provider", filter.provider),
-        ("user_id", filter.user_id),
-        ("created_at", filter.created),
-        ("paid_at", filter.paid),
-    ];
-    let filter = filter.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let query: Vec<_> = page.query().into_iter().chain(filter).collect();
-    let payments = host.get(&["companies", company, "payments"], &query).await?;
-    let columns = [
-        left("PAYMENT", |v| text(&v["id"])),
-        left("REFERENCE", |v| text(&v["reference"])),
-        left("STATUS", |v| text(&v["status"])),
-        right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
-        left("EMAIL", |v| text(&v["email"])),
-        left("PROVIDER", |v| text(&v["payment_service"])),
-        left("CREATED", |v| text(&v["created_at"])),
-        left("PAID", |v| text(&v["paid_at"])),
-    ];
-    Ok(Report::page(payments, &columns))
+    fn path<'p>(&'p self, payment: &'p Value, resource: &'p str) -> [&'p str; 5] {
+        let id = payment["id"].as_str().unwrap_or_default();
+        ["companies", &self.company, "payments", id, resource]
+    }
 }

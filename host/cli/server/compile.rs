@@ -1,10 +1,6 @@
 //! `tollhouse compile-plugin`: the subprocess in which a host compiles a component.
 
-use clap::Args;
-use serde_json::Value;
-use tollhouse_plugins as plugins;
-
-use crate::terminal::{failure::Failure, output::Report};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct CompilePlugin {
@@ -17,9 +13,9 @@ pub struct CompilePlugin {
 }
 
 impl CompilePlugin {
-    pub fn run(self) -> Result<Report, Failure> {
+    pub fn run(self) -> Result {
         let CompilePlugin { memory_bytes, seconds, call_memory_bytes } = self;
-        let done = plugins::compile_as_child(memory_bytes, seconds, call_memory_bytes);
+        let done = tollhouse_plugins::compile_as_child(memory_bytes, seconds, call_memory_bytes);
         done.map_err(Failure::refused)?;
         Ok(Report::new(Value::Null, ""))
     }

@@ -1,9 +1,5 @@
 //! `tollhouse config`.
 
-use std::path::PathBuf;
-
-use clap::Subcommand;
-use serde_json::{Value, json};
 use tollhouse_app::state::config::{Config, Remote, check, describe};
 use tollhouse_platform::{
     config::{
@@ -15,10 +11,7 @@ use tollhouse_platform::{
 use url::Url;
 
 use super::init::init;
-use crate::terminal::{
-    failure::{Failure, chain},
-    output::{Report, left, text},
-};
+use crate::prelude::*;
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -47,7 +40,7 @@ Examples:
 }
 
 impl Command {
-    pub async fn run(self, parsed: &ParsedSettings) -> Result<Report, Failure> {
+    pub async fn run(self, parsed: &ParsedSettings) -> Result {
         match self {
             Command::Check { config, remote } => Ok(report(&config, &remote, parsed).await),
             Command::Init { folder } => init(&folder),
@@ -68,20 +61,14 @@ async fn report(config: &Config, remote: &Remote, parsed: &ParsedSettings) -> Re
     if let Ok(url) = config.database.url() {
         match database(config, &url).await {
             Ok(0) => {}
-            Ok(n) => {
-                warnings.push(format!("the database lacks {n} migrations; serve applies them"))
-            }
+            Ok(n) => warnings.push(format!("migrations not applied yet: {n}; serve applies them")),
             Err(error) => problems.push(format!("database {url}: {}", chain(&error))),
         }
     }
     let settings = settings(config, parsed);
-    let columns = [
-        left("SETTING", |v| text(&v["setting"])),
-        left("FROM", |v| text(&v["source"])),
-        left("VALUE", |v| text(&v["value"])),
-    ];
+    let text = table(&settings, "setting, from: source, value");
     let json = json!({ "settings": settings, "problems": problems, "warnings": warnings });
-    let mut report = Report::table(json, &settings, &columns);
+    let mut report = Report::new(json, text);
     for warning in warnings {
         report = report.with_note(&format!("Warning: {warning}."));
     }

@@ -1,27 +1,20 @@
 //! `tollhouse config init`: creates the files that a host needs to start.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
 
-use serde_json::json;
 use tollhouse_app::state::config::describe;
-use tollhouse_platform::{crypto::seal, random::Random};
+use tollhouse_platform::crypto::seal;
 
-use crate::terminal::{failure::Failure, output::Report};
+use crate::prelude::*;
 
 /// Creates settings, a master key and an operator token, unless one of the files exists.
-pub fn init(folder: &Path) -> Result<Report, Failure> {
+pub fn init(folder: &Path) -> Result {
     let wrong = |error: std::io::Error| Failure::refused(format!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(wrong)?;
     let folder = folder.canonicalize().map_err(wrong)?;
     let random = Random::system();
-    let master_key = folder.join("master-key");
-    let token = folder.join("operator-token");
-    let settings = folder.join("tollhouse.toml");
+    let [master_key, token, settings] =
+        ["master-key", "operator-token", "tollhouse.toml"].map(|name| folder.join(name));
     let database = format!("sqlite://{}", folder.join("tollhouse.db").display());
     let text = set_values(
         describe::example(),
@@ -37,44 +30,39 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
         (&token, random.token("op_"), 0o600),
         (&settings, text, 0o644),
     ];
-    let taken: Vec<String> = files
-        .iter()
-        .filter(|(file, ..)| file.exists())
-        .map(|(file, ..)| file.display().to_string())
-        .collect();
+    let taken = files.iter().filter(|(file, ..)| file.exists());
+    let taken: Vec<String> = taken.map(|(file, ..)| file.display().to_string()).collect();
     if !taken.is_empty() {
+        let taken = taken.join(", ");
         return Err(Failure::refused(format!(
-            "{} already exists: nothing was created",
-            taken.join(" and ")
+            "these files already exist, so nothing was created: {taken}"
         )));
     }
     for (file, text, mode) in &files {
         write_new(file, text, *mode)?;
     }
-    let made: Vec<&PathBuf> = files.iter().map(|(file, ..)| *file).collect();
     let shown = settings.display();
     let said = format!(
         "created {shown} with its secrets beside it.\n\n\
          Keep a copy of master-key apart from the database backups. Set public_url, then:\n\n  \
          tollhouse config check --config {shown}\n  tollhouse serve --config {shown}"
     );
-    Ok(Report::new(json!({ "made": made }), said))
+    Ok(Report::new(json!({ "made": files.map(|(file, ..)| file) }), said))
 }
 
-/// Sets values in the example.
 fn set_values(mut example: String, values: &[(&str, String)]) -> String {
     for (key, value) in values {
-        let line = format!("\n#{key} = ");
-        let at = example.find(&line).expect("the example lists all settings");
-        let end = example[at + 1..].find('\n').map_or(example.len(), |n| at + 1 + n);
-        example
-            .replace_range(at + 1..end, &format!("{key} = {}", toml::Value::from(value.as_str())));
+        let line = example.find(&format!("\n#{key} = ")).expect("the example lists all settings");
+        let start = line + 1;
+        let end = example[start..].find('\n').map_or(example.len(), |length| start + length);
+        let line = format!("{key} = {}", toml::Value::from(value.as_str()));
+        example.replace_range(start..end, &line);
     }
     example
 }
 
 /// Creates a file. Fails if it exists.
-pub fn write_new(file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+pub fn write_new(file: &Path, text: &str, mode: u32) -> Result<()> {
     let mut options = OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(mode).open(file);
     let line = format!("{}\n", text.trim_end());

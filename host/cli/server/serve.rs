@@ -1,12 +1,10 @@
 //! `tollhouse serve`.
 
-use std::{error::Error, path::PathBuf};
+use std::error::Error;
 
-use clap::Args;
 #[cfg(target_os = "linux")]
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sd_notify::NotifyState;
-use serde_json::Value;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -19,12 +17,9 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http::{Endpoint, Listener};
-use tollhouse_platform::{clock::Clock, config::ConfigError, error, random::Random, store};
+use tollhouse_platform::{config::ConfigError, error, store};
 
-use crate::terminal::{
-    failure::{Failure, chain},
-    output::Report,
-};
+use crate::prelude::*;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -33,7 +28,7 @@ Examples:
   tollhouse serve --database sqlite:///var/lib/tollhouse/tollhouse.db \\
     --master-key-file master-key --operator-token-file operator-token
 
-SIGTERM and Ctrl-C shut it down, after it has finished requests and jobs in flight.")]
+On SIGTERM or Ctrl-C, the host finishes requests and jobs in flight, then exits.")]
 pub struct Serve {
     #[command(flatten)]
     config: Config,
@@ -41,18 +36,18 @@ pub struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or Ctrl-C.
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let mut config = self.config;
         config.plugins.plugin_compiler.get_or_insert_with(this_program);
         let wrong = check::problems(&config);
         if !wrong.is_empty() {
-            return Err(Failure::settings(wrong));
+            return Err(wrong.into());
         }
         if !config.service.development {
             forbid_dumps().map_err(|error| Failure::refused(chain(&error)))?;
         }
-        let reports = config.telemetry.telemetry_config().start();
-        let reports = reports.map_err(|error| Failure::Usage(chain(&*error)))?;
+        let reports = config.telemetry.start(tracing::Level::INFO);
+        let reports = reports.map_err(|error| Failure::usage(chain(&*error)))?;
         let served = serve(&config).await;
         reports.shutdown().await;
         served
@@ -72,7 +67,7 @@ fn this_program() -> PathBuf {
     if running.exists() { running } else { std::env::current_exe().unwrap_or(running) }
 }
 
-async fn serve(config: &Config) -> Result<Report, Failure> {
+async fn serve(config: &Config) -> Result {
     let opened = App::open(config, Clock::system(), Random::system(), None).await;
     let app = opened.map_err(open_failure)?;
     let public = bind(config.listeners.public()).await?;
@@ -83,7 +78,8 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
     tracing::info!(api = address(&public), internal = address(&internal), "serving");
     if config.service.no_jobs {
         tracing::warn!(
-            "no_jobs is set: this host runs no jobs, sweeps, deliveries or messages, and contacts no provider"
+            "no_jobs is set: this host runs no jobs, sweeps, deliveries or messages, \
+             and contacts no provider"
         );
     }
     // Before the notification: a supervisor may send the signal as soon as it has received it.
@@ -120,10 +116,8 @@ fn open_failure(error: Box<dyn Error + Send + Sync>) -> Failure {
     }
 }
 
-async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failure> {
-    let endpoint = endpoint.map_err(|error| Failure::settings(vec![error]))?;
-    let bound = Listener::bind(&endpoint).await;
-    bound.map_err(|error| Failure::refused(error.to_string()))
+async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener> {
+    Listener::bind(&endpoint?).await.map_err(Failure::refused)
 }
 
 /// Installs handlers of SIGTERM and Ctrl-C. The future completes at the first signal.

@@ -1,16 +1,6 @@
 //! `tollhouse price`.
 
-use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::{Map, Value, json};
-
-use crate::{
-    client::host::{HostAccess, HostClient},
-    terminal::{
-        failure::Failure,
-        output::{Report, left, money, right, text},
-    },
-};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct Price {
@@ -25,11 +15,12 @@ pub struct Price {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show prices and the plan of each
+    /// List prices and the plan each comes from
     List,
-    /// Set the named prices
+    /// Set the given prices; others are unchanged
     #[command(after_help = "\
-An empty price removes it: a company then pays the default plan's price, and without one the price that the plugin declares, or 0.
+An empty value removes the price: the default plan's price applies, else the price the plugin
+declares, else 0.
 
 Examples:
   tollhouse price set otp.email=2.5 otp.sms=4 identity.nigeria.bvn=100
@@ -51,41 +42,25 @@ fn assignment(text: &str) -> Result<(String, Value), String> {
 pub fn amount(text: &str) -> Result<Value, String> {
     match text {
         "" => Ok(Value::Null),
-        text => match text.parse() {
-            Ok(number) => Ok(Value::Number(number)),
-            Err(_) => Err(format!("{text} is not a number")),
-        },
+        text => text.parse().map(Value::Number).map_err(|_| format!("{text} is not a number")),
     }
 }
 
 impl Price {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let host = HostClient::new(&self.access)?;
-        let path = match &self.company {
-            Some(company) => vec!["companies", company, "prices"],
-            None => vec!["prices"],
-        };
+        let path = scope(self.company.as_deref(), "prices");
         let prices = match self.action {
-            Action::List => host.get(&path, &[]).await?,
+            Action::List => host.get(&path, &()).await?,
             Action::Set { prices } => {
-                let body = Value::Object(Map::from_iter(prices));
-                host.send_json(Method::PATCH, &path, &body).await?
+                host.change(Method::PATCH, &path, &Value::from_iter(prices)).await?
             }
         };
-        Ok(report(prices))
+        let each = prices["prices"].as_object().into_iter().flatten();
+        let each = each.map(|(item, price)| {
+            json!({ "item": item, "price": price["price"], "plan": price["plan"], "currency": prices["currency"] })
+        });
+        let text = table(&Value::from_iter(each), "item, price as money, plan");
+        Ok(Report::new(prices, text))
     }
-}
-
-fn report(prices: Value) -> Report {
-    let each = prices["prices"].as_object().into_iter().flatten();
-    let each = each.map(|(item, price)| {
-        json!({ "item": item, "price": price["price"], "plan": price["plan"], "currency": prices["currency"] })
-    });
-    let columns = [
-        left("ITEM", |v| text(&v["item"])),
-        right("PRICE", |v| money(&v["price"], &v["currency"])),
-        left("PLAN", |v| text(&v["plan"])),
-    ];
-    let each = Value::from_iter(each);
-    Report::table(prices, &each, &columns)
 }

@@ -1,20 +1,6 @@
 //! `tollhouse provider`.
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand, ValueEnum};
-use reqwest::Method;
-use serde_json::{Map, Value, json};
-
-use crate::{
-    client::host::{HostAccess, HostClient, choice_name},
-    terminal::{
-        confirmation::Confirmation,
-        failure::Failure,
-        input,
-        output::{Report, left, text},
-    },
-};
+use crate::prelude::*;
 
 #[derive(Args)]
 pub struct Provider {
@@ -28,7 +14,8 @@ pub struct Provider {
 }
 
 /// The mode of the companies that a service account serves.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Mode {
     Test,
     Live,
@@ -60,7 +47,7 @@ Examples:
         /// Remove the credentials
         #[arg(long)]
         no_credentials: bool,
-        /// `true` lets new payments or messages use it
+        /// Whether new payments, messages and lookups may use the account
         #[arg(long, value_name = "BOOL")]
         active: Option<bool>,
         /// Mode of the service account [default: test in development mode, else live]
@@ -71,8 +58,9 @@ Examples:
     },
     /// Test an account: verify a payment that does not exist, which has no cost and no effect
     #[command(after_help = "\
-The command fails unless the provider accepts the credentials. SMS gateways and registers are not called, because each call of
-them costs money.
+Fails if the provider refuses the credentials or cannot be reached, or if its response does not show
+whether they are valid. SMS gateways and registers are not called, because each call costs money:
+their outcome is `not_testable`, exit code 0.
 
 Examples:
   tollhouse provider test provider_a --mode live
@@ -86,88 +74,54 @@ Examples:
     },
 }
 
+const COLUMNS: &str = "provider, mode, active, credentials: has_credentials, \
+    notification URL: notification_url";
+const FIELDS: &str = "provider, mode, active, has credentials: has_credentials, \
+    notification URL: notification_url";
+
 impl Provider {
-    pub async fn run(self) -> Result<Report, Failure> {
+    pub async fn run(self) -> Result {
         let host = HostClient::new(&self.access)?;
-        let mut path = match &self.company {
-            Some(company) => vec!["companies", company, "providers"],
-            None => vec!["providers"],
-        };
+        let mut path = scope(self.company.as_deref(), "providers");
+        let body_with =
+            |mode: &Option<Mode>| mode.map_or_else(|| json!({}), |mode| json!({ "mode": mode }));
         match &self.action {
-            Action::List { mode } => list(&host, &path, mode.as_ref()).await,
+            Action::List { mode } => {
+                let mut accounts = host.get(&path, &()).await?;
+                if let (Some(mode), Some(all)) = (mode, accounts.as_array_mut()) {
+                    all.retain(|account| account["mode"] == json!(mode));
+                }
+                Ok(Report::list(accounts, COLUMNS))
+            }
             Action::Test { provider, mode } => {
-                path.extend([&**provider, "test"]);
-                test(&host, &path, mode.as_ref()).await
+                path.extend([provider, "test"]);
+                let tested = host.change(Method::POST, &path, &body_with(mode)).await?;
+                let accepted = ["accepted", "not_testable"].contains(&&*text(&tested["outcome"]));
+                let detail = text(&tested["detail"]);
+                let report = Report::record(tested, "provider, mode, outcome, code, detail");
+                Ok(report.refused_if(!accepted, detail))
             }
             Action::Set { provider, credentials_file, no_credentials, active, mode, yes } => {
-                let mut body = Map::new();
+                let mut body = body_with(mode);
                 if let Some(file) = credentials_file {
-                    let credentials = input::object(file, "{\"secret_key\": \"…\"}")?;
-                    body.insert("credentials".to_owned(), credentials);
+                    body["credentials"] = read_object(file, "{\"secret_key\": \"…\"}")?;
                 }
                 if *no_credentials {
                     yes.confirm(
-                        "Remove the credentials? Pending payments of the account stay unsettled.",
+                        "Remove the credentials? Pending payments of the account remain unsettled.",
                     )?;
-                    body.insert("credentials".to_owned(), Value::Null);
+                    body["credentials"] = Value::Null;
                 }
                 if let Some(active) = active {
-                    body.insert("active".to_owned(), (*active).into());
-                }
-                if let Some(mode) = mode {
-                    body.insert("mode".to_owned(), choice_name(mode).into());
+                    body["active"] = json!(active);
                 }
                 path.push(provider);
-                let set = host.send_json(Method::PUT, &path, &Value::Object(body)).await?;
+                let set = host.change(Method::PUT, &path, &body).await?;
                 let sends = !set["notification_url"].is_null();
-                let report = Report::record(
-                    set,
-                    &[
-                        left("provider", |v| text(&v["provider"])),
-                        left("mode", |v| text(&v["mode"])),
-                        left("active", |v| text(&v["active"])),
-                        left("has credentials", |v| text(&v["has_credentials"])),
-                        left("notification URL", |v| text(&v["notification_url"])),
-                    ],
-                );
+                let report = Report::record(set, FIELDS);
                 let url = "Configure the notification URL at the provider.";
                 Ok(if sends { report.with_note(url) } else { report })
             }
         }
     }
-}
-
-async fn test(host: &HostClient, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
-    let body = mode.map_or_else(|| json!({}), |mode| json!({ "mode": choice_name(mode) }));
-    let tested = host.send_json(Method::POST, path, &body).await?;
-    let (outcome, detail) = (text(&tested["outcome"]), text(&tested["detail"]));
-    let report = Report::record(
-        tested,
-        &[
-            left("provider", |v| text(&v["provider"])),
-            left("mode", |v| text(&v["mode"])),
-            left("outcome", |v| text(&v["outcome"])),
-            left("code", |v| text(&v["code"])),
-            left("detail", |v| text(&v["detail"])),
-        ],
-    );
-    Ok(match &*outcome {
-        "accepted" | "not_testable" => report,
-        _ => report.with_failure(Failure::refused(detail)),
-    })
-}
-
-async fn list(host: &HostClient, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
-    let mut accounts = host.get(path, &[]).await?;
-    if let (Some(mode), Some(all)) = (mode, accounts.as_array_mut()) {
-        all.retain(|account| account["mode"] == choice_name(mode));
-    }
-    let columns = [
-        left("PROVIDER", |v| text(&v["provider"])),
-        left("MODE", |v| text(&v["mode"])),
-        left("ACTIVE", |v| text(&v["active"])),
-        left("CREDENTIALS", |v| text(&v["has_credentials"])),
-        left("NOTIFICATION URL", |v| text(&v["notification_url"])),
-    ];
-    Ok(Report::table(accounts.clone(), &accounts, &columns))
 }

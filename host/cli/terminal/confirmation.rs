@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr, stdin};
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 
 #[derive(Args, Default)]
 pub struct Confirmation {
@@ -15,14 +15,14 @@ pub struct Confirmation {
 
 impl Confirmation {
     /// Succeeds if the user at the terminal confirms or `--yes` is given.
-    pub fn confirm(&self, question: &str) -> Result<(), Failure> {
+    pub fn confirm(&self, question: &str) -> Result<()> {
         if self.yes {
             return Ok(());
         }
         if !stdin().is_terminal() {
-            let message =
-                format!("{question} Confirm with --yes: standard input is not a terminal");
-            return Err(Failure::Usage(message));
+            return Err(Failure::usage(format!(
+                "{question} Standard input is not a terminal: pass --yes to confirm"
+            )));
         }
         eprint!("{question} [y/N] ");
         let mut answer = String::new();
@@ -30,7 +30,7 @@ impl Confirmation {
         let asked = stderr().flush().and_then(|()| stdin().read_line(&mut answer));
         match asked.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
             true => Ok(()),
-            false => Err(Failure::refused("nothing was done")),
+            false => Err(Failure::refused("cancelled: nothing was changed")),
         }
     }
 }

@@ -1,52 +1,56 @@
 //! Failures of commands and their exit codes.
 
-use std::{error::Error, io::Write, process::ExitCode};
+use std::{error::Error, fmt::Display, io::Write, iter, process::ExitCode};
 
+use serde::Serialize;
 use serde_json::json;
 use tollhouse_platform::{config::ConfigError, store};
 
-use super::output::without_control_characters;
+use super::output::{Report, without_control_characters};
 
-/// An error message that states what to do.
+pub type Result<T = Report, E = Failure> = std::result::Result<T, E>;
+
+/// The failure of a command, with the message for the user.
 #[derive(Debug)]
-pub enum Failure {
-    /// Rejected by the host or by a check. Exit code 1.
-    Refused { status: Option<u16>, message: String },
-    /// The command line or the settings cannot be used. Exit code 2.
-    Usage(String),
-    /// No response, or a server error with its status: the outcome is unknown. Exit code 3.
-    Unreachable { status: Option<u16>, message: String },
+pub struct Failure {
+    kind: FailureKind,
+    /// Status of the host's response.
+    pub status: Option<u16>,
+    pub message: String,
+}
+
+/// The kinds of failures, with their exit codes.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum FailureKind {
+    /// Rejected by the host or by a check.
+    Refused = 1,
+    /// The command line or the settings cannot be used.
+    Usage = 2,
+    /// No response, or a server error: the outcome is unknown.
+    Unreachable = 3,
 }
 
 impl Failure {
-    pub fn refused(message: impl Into<String>) -> Failure {
-        Failure::Refused { status: None, message: message.into() }
+    fn new(kind: FailureKind, message: impl Display) -> Failure {
+        Failure { kind, status: None, message: message.to_string() }
     }
 
-    pub fn unreachable(message: impl Into<String>) -> Failure {
-        Failure::Unreachable { status: None, message: message.into() }
+    pub fn refused(message: impl Display) -> Failure {
+        Failure::new(FailureKind::Refused, message)
     }
 
-    pub fn settings(wrong: Vec<ConfigError>) -> Failure {
-        let wrong: Vec<String> = wrong.into_iter().map(|error| error.0).collect();
-        Failure::Usage(wrong.join("\n"))
+    pub fn usage(message: impl Display) -> Failure {
+        Failure::new(FailureKind::Usage, message)
     }
 
-    pub fn message(&self) -> &str {
-        match self {
-            Failure::Refused { message, .. }
-            | Failure::Unreachable { message, .. }
-            | Failure::Usage(message) => message,
-        }
+    pub fn unreachable(message: impl Display) -> Failure {
+        Failure::new(FailureKind::Unreachable, message)
     }
 
     /// Writes the failure to standard error and returns the exit code.
     pub fn print(self, json: bool) -> ExitCode {
-        let (kind, code, status, message) = match self {
-            Failure::Refused { status, message } => ("refused", 1, status, message),
-            Failure::Usage(message) => ("usage", 2, None, message),
-            Failure::Unreachable { status, message } => ("unreachable", 3, status, message),
-        };
+        let Failure { kind, status, message } = self;
         let said = match json {
             true => json!({ "error": kind, "status": status, "message": message }).to_string(),
             false => {
@@ -58,20 +62,27 @@ impl Failure {
         };
         // The reader may have closed the pipe.
         drop(writeln!(std::io::stderr().lock(), "{said}"));
-        ExitCode::from(code)
+        ExitCode::from(kind as u8)
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
-        Failure::Usage(error.0)
+        Failure::usage(error)
+    }
+}
+
+impl From<Vec<ConfigError>> for Failure {
+    fn from(errors: Vec<ConfigError>) -> Failure {
+        let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
+        Failure::usage(errors.join("\n"))
     }
 }
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
         match error {
-            store::Error::Misconfigured(what) => Failure::Usage(what),
+            store::Error::Misconfigured(what) => Failure::usage(what),
             error => Failure::unreachable(chain(&error)),
         }
     }
@@ -79,14 +90,8 @@ impl From<store::Error> for Failure {
 
 /// Formats an error and its causes on one line.
 pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
+    let causes = iter::successors(error.source(), |&error| error.source());
+    causes.map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }

@@ -2,5 +2,6 @@
 
 pub mod confirmation;
 pub mod failure;
+pub mod format;
 pub mod input;
 pub mod output;

@@ -3,26 +3,16 @@
 use axum::{Extension, extract::State, http::HeaderMap};
 
 use super::{GetOnly, IdempotentRequest, openapi::Operation};
-use crate::request::query::Takes;
 use tollhouse_platform::error::Result;
 
 /// A part of an operation: an argument of its handler, or its response.
 pub trait Describe {
     fn describe(operation: &mut Operation<'_>);
-
-    /// Returns whether it reads a query parameter with this name.
-    #[must_use]
-    fn takes(_parameter: &str) -> bool {
-        false
-    }
 }
 
 /// A handler whose arguments and response describe themselves.
 pub trait Described<Arguments> {
     fn describe(operation: &mut Operation<'_>);
-
-    /// Returns whether an argument reads a query parameter with this name.
-    fn takes(parameter: &str) -> bool;
 }
 
 /// The function that describes the operation of a handler.
@@ -31,11 +21,6 @@ pub type Description = fn(&mut Operation<'_>);
 #[must_use]
 pub fn description<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Description {
     Handler::describe
-}
-
-#[must_use]
-pub fn takes<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Takes {
-    Handler::takes
 }
 
 macro_rules! described {
@@ -50,11 +35,6 @@ macro_rules! described {
             fn describe(operation: &mut Operation<'_>) {
                 $($argument::describe(operation);)*
                 Answer::describe(operation);
-            }
-
-            fn takes(parameter: &str) -> bool {
-                let takes: &[Takes] = &[$($argument::takes),*];
-                takes.iter().any(|takes| takes(parameter))
             }
         }
     };

@@ -17,7 +17,7 @@ pub use self::{
     idempotency::header::IdempotentRequest,
     listener::{
         Endpoint, ListenError, Listener,
-        tls::{Tls, TlsError, TlsFiles},
+        tls::{Tls, TlsFiles},
         wait_for_stop,
     },
     request::get::GetOnly,
@@ -28,5 +28,5 @@ pub use self::{
         health::Readiness,
         router::{Interface, router},
     },
-    settings::limits::ServerLimits,
+    settings::requests::ServerLimits,
 };

@@ -73,20 +73,17 @@ impl<T: JsonSchema> Describe for DataResponse<T> {
     }
 }
 
-/// A file download, streamed.
+/// A download of a CSV file, streamed.
 pub struct Attachment {
     pub name: &'static str,
-    pub content_type: &'static str,
     pub bytes: BoxStream<'static, io::Result<Bytes>>,
 }
 
 impl IntoResponse for Attachment {
     fn into_response(self) -> axum::response::Response {
         let name = format!("attachment; filename=\"{}\"", self.name);
-        let headers = [
-            (header::CONTENT_TYPE, self.content_type.to_owned()),
-            (header::CONTENT_DISPOSITION, name),
-        ];
+        let headers =
+            [(header::CONTENT_TYPE, "text/csv".to_owned()), (header::CONTENT_DISPOSITION, name)];
         (headers, Body::from_stream(self.bytes)).into_response()
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::routing::MethodRouter;
 
-use super::{openapi::Description, request::query::Takes};
+use super::openapi::Description;
 
 /// The principals that may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,6 @@ pub struct Route<S> {
     /// Failure statuses that do not follow from its access, arguments and response.
     pub fails: &'static [u16],
     pub describe: Description,
-    pub takes: Takes,
     pub handler: MethodRouter<S>,
 }
 

@@ -9,34 +9,39 @@ use std::{
 };
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
+use schemars::JsonSchema;
 
 /// Milliseconds since 1970, UTC: an integer that sorts the same in every engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, sqlx::Type, JsonSchema,
+)]
+#[sqlx(transparent)]
+#[schemars(
+    inline,
+    with = "String",
+    description = "",
+    extend("format" = "date-time", "examples" = [Timestamp(1_795_251_600_000)])
+)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Timestamp {
         self.plus_ms(seconds.saturating_mul(1_000))
     }
 
-    #[must_use]
     pub fn plus_ms(self, ms: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }
 
-    #[must_use]
     pub fn unix_seconds(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
     /// Parses an RFC 3339 time; `None` for any other text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Timestamp> {
         DateTime::parse_from_rfc3339(text).ok().map(|at| Timestamp(at.timestamp_millis()))
     }
 
-    #[must_use]
     pub fn to_datetime(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
@@ -55,24 +60,6 @@ impl serde::Serialize for Timestamp {
     }
 }
 
-impl schemars::JsonSchema for Timestamp {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "format": "date-time",
-            "examples": [Timestamp(1_795_251_600_000)],
-        })
-    }
-}
-
 /// A clock. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);
@@ -86,13 +73,11 @@ struct Inner {
 }
 
 impl Clock {
-    #[must_use]
     pub fn system() -> Clock {
         Clock::new(0, false)
     }
 
     /// Creates a clock that moves only when it is advanced.
-    #[must_use]
     pub fn frozen_at(now: Timestamp) -> Clock {
         Clock::new(now.0, true)
     }
@@ -101,14 +86,13 @@ impl Clock {
         Clock(Arc::new(Inner { ms: AtomicI64::new(ms), frozen, since: Instant::now() }))
     }
 
-    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the only source of time")]
     pub fn now(&self) -> Timestamp {
         let ms = self.0.ms.load(SeqCst);
-        Timestamp(if self.0.frozen { ms } else { ms + system_ms() })
+        Timestamp(if self.0.frozen { ms } else { ms + Utc::now().timestamp_millis() })
     }
 
     /// Returns monotonic time since an arbitrary start, which clock corrections do not affect.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         let ms = Duration::from_millis(self.0.ms.load(SeqCst).try_into().unwrap_or(0));
         if self.0.frozen { ms } else { ms + self.0.since.elapsed() }
@@ -123,13 +107,7 @@ impl Clock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the only source of time")]
-fn system_ms() -> i64 {
-    Utc::now().timestamp_millis()
-}
-
 /// Parses a date in exactly this format; chrono alone accepts blanks and signs as digits.
-#[must_use]
 pub fn parse_date(text: &str, format: &str) -> Option<NaiveDate> {
     let date = NaiveDate::parse_from_str(text, format).ok()?;
     (date.format(format).to_string() == text).then_some(date)

@@ -12,13 +12,11 @@ pub struct Random(Arc<Mutex<StdRng>>);
 
 impl Random {
     /// Creates a generator seeded by the operating system.
-    #[must_use]
     pub fn system() -> Random {
         Random(Arc::new(Mutex::new(rand::make_rng())))
     }
 
     /// Creates a reproducible generator for tests and simulations.
-    #[must_use]
     pub fn seeded(seed: u64) -> Random {
         Random(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
@@ -28,7 +26,6 @@ impl Random {
         self.with(|rng| *rng = StdRng::seed_from_u64(seed));
     }
 
-    #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.with(|rng| rng.fill_bytes(&mut bytes));
@@ -36,26 +33,22 @@ impl Random {
     }
 
     /// Returns a uniform integer from 0 to `most`, both included.
-    #[must_use]
     pub fn up_to(&self, most: i64) -> i64 {
         self.with(|rng| rng.random_range(0..=most.max(0)))
     }
 
     /// Returns `count` uniform decimal digits, at most 18.
-    #[must_use]
     pub fn digits(&self, count: usize) -> String {
         let most = 10_i64.pow(u32::try_from(count.min(18)).unwrap_or(18)) - 1;
         format!("{:0count$}", self.up_to(most))
     }
 
     /// Returns an internal record id: 4 bytes of Unix seconds and 8 random bytes, in hexadecimal.
-    #[must_use]
     pub fn id(&self, now: Timestamp) -> String {
         id_lower_bound(now) + &hex::encode(self.bytes::<8>())
     }
 
     /// Returns `prefix` and 160 random bits in hexadecimal, for values that must be unguessable.
-    #[must_use]
     pub fn token(&self, prefix: &str) -> String {
         prefix.to_owned() + &hex::encode(self.bytes::<20>())
     }
@@ -66,7 +59,6 @@ impl Random {
 }
 
 /// Returns a text that sorts before all ids of this second and later, and after all earlier ones.
-#[must_use]
 pub fn id_lower_bound(now: Timestamp) -> String {
     let seconds = u32::try_from(now.unix_seconds()).unwrap_or(u32::MAX);
     hex::encode(seconds.to_be_bytes())

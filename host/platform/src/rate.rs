@@ -18,7 +18,6 @@ pub struct RateLimitExceeded {
 
 impl RateLimitExceeded {
     /// Rounds `wait` up to whole seconds.
-    #[must_use]
     pub fn after(wait: Duration) -> RateLimitExceeded {
         let seconds = wait.as_millis().div_ceil(1_000).max(1);
         RateLimitExceeded { seconds: seconds.try_into().unwrap_or(u64::MAX) }
@@ -28,20 +27,17 @@ impl RateLimitExceeded {
 /// Token buckets, one per key: `burst` tokens each, refilled by one token per `interval`.
 pub struct Limiter<K: Clone + Eq + Hash>(Option<Buckets<K>>);
 
-type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, GovernorClock, NoOpMiddleware<Duration>>;
+type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, Clock, NoOpMiddleware<Duration>>;
 
 impl<K: Clone + Eq + Hash> Limiter<K> {
     /// Creates a limiter. An `interval` of zero disables it.
-    #[must_use]
     pub fn new(interval: Duration, burst: NonZeroU32, clock: Clock) -> Limiter<K> {
         let quota = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));
-        let buckets =
-            |quota| RateLimiter::new(quota, DashMapStateStore::default(), GovernorClock(clock));
+        let buckets = |quota| RateLimiter::new(quota, DashMapStateStore::default(), clock);
         Limiter(quota.map(buckets))
     }
 
     /// Creates a limiter of `rate` tokens per second. A `rate` of 0 disables it.
-    #[must_use]
     pub fn per_second(rate: u32, burst: NonZeroU32, clock: Clock) -> Limiter<K> {
         let interval = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
         Limiter::new(interval, burst, clock)
@@ -64,15 +60,12 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
     }
 }
 
-/// The injected clock as time source of the limiter.
-#[derive(Clone)]
-struct GovernorClock(Clock);
-
-impl clock::Clock for GovernorClock {
+/// The injected clock is the limiter's source of time.
+impl clock::Clock for Clock {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
-        self.0.elapsed()
+        self.elapsed()
     }
 }
 
@@ -81,10 +74,6 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
 
-    fn five_then_two_per_second(clock: &Clock) -> Limiter<String> {
-        Limiter::per_second(2, NonZeroU32::new(5).unwrap(), clock.clone())
-    }
-
     fn count_allowed(limiter: &Limiter<String>, key: &str) -> usize {
         (0..100).take_while(|_| limiter.check(&key.to_owned()).is_ok()).count()
     }
@@ -92,7 +81,7 @@ mod tests {
     #[test]
     fn buckets_are_refilled_over_time_and_separate_per_key() {
         let clock = Clock::frozen_at(Timestamp(1_000_000));
-        let limiter = five_then_two_per_second(&clock);
+        let limiter = Limiter::per_second(2, NonZeroU32::new(5).unwrap(), clock.clone());
         let advance = |ms| clock.advance_to(clock.now().plus_ms(ms));
         assert_eq!((count_allowed(&limiter, "a"), count_allowed(&limiter, "b")), (5, 5));
         assert_eq!(limiter.check(&"a".to_owned()), Err(RateLimitExceeded { seconds: 1 }));

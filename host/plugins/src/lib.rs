@@ -9,14 +9,12 @@ pub mod contract;
 pub mod limits;
 pub mod manifest;
 pub mod metrics;
+mod prelude;
 pub mod recording;
 pub mod registry;
 pub mod runtime;
 pub mod settings;
 
-use std::ops::Deref;
-
-use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
@@ -24,26 +22,29 @@ pub use self::{
     manifest::{Manifest, PluginKind, ReferenceRules, Surface},
     registry::{Plugins, serving},
 };
-use crate::runtime::vault::VaultError;
 pub use crate::{
     admission::{
         publishers::{TrustPolicy, TrustedKey},
         signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, SignedComponent},
     },
     call::{
-        country_plugin::{
-            CountryPlugin, FaceComparison, IdentityQuery, Image, Person, RegisterEntry,
-        },
+        country_plugin::{FaceComparison, IdentityQuery, Image, Person, RegisterEntry},
         outcome::outcome,
-        plugin_handle::{Credentials, Plugin, PluginHandle, UsageObserver},
-        reply::{PluginReply, ResultSummary},
+        plugin_handle::{
+            CountryPlugin, Credentials, Gateway, Plugin, PluginHandle, Provider, UsageObserver,
+        },
+        reply::PluginReply,
+        webhook::Webhook,
     },
-    contract::v1::baseline::{Baseline, ContractCall, NativeWorkload, ResponseMode, WarmInstance},
+    contract::v1::{
+        baseline::{Baseline, NativeWorkload, ResponseMode, WarmInstance},
+        functions::Call,
+    },
     manifest::{
         bindings::DeclaredSecrets,
         country::{Country, IdentityType},
         examples::{
-            Call, EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
+            EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
     },
@@ -87,42 +88,30 @@ pub enum FaultCategory {
     Other,
 }
 
+impl FaultCategory {
+    /// Returns the name as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultCategory::Invalid => "invalid",
+            FaultCategory::Refused => "refused",
+            FaultCategory::NotFound => "not_found",
+            FaultCategory::Unavailable => "unavailable",
+            FaultCategory::Misconfigured => "misconfigured",
+            FaultCategory::Other => "other",
+        }
+    }
+}
+
 impl Fault {
     /// Code for a trap or an exceeded limit.
     pub const PLUGIN_BROKE: &str = "plugin-broke";
     /// Code for a call that was not made because egress is closed.
     pub const EGRESS_CLOSED: &str = "egress-closed";
 
-    #[must_use]
     pub fn new(category: FaultCategory, code: &str, message: impl Into<String>) -> Fault {
         let retryable = category == FaultCategory::Unavailable;
         let (code, message) = (code.to_owned(), message.into());
         Fault { category, code, message, retryable, details: Vec::new() }
-    }
-}
-
-impl From<VaultError> for Fault {
-    fn from(error: VaultError) -> Fault {
-        match error {
-            VaultError::UnknownSecret(name) => {
-                let message = format!(
-                    "the account has no secret {name}, or the manifest's secrets do not name it"
-                );
-                Fault::new(FaultCategory::Misconfigured, "no-secret", message)
-            }
-            VaultError::UnknownAlgorithm(name) => {
-                let message = format!("the host does not support the algorithm {name}");
-                Fault::new(FaultCategory::Invalid, "no-algorithm", message)
-            }
-            VaultError::TooManyPlaceholders => {
-                let message = "a call may have at most 64 different placeholders";
-                Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
-            }
-            VaultError::TooLarge => {
-                let message = "vault.hmac and vault.matches accept at most 1 MiB of data";
-                Fault::new(FaultCategory::Misconfigured, "too-large", message)
-            }
-        }
     }
 }
 
@@ -146,7 +135,6 @@ pub enum Certainty {
 
 impl CallError {
     /// Converts to an error for clients, which does not contain the plugin's message.
-    #[must_use]
     pub fn into_error(self, provider: &str) -> Error {
         let Fault { category, code, message, .. } = self.fault;
         if code == Fault::EGRESS_CLOSED {
@@ -321,160 +309,4 @@ pub struct TextMessage {
     pub text: String,
     /// Unique per message; retries have the same.
     pub reference: String,
-}
-
-#[derive(Clone)]
-pub struct Provider(PluginHandle);
-
-impl Deref for Provider {
-    type Target = PluginHandle;
-
-    fn deref(&self) -> &PluginHandle {
-        &self.0
-    }
-}
-
-impl Provider {
-    pub async fn start_checkout(
-        &self,
-        credentials: &Credentials,
-        order: &CheckoutOrder,
-    ) -> Result<CheckoutSession, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::StartCheckout(order.clone());
-        self.call_recorded("checkout.start", to_call, credentials, &|run| {
-            guest.start_checkout(run.store, run.instance, order).boxed()
-        })
-        .await
-    }
-
-    pub async fn verify(
-        &self,
-        credentials: &Credentials,
-        service_ref: &str,
-    ) -> Result<ProviderPayment, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::Verify(service_ref.to_owned());
-        self.call_recorded("verification.verify", to_call, credentials, &|run| {
-            guest.verify(run.store, run.instance, service_ref).boxed()
-        })
-        .await
-    }
-
-    pub async fn charge_card(
-        &self,
-        credentials: &Credentials,
-        order: &CardOrder,
-    ) -> Result<ProviderPayment, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::ChargeCard(order.clone());
-        self.call_recorded("saved-card.charge", to_call, credentials, &|run| {
-            guest.charge_card(run.store, run.instance, order).boxed()
-        })
-        .await
-    }
-
-    /// Returns `false` if the provider does not support deauthorization.
-    pub async fn deauthorize(
-        &self,
-        credentials: &Credentials,
-        token: &str,
-    ) -> Result<bool, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::Deauthorize(token.to_owned());
-        self.call_recorded("saved-card.deauthorize", to_call, credentials, &|run| {
-            guest.deauthorize(run.store, run.instance, token).boxed()
-        })
-        .await
-    }
-
-    pub async fn debit(
-        &self,
-        credentials: &Credentials,
-        order: &DebitOrder,
-    ) -> Result<ProviderPayment, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::Debit(order.clone());
-        self.call_recorded("direct-debit.debit", to_call, credentials, &|run| {
-            guest.debit(run.store, run.instance, order).boxed()
-        })
-        .await
-    }
-
-    pub async fn start_refund(
-        &self,
-        credentials: &Credentials,
-        order: &RefundOrder,
-    ) -> Result<ProviderRefund, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::StartRefund(order.clone());
-        self.call_recorded("refunds.start", to_call, credentials, &|run| {
-            guest.start_refund(run.store, run.instance, order).boxed()
-        })
-        .await
-    }
-
-    pub async fn check_refund(
-        &self,
-        credentials: &Credentials,
-        provider_id: &str,
-    ) -> Result<ProviderRefund, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::CheckRefund(provider_id.to_owned());
-        self.call_recorded("refunds.check", to_call, credentials, &|run| {
-            guest.check_refund(run.store, run.instance, provider_id).boxed()
-        })
-        .await
-    }
-
-    /// Authenticates a webhook and returns its subjects. Header names are in lower case.
-    pub async fn parse_notification(
-        &self,
-        credentials: &Credentials,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> Result<Result<Vec<Notification>, NotificationRefusal>, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::ParseNotification { headers: headers.to_vec(), body: body.to_vec() };
-        let parsed = self
-            .call_recorded("notifications.parse", to_call, credentials, &|run| {
-                guest.parse_notification(run.store, run.instance, headers, body).boxed()
-            })
-            .await?;
-        Ok(parsed.map_err(|refusal| match refusal {
-            NotificationRefusal::Unauthentic => NotificationRefusal::Unauthentic,
-            // The reason is logged, and the webhook may have contained a secret.
-            NotificationRefusal::Malformed(why) => {
-                NotificationRefusal::Malformed(self.manifest().grant(credentials).redact(&why))
-            }
-        }))
-    }
-}
-
-#[derive(Clone)]
-pub struct Gateway(PluginHandle);
-
-impl Deref for Gateway {
-    type Target = PluginHandle;
-
-    fn deref(&self) -> &PluginHandle {
-        &self.0
-    }
-}
-
-impl Gateway {
-    /// Returns the gateway's message id. The faults `Invalid`, `Refused` and `NotFound` concern the
-    /// message; after any other one, another gateway may be tried.
-    pub async fn send_text(
-        &self,
-        credentials: &Credentials,
-        message: &TextMessage,
-    ) -> Result<String, CallError> {
-        let guest = &self.plugin.guest;
-        let to_call = || Call::SendText(message.clone());
-        self.call_recorded("sms.send", to_call, credentials, &|run| {
-            guest.send_text(run.store, run.instance, message).boxed()
-        })
-        .await
-    }
 }

@@ -1,31 +1,18 @@
 //! Metrics of plugin calls by plugin, version, digest and function.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-
 use tracing::{Span, field::Empty, info_span};
 
 use tollhouse_platform::telemetry::{
     metric::{Histograms, Label, wait_time_histogram, work_time_histogram},
     spans::{self, SPAN_TARGET},
 };
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FunctionLabels {
-    plugin: Arc<str>,
-    version: Arc<str>,
-    digest: Arc<str>,
-    function: &'static str,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VersionLabels {
@@ -35,48 +22,31 @@ struct VersionLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    plugin: Arc<str>,
-    version: Arc<str>,
-    digest: Arc<str>,
+struct FunctionLabels {
+    #[prometheus(flatten)]
+    version: VersionLabels,
     function: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    #[prometheus(flatten)]
+    function: FunctionLabels,
     outcome: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallOutcome {
-    Ok,
-    Invalid,
-    Refused,
-    NotFound,
-    Unavailable,
-    Misconfigured,
-    /// A trap, an exceeded limit, or a fault of unknown cause.
-    Other,
-    TimedOut,
-}
-
-const OUTCOMES: [(CallOutcome, &str); 8] = [
-    (CallOutcome::Ok, "ok"),
-    (CallOutcome::Invalid, "invalid"),
-    (CallOutcome::Refused, "refused"),
-    (CallOutcome::NotFound, "not_found"),
-    (CallOutcome::Unavailable, "unavailable"),
-    (CallOutcome::Misconfigured, "misconfigured"),
-    (CallOutcome::Other, "other"),
-    (CallOutcome::TimedOut, "timed_out"),
-];
-
-impl CallOutcome {
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        OUTCOMES[self as usize].1
-    }
-}
+/// The outcome of a call that returned a result.
+pub const OK: &str = "ok";
+/// The outcome of a call that exceeded its time limit.
+pub const TIMED_OUT: &str = "timed_out";
+/// All outcomes: `other` is a trap, an exceeded limit, or a fault of unknown cause.
+const OUTCOMES: [&str; 8] =
+    [OK, "invalid", "refused", "not_found", "unavailable", "misconfigured", "other", TIMED_OUT];
 
 #[derive(Clone, Copy, Debug)]
 pub struct CallMeasurements {
-    pub outcome: CallOutcome,
+    /// [`OK`], [`TIMED_OUT`], or the category of the fault.
+    pub outcome: &'static str,
     /// The call's effect at the provider is unknown.
     pub unknown: bool,
     pub duration: Duration,
@@ -96,7 +66,7 @@ pub struct PluginMetrics {
     cpu: Histograms<FunctionLabels>,
     memory: Histograms<FunctionLabels>,
     runs: Family<FunctionLabels, Counter>,
-    slot_wait: Histogram,
+    instance_wait: Histogram,
     cache: Family<Label<&'static str>, Counter>,
 }
 
@@ -111,7 +81,7 @@ impl Default for PluginMetrics {
             cpu: Family::new_with_constructor(work_time_histogram),
             memory: Family::new_with_constructor(memory),
             runs: Family::default(),
-            slot_wait: work_time_histogram(),
+            instance_wait: work_time_histogram(),
             cache: Family::default(),
         }
     }
@@ -119,42 +89,28 @@ impl Default for PluginMetrics {
 
 impl PluginMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let mut seconds = |name: &str, help: &str, metric: &Histograms<FunctionLabels>| {
-            registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        let mut with_unit = |name: &str, help: &str, unit, metric: &Histograms<FunctionLabels>| {
+            registry.register_with_unit(name, help, unit, metric.clone());
         };
-        seconds("plugin_call_duration", "Duration of calls, including waits", &self.duration);
-        seconds("plugin_call_cpu", "CPU time of calls", &self.cpu);
-        registry.register_with_unit(
-            "plugin_call_memory",
-            "Peak memory of calls",
-            Unit::Bytes,
-            self.memory.clone(),
-        );
+        let duration_help = "Duration of calls, including waits";
+        with_unit("plugin_call_duration", duration_help, Unit::Seconds, &self.duration);
+        with_unit("plugin_call_cpu", "CPU time of calls", Unit::Seconds, &self.cpu);
+        with_unit("plugin_call_memory", "Peak memory of calls", Unit::Bytes, &self.memory);
         registry.register("plugin_calls", "Calls by outcome", self.calls.clone());
-        registry.register(
-            "plugin_calls_unknown",
-            "Calls with an unknown outcome",
-            self.unknown.clone(),
-        );
-        let what = "Calls in flight; a replaced version is drained at 0";
-        registry.register("plugin_calls_in_flight", what, self.in_flight.clone());
-        registry.register(
-            "plugin_runs",
-            "Runs; a call with n requests takes n + 1",
-            self.runs.clone(),
-        );
-        registry.register_with_unit(
-            "plugin_slot_wait",
-            "Wait for a free instance, of runs that had to wait",
-            Unit::Seconds,
-            self.slot_wait.clone(),
-        );
+        let help = "Calls with an unknown outcome";
+        registry.register("plugin_calls_unknown", help, self.unknown.clone());
+        let help = "Calls in flight; a replaced version is drained at 0";
+        registry.register("plugin_calls_in_flight", help, self.in_flight.clone());
+        let help = "Runs; a call with n requests takes n + 1";
+        registry.register("plugin_runs", help, self.runs.clone());
+        let (help, wait) =
+            ("Wait for a free instance, of runs that had to wait", self.instance_wait.clone());
+        registry.register_with_unit("plugin_instance_wait", help, Unit::Seconds, wait);
         registry.register("plugin_cache_lookups", "Cache lookups of plugins", self.cache.clone());
     }
 
-    /// Records the wait of a run for an instance.
-    pub fn observe_slot_wait(&self, waited: Duration) {
-        self.slot_wait.observe(waited.as_secs_f64());
+    pub fn observe_instance_wait(&self, waited: Duration) {
+        self.instance_wait.observe(waited.as_secs_f64());
     }
 
     pub fn count_cache_lookup(&self, found: bool) {
@@ -163,40 +119,23 @@ impl PluginMetrics {
     }
 
     /// Returns the meter of one version. `digest` holds its first digits.
-    #[must_use]
     pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
-        let (metrics, version, digest): (_, Arc<str>, Arc<str>) =
-            (self.clone(), version.into(), digest.into());
-        let (under_way, functions) = (OnceLock::new(), RwLock::default());
-        PluginMeter { metrics, plugin: name, version, digest, in_flight: under_way, functions }
+        let (version, digest) = (version.into(), digest.into());
+        let labels = VersionLabels { plugin: name, version, digest };
+        PluginMeter { metrics: self.clone(), labels }
     }
 }
 
-/// Metrics of one version.
+/// Metrics of one version. Its series begin with the first call.
 pub struct PluginMeter {
     metrics: PluginMetrics,
-    plugin: Arc<str>,
-    version: Arc<str>,
-    digest: Arc<str>,
-    /// Created by the first call, because many components are only inspected.
-    in_flight: OnceLock<Gauge>,
-    functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
-}
-
-/// The series of one function, looked up at its first call.
-pub struct FunctionMeter {
-    outcomes: [Counter; OUTCOMES.len()],
-    unknown: Counter,
-    duration: Histogram,
-    cpu: Histogram,
-    memory: Histogram,
-    runs: Counter,
+    labels: VersionLabels,
 }
 
 /// Counts a call as in flight until it is dropped.
-pub struct InFlightCall<'m>(&'m Gauge);
+pub struct InFlightCall(Gauge);
 
-impl Drop for InFlightCall<'_> {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -204,69 +143,33 @@ impl Drop for InFlightCall<'_> {
 
 impl PluginMeter {
     #[must_use]
-    pub fn begin_call(&self) -> InFlightCall<'_> {
-        let gauge = self.in_flight.get_or_init(|| {
-            let (plugin, version) = (self.plugin.clone(), self.version.clone());
-            let labels = VersionLabels { plugin, version, digest: self.digest.clone() };
-            self.metrics.in_flight.get_or_create_owned(&labels)
-        });
+    pub fn begin_call(&self) -> InFlightCall {
+        let gauge = self.metrics.in_flight.get_or_create_owned(&self.labels);
         gauge.inc();
         InFlightCall(gauge)
     }
 
-    #[must_use]
     pub fn version(&self) -> &str {
-        &self.version
+        &self.labels.version
     }
 
     pub fn observe(&self, function: &'static str, call: &CallMeasurements) {
-        let known = {
-            let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
-            functions.get(function).cloned()
-        };
-        known.unwrap_or_else(|| self.function_meter(function)).observe(call);
-    }
-
-    fn function_meter(&self, function: &'static str) -> Arc<FunctionMeter> {
-        let labels = || FunctionLabels {
-            plugin: self.plugin.clone(),
-            version: self.version.clone(),
-            digest: self.digest.clone(),
-            function,
-        };
-        let outcomes = OUTCOMES.map(|(_, outcome)| {
-            let FunctionLabels { plugin, version, digest, function } = labels();
-            let ended = OutcomeLabels { plugin, version, digest, function, outcome };
-            self.metrics.calls.get_or_create_owned(&ended)
-        });
-        let labels = labels();
-        let meter = Arc::new(FunctionMeter {
-            outcomes,
-            unknown: self.metrics.unknown.get_or_create_owned(&labels),
-            duration: self.metrics.duration.get_or_create_owned(&labels),
-            cpu: self.metrics.cpu.get_or_create_owned(&labels),
-            memory: self.metrics.memory.get_or_create_owned(&labels),
-            runs: self.metrics.runs.get_or_create_owned(&labels),
-        });
-        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
-        functions.insert(function, meter.clone());
-        meter
-    }
-}
-
-impl FunctionMeter {
-    fn observe(&self, call: &CallMeasurements) {
-        self.outcomes[call.outcome as usize].inc();
-        self.unknown.inc_by(call.unknown.into());
-        self.duration.observe(call.duration.as_secs_f64());
-        self.cpu.observe(call.cpu.as_secs_f64());
-        self.memory.observe(call.peak_memory_bytes as f64);
-        self.runs.inc_by(call.runs.into());
+        let (metrics, version) = (&self.metrics, self.labels.clone());
+        let function = FunctionLabels { version, function };
+        for outcome in OUTCOMES {
+            let labels = OutcomeLabels { function: function.clone(), outcome };
+            let count = u64::from(outcome == call.outcome);
+            metrics.calls.get_or_create(&labels).inc_by(count);
+        }
+        metrics.unknown.get_or_create(&function).inc_by(call.unknown.into());
+        metrics.duration.get_or_create(&function).observe(call.duration.as_secs_f64());
+        metrics.cpu.get_or_create(&function).observe(call.cpu.as_secs_f64());
+        metrics.memory.get_or_create(&function).observe(call.peak_memory_bytes as f64);
+        metrics.runs.get_or_create(&function).inc_by(call.runs.into());
     }
 }
 
 /// Creates the span of a call, which covers all runs.
-#[must_use]
 pub fn call_span(plugin: &str, version: &str, digest: &str, function: &str) -> Span {
     info_span!(
         target: SPAN_TARGET,
@@ -284,28 +187,15 @@ pub fn call_span(plugin: &str, version: &str, digest: &str, function: &str) -> S
     )
 }
 
-/// Records the outcome and the cost of a call in its span.
 pub fn record_call(span: &Span, call: &CallMeasurements, requests: usize) {
     if span.is_disabled() {
         return;
     }
-    span.record("plugin.outcome", call.outcome.name());
+    span.record("plugin.outcome", call.outcome);
     span.record("plugin.runs", call.runs);
     span.record("plugin.requests", requests);
     span.record("plugin.cpu_us", call.cpu.as_micros() as u64);
-    if call.outcome != CallOutcome::Ok {
+    if call.outcome != OK {
         spans::mark_failed(span);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outcomes_are_indexed_by_their_variant() {
-        for (n, (outcome, _)) in OUTCOMES.into_iter().enumerate() {
-            assert_eq!(outcome as usize, n, "{outcome:?}");
-        }
     }
 }

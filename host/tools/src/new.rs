@@ -40,14 +40,6 @@ pub enum Language {
 }
 
 impl TemplateKind {
-    fn folder(self) -> &'static str {
-        match self {
-            TemplateKind::Provider => "provider",
-            TemplateKind::Country => "country",
-            TemplateKind::Sms => "sms",
-        }
-    }
-
     /// Returns the world of the contract that the template exports.
     fn world(self) -> &'static str {
         match self {
@@ -58,14 +50,10 @@ impl TemplateKind {
     }
 }
 
-impl Language {
-    fn folder(self) -> &'static str {
-        match self {
-            Language::Rust => "rust",
-            Language::Js => "js",
-            Language::Python => "python",
-        }
-    }
+/// Returns the folder of a kind or language: its value on the command line.
+fn folder(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value().expect("each value is available");
+    value.get_name().to_owned()
 }
 
 /// A project that does not exist yet.
@@ -83,39 +71,35 @@ impl Project {
     ///
     /// A sentence that says what to change.
     pub fn write_to(&self, folder: &Path) -> Result<(), String> {
-        self.check_name()?;
+        self.check_name().map_err(|reason| format!("{reason}; choose another name"))?;
         let failed = |error: io::Error| format!("{}: {error}", folder.display());
         if folder.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
             let message = "the folder is not empty; name another one with --dir";
             return Err(format!("{}: {message}", folder.display()));
         }
         for (path, bytes) in self.files() {
-            write(&folder.join(path), &bytes).map_err(failed)?;
+            let file = folder.join(path);
+            fs::create_dir_all(file.parent().unwrap_or(folder)).map_err(failed)?;
+            fs::write(file, bytes).map_err(failed)?;
         }
         Ok(())
     }
 
     /// Checks that the host and the tools of each language accept the name.
     fn check_name(&self) -> Result<(), String> {
-        let refused = |reason: String| format!("{reason}; choose another name");
         if !self.name.starts_with(|c: char| c.is_ascii_lowercase()) || self.name == RESERVED_NAME {
-            let reason =
-                format!("a plugin's name must begin with a-z and must not be {RESERVED_NAME}");
-            return Err(refused(reason));
+            let rule = "a plugin's name must begin with a-z and must not be";
+            return Err(format!("{rule} {RESERVED_NAME}"));
         }
-        let manifest = self.manifest().map_err(refused)?;
-        manifest.check_country(&["identity-lookup"]).map_err(refused)
-    }
-
-    fn manifest(&self) -> Result<Manifest, String> {
-        let file = TEMPLATES.get_file(format!("{}/manifest.json", self.kind.folder()));
+        let file = TEMPLATES.get_file(format!("{}/manifest.json", folder(self.kind)));
         let file = file.expect("each kind has a manifest");
-        Manifest::from_json(self.fill_template(file.contents()).as_bytes())
+        let manifest = Manifest::from_json(self.fill_template(file.contents()).as_bytes())?;
+        manifest.check_country(&["identity-lookup"])
     }
 
     /// Returns all files of the project with their relative paths.
     fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let (kind, language) = (self.kind.folder(), self.language.folder());
+        let (kind, language) = (&*folder(self.kind), &*folder(self.language));
         let template = |path: &str| TEMPLATES.get_dir(path).expect("each kind has a template");
         let mut files = Vec::new();
         collect_files(template(kind), Path::new(""), &mut files);
@@ -165,11 +149,4 @@ fn collect_files(from: &Dir, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 
 fn file_name(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, bytes)
 }

@@ -69,15 +69,15 @@ impl sms::Guest for AfricasTalking {
 
 /// Maps HTTP statuses other than success, whose bodies are plain text.
 fn check_service(status: u16) -> Result<(), Fault> {
-    let told = format!("Africa's Talking returned {status}");
+    let value = format!("Africa's Talking returned {status}");
     let fault = match status {
         200..300 => return Ok(()),
         401 | 403 => {
             Fault::misconfigured("Africa's Talking does not accept the username with the API key")
         }
-        408 | 429 | 500.. => Fault::unavailable(told),
-        400..500 => Fault::other(told),
-        _ => return Err(Fault::unavailable(told).with_code("unexpected-answer")),
+        408 | 429 | 500.. => Fault::unavailable(value),
+        400..500 => Fault::other(value),
+        _ => return Err(Fault::unavailable(value).with_code("unexpected-answer")),
     };
     Err(fault.with_code(&format!("http-{status}")))
 }

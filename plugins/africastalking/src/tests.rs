@@ -34,7 +34,7 @@ fn recipient(status: Value, id: Value) -> Value {
     }})
 }
 
-fn told(status: u16, answer: Value) -> Result<String, Fault> {
+fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
     let _host = host().answer("POST", SEND, status, answer).install();
     AfricasTalking::send(message())
 }
@@ -78,7 +78,10 @@ fn the_recipients_status_decides_not_the_http_status() {
     use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
     for http in [200, 201] {
         for status in [100, 101, 102] {
-            assert_eq!(told(http, recipient(json!(status), json!("ATXid_1"))).unwrap(), "ATXid_1");
+            assert_eq!(
+                send_with_response(http, recipient(json!(status), json!("ATXid_1"))).unwrap(),
+                "ATXid_1"
+            );
         }
         for (status, category) in [
             (401, Refused),
@@ -94,7 +97,8 @@ fn the_recipients_status_decides_not_the_http_status() {
             (502, Unavailable),
             (999, Other),
         ] {
-            let fault = told(http, recipient(json!(status), json!("None"))).unwrap_err();
+            let fault =
+                send_with_response(http, recipient(json!(status), json!("None"))).unwrap_err();
             assert_eq!((fault.category, fault.code.clone()), (category, status.to_string()));
             assert_eq!(fault.field(), (category == Invalid).then_some("to"));
         }
@@ -103,8 +107,14 @@ fn the_recipients_status_decides_not_the_http_status() {
 
 #[test]
 fn statuses_may_be_strings() {
-    assert_eq!(told(201, recipient(json!("101"), json!("ATXid_1"))).unwrap(), "ATXid_1");
-    assert_eq!(told(201, recipient(json!("403"), json!("None"))).unwrap_err().code, "403");
+    assert_eq!(
+        send_with_response(201, recipient(json!("101"), json!("ATXid_1"))).unwrap(),
+        "ATXid_1"
+    );
+    assert_eq!(
+        send_with_response(201, recipient(json!("403"), json!("None"))).unwrap_err().code,
+        "403"
+    );
 }
 
 #[test]
@@ -120,7 +130,7 @@ fn a_response_without_recipients_is_a_fault() {
         let bare = json!({ "SMSMessageData": { "Message": message } });
         let empty = json!({ "SMSMessageData": { "Message": message, "Recipients": [] } });
         for answer in [bare, empty] {
-            let fault = told(201, answer).unwrap_err();
+            let fault = send_with_response(201, answer).unwrap_err();
             assert_eq!((fault.category, &*fault.code), (category, code), "{message}");
         }
     }
@@ -136,7 +146,7 @@ fn a_response_without_status_or_id_is_unavailable() {
         recipient(json!(null), json!("ATXid_1")),
         recipient(json!("Sent"), json!("ATXid_1")),
     ] {
-        let fault = told(201, answer).unwrap_err();
+        let fault = send_with_response(201, answer).unwrap_err();
         assert_eq!(
             (fault.category, &*fault.code),
             (FaultCategory::Unavailable, "unexpected-answer")
@@ -190,7 +200,7 @@ fn upstream_messages_are_never_forwarded() {
     let nobody = json!({ "SMSMessageData": { "Message": words } });
     for (status, answer) in [(201, quoted), (201, nobody), (400, json!(words)), (401, json!(words))]
     {
-        let fault = format!("{:?}", told(status, answer).unwrap_err());
+        let fault = format!("{:?}", send_with_response(status, answer).unwrap_err());
         for private in ["ada", "2348012345678", "4071"] {
             assert!(!fault.contains(private), "{fault}");
         }

@@ -88,11 +88,11 @@ fn is_for_transaction(item: &Value, transaction: &str, service_ref: &str) -> boo
 
 fn parse_refund(data: &Value) -> Result<Refund, Fault> {
     let provider_id = loose::text(&data["id"]);
-    let told = data["status"]
+    let value = data["status"]
         .as_str()
         .filter(|_| !provider_id.is_empty())
         .ok_or_else(unreadable_refund)?;
-    let (status, message) = match told {
+    let (status, message) = match value {
         "processed" => (RefundStatus::Done, ""),
         "failed" => (RefundStatus::Failed, "Paystack could not make the refund"),
         "needs-attention" => {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::http::{Request, Response};
-use tollhouse_plugin::told::Told;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{loose, settings, vault};
 
@@ -18,7 +18,7 @@ pub(crate) struct Envelope {
     #[serde(default)]
     message: Value,
     #[serde(default)]
-    pub(crate) data: Told,
+    pub(crate) data: RawJson,
     /// Beside `data` in lists, and when a charge waits for the customer.
     #[serde(default)]
     pub(crate) meta: Value,

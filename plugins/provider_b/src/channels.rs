@@ -45,14 +45,14 @@ fn payment_option(channel: &str, currency: &str) -> Option<&'static str> {
 
 /// Returns the contract's channel for a transaction's `payment_type`, or Flutterwave's own name.
 pub(crate) fn channel_name(payment_type: &str) -> String {
-    let told = payment_type.to_lowercase();
-    let ours = match told.as_str() {
+    let value = payment_type.to_lowercase();
+    let ours = match value.as_str() {
         "account" | "debit_ng_account" => "bank",
         "nqr" => "qr",
         "banktransfer" => "bank_transfer",
         "mpesa" => "mobile_money",
         other if other.starts_with("mobilemoney") => "mobile_money",
-        _ => return told,
+        _ => return value,
     };
     ours.to_owned()
 }

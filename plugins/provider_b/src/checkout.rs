@@ -51,9 +51,9 @@ impl checkout::Guest for Flutterwave {
             customizations: Customizations { description: &order.narration },
             meta: loose::metadata(&order.metadata)?,
         };
-        let told = api::post("/payments", &page)?.data;
-        let CheckoutResponse { link } = told.read()?;
-        let raw = told.value().to_string();
+        let value = api::post("/payments", &page)?.data;
+        let CheckoutResponse { link } = value.read()?;
+        let raw = value.value().to_string();
         Ok(CheckoutSession { url: link, service_ref: order.service_ref, raw })
     }
 }

@@ -51,8 +51,8 @@ pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> 
 }
 
 /// Verification returns "NIGERIA NG", other calls "NG": the code is the last two letters.
-fn country(told: &str) -> String {
-    let code = told.split_whitespace().last().unwrap_or_default();
+fn country(value: &str) -> String {
+    let code = value.split_whitespace().last().unwrap_or_default();
     let is_code = code.len() == 2 && code.bytes().all(|letter| letter.is_ascii_alphabetic());
     if is_code { code.to_ascii_uppercase() } else { String::new() }
 }

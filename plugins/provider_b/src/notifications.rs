@@ -20,10 +20,10 @@ impl notifications::Guest for Flutterwave {
         if !authentic {
             return Err(Refusal::Unauthentic);
         }
-        let told: Value = serde_json::from_slice(&body).map_err(|_| unknown_event())?;
-        let notification = match told["event"].as_str() {
-            Some(event) => charge_notification(event.to_owned(), &told["data"])?,
-            None => refund_notification(&told)?,
+        let value: Value = serde_json::from_slice(&body).map_err(|_| unknown_event())?;
+        let notification = match value["event"].as_str() {
+            Some(event) => charge_notification(event.to_owned(), &value["data"])?,
+            None => refund_notification(&value)?,
         };
         Ok(vec![notification])
     }
@@ -33,9 +33,9 @@ impl notifications::Guest for Flutterwave {
 /// one must be present, and each that is present must match.
 fn is_authentic(headers: &[(String, String)], body: &[u8]) -> Result<bool, Fault> {
     let hash = http::header(headers, "verif-hash")
-        .map(|told| Ok(!told.is_empty() && vault::matches(WEBHOOK_HASH, told.as_bytes())?));
+        .map(|value| Ok(!value.is_empty() && vault::matches(WEBHOOK_HASH, value.as_bytes())?));
     let signature = http::header(headers, "flutterwave-signature")
-        .map(|told| vault::signed_base64("sha256", WEBHOOK_HASH, body, told));
+        .map(|value| vault::signed_base64("sha256", WEBHOOK_HASH, body, value));
     let proofs: Vec<bool> = hash.into_iter().chain(signature).collect::<Result<_, Fault>>()?;
     Ok(!proofs.is_empty() && proofs.into_iter().all(|right| right))
 }
@@ -53,8 +53,8 @@ fn charge_notification(event: String, data: &Value) -> Result<Notification, Refu
 }
 
 /// A refund has no event name, and names the payment only by Flutterwave's id.
-fn refund_notification(told: &Value) -> Result<Notification, Refusal> {
-    let transaction_id = loose::either(&told["TransactionId"], &told["transaction_id"]);
+fn refund_notification(value: &Value) -> Result<Notification, Refusal> {
+    let transaction_id = loose::either(&value["TransactionId"], &value["transaction_id"]);
     if transaction_id.is_empty() {
         return Err(unknown_event());
     }

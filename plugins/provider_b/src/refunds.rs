@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
-use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{http, log, loose, text};
 
@@ -43,8 +43,8 @@ impl RefundRecord {
     }
 
     fn transaction(&self) -> String {
-        let told = loose::either(&self.tx_id, &self.transaction_id);
-        if told.is_empty() { loose::text(&self.transaction_as_notified) } else { told }
+        let value = loose::either(&self.tx_id, &self.transaction_id);
+        if value.is_empty() { loose::text(&self.transaction_as_notified) } else { value }
     }
 }
 
@@ -109,12 +109,12 @@ fn indicates_existing_refund(refusal: &Fault) -> bool {
 /// a part of the amount that was made elsewhere leaves too little: `partly-refunded`.
 fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let mut of_others = false;
-    for told in list(transaction)? {
-        let item: RefundRecord = told.read()?;
+    for value in list(transaction)? {
+        let item: RefundRecord = value.read()?;
         if !is_for_transaction(&item, transaction)? {
             continue;
         }
-        let made = parse_refund(&told)?;
+        let made = parse_refund(&value)?;
         match made.status {
             RefundStatus::Failed => {}
             _ if matches_order(&item, order)? => return Ok(Some(made)),
@@ -131,7 +131,7 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
 
 /// Lists all refunds of the transaction, and possibly others. An incomplete list is a fault,
 /// because it may miss this order's refund.
-fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
+fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
     let mut all = Vec::new();
     for page in 1..=MAX_PAGES {
         let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
@@ -141,7 +141,7 @@ fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
             Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
             Err(fault) => return Err(fault),
         };
-        all.extend(answer.data.read::<Vec<Told>>()?);
+        all.extend(answer.data.read::<Vec<RawJson>>()?);
         if answer.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
             return Ok(all);
         }
@@ -168,8 +168,8 @@ fn is_for_transaction(item: &RefundRecord, transaction: &str) -> Result<bool, Fa
     if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
 }
 
-fn parse_refund(told: &Told) -> Result<Refund, Fault> {
-    let made: RefundRecord = told.read()?;
+fn parse_refund(value: &RawJson) -> Result<Refund, Fault> {
+    let made: RefundRecord = value.read()?;
     let provider_id = loose::text(&made.id);
     if provider_id.is_empty() {
         return Err(unreadable_refund());
@@ -187,7 +187,7 @@ fn parse_refund(told: &Told) -> Result<Refund, Fault> {
             (RefundStatus::Pending, "")
         }
     };
-    let raw = loose::without(&["token"], "", told.value());
+    let raw = loose::without(&["token"], "", value.value());
     Ok(Refund { status, provider_id, message: message.to_owned(), raw })
 }
 

@@ -31,7 +31,7 @@ fn naira(minor: u64) -> Money {
     Money { minor, currency: "NGN".into() }
 }
 
-fn told(data: Value) -> Value {
+fn success(data: Value) -> Value {
     json!({"status": "success", "message": "ok", "data": data})
 }
 

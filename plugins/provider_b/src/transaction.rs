@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tollhouse_plugin::amount::{Major, Rounding};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
-use tollhouse_plugin::told::Told;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::{Fault, Money};
 use tollhouse_plugin::{http, log, loose, normal, text, verification};
 
@@ -39,8 +39,8 @@ pub(crate) struct Transaction {
     status: Value,
     /// The requested amount. `charged_amount` is larger if the customer bears the fees.
     amount: Option<Major>,
-    charged_amount: Told,
-    app_fee: Told,
+    charged_amount: RawJson,
+    app_fee: RawJson,
     currency: Value,
     payment_type: Value,
     processor_response: Value,
@@ -67,8 +67,8 @@ pub(crate) fn parse_payment(
     asked: Option<&Money>,
 ) -> Result<Payment, Fault> {
     let transaction: Transaction = answer.data.read()?;
-    let told = loose::text(&transaction.status).to_lowercase();
-    let status = parse_status(&told);
+    let value = loose::text(&transaction.status).to_lowercase();
+    let status = parse_status(&value);
     let requested = requested(&transaction, status, asked)?;
     let charged = match (transaction.charged(), status) {
         (Some(amount), _) => amount.money(&requested.currency),
@@ -88,7 +88,7 @@ pub(crate) fn parse_payment(
         fees_minor: transaction.fee().map(Major::minor),
         channel: channels::channel_name(&loose::text(&transaction.payment_type)),
         paid_at: created_at.filter(|_| status == PaymentStatus::Success),
-        message: if response.is_empty() { told } else { response },
+        message: if response.is_empty() { value } else { response },
         instrument: instrument::from_transaction(&transaction),
         challenge_url: challenge_url(answer, &transaction, status),
         metadata: metadata(&transaction.meta),
@@ -115,8 +115,8 @@ fn missing_amount() -> Fault {
     Fault::unavailable("Flutterwave's transaction has no amount").with_code("unexpected-answer")
 }
 
-fn parse_status(told: &str) -> PaymentStatus {
-    match told {
+fn parse_status(value: &str) -> PaymentStatus {
+    match value {
         "successful" => PaymentStatus::Success,
         // If the customer cancels and then pays on the same page, the transaction becomes
         // `successful`.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::http::{Request, Response};
-use tollhouse_plugin::told::Told;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{loose, settings};
 
@@ -39,17 +39,17 @@ impl ResponseTimeout {
 }
 
 /// Sends a GET request and returns the envelope's body.
-pub(crate) fn get(path: &str) -> Result<Told, Fault> {
+pub(crate) fn get(path: &str) -> Result<RawJson, Fault> {
     send(Request::get(url(path)?), ResponseTimeout::Long)
 }
 
 /// Sends a GET request with a short timeout and returns the envelope's body.
-pub(crate) fn get_with_short_timeout(path: &str) -> Result<Told, Fault> {
+pub(crate) fn get_with_short_timeout(path: &str) -> Result<RawJson, Fault> {
     send(Request::get(url(path)?), ResponseTimeout::Short)
 }
 
 /// Sends a POST request and returns the envelope's body.
-pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Told, Fault> {
+pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<RawJson, Fault> {
     send(Request::post(url(path)?).json(body), ResponseTimeout::Long)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn url(path: &str) -> Result<String, Fault> {
 
 /// Sends a request. A token may expire early; nothing was executed then, so the request is retried
 /// once with a new token.
-fn send(request: Request, wait: ResponseTimeout) -> Result<Told, Fault> {
+fn send(request: Request, wait: ResponseTimeout) -> Result<RawJson, Fault> {
     let mut response = wait.send(request.clone().bearer(&token::get_or_log_in(wait)?))?;
     if response.status == 401 {
         response = wait.send(request.bearer(&token::log_in(wait)?))?;
@@ -76,11 +76,11 @@ struct Envelope {
     #[serde(default)]
     response_code: Value,
     #[serde(default)]
-    response_body: Told,
+    response_body: RawJson,
 }
 
 /// Returns the envelope's body, or the fault that the response means.
-pub(crate) fn parse_envelope(response: &Response) -> Result<Told, Fault> {
+pub(crate) fn parse_envelope(response: &Response) -> Result<RawJson, Fault> {
     check_service(response)?;
     let envelope: Envelope = response.json()?;
     if envelope.request_successful && response.is_success() {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::saved_card::{self, CardOrder};
-use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, Money};
 use tollhouse_plugin::{loose, repeat, settings, vault};
 
@@ -78,11 +78,11 @@ impl direct_debit::Guest for Monnify {
 }
 
 fn parse_or_find_payment(
-    answer: Result<Told, Fault>,
+    answer: Result<RawJson, Fault>,
     service_ref: &str,
     asked: &Money,
 ) -> Result<Payment, Fault> {
-    let told =
+    let value =
         repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::parse_payment(&told, service_ref, Some(asked))
+    transaction::parse_payment(&value, service_ref, Some(asked))
 }

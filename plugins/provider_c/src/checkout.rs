@@ -48,14 +48,14 @@ impl checkout::Guest for Monnify {
             payment_methods: channels::payment_methods(&order)?,
             meta_data: loose::metadata(&order.metadata)?,
         };
-        let told = api::post("/api/v1/merchant/transactions/init-transaction", &page)?;
-        let hosted: CheckoutResponse = told.read()?;
+        let value = api::post("/api/v1/merchant/transactions/init-transaction", &page)?;
+        let hosted: CheckoutResponse = value.read()?;
         let reference = loose::text(&hosted.payment_reference);
         let service_ref = if reference.is_empty() { order.service_ref } else { reference };
         Ok(CheckoutSession {
             url: hosted.checkout_url,
             service_ref,
-            raw: transaction::redacted_json(&told),
+            raw: transaction::redacted_json(&value),
         })
     }
 }

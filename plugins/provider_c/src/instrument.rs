@@ -52,6 +52,6 @@ pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> 
     Some(Instrument { signature: card::signature(SIGNER, &card), ..card })
 }
 
-fn is_true(told: &Value) -> bool {
-    *told == Value::Bool(true) || loose::text(told).eq_ignore_ascii_case("true")
+fn is_true(value: &Value) -> bool {
+    *value == Value::Bool(true) || loose::text(value).eq_ignore_ascii_case("true")
 }

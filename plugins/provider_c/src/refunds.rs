@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
-use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{http, log, loose, text};
 
@@ -51,7 +51,7 @@ impl refunds::Guest for Monnify {
             customer_note: "Refund",
         };
         match api::post("/api/v1/refunds/initiate-refund", &body) {
-            Ok(told) => parse_refund(&told),
+            Ok(value) => parse_refund(&value),
             // A concurrent attempt used the reference: it is the same refund.
             Err(fault) if matches!(&*fault.code, "R9" | api::DUPLICATE_REFERENCE) => {
                 find_existing(&order.refund_ref)?.ok_or_else(unreadable_refund)
@@ -70,7 +70,7 @@ impl refunds::Guest for Monnify {
 /// `unavailable`.
 fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
-        Ok(told) => parse_refund(&told).map(Some),
+        Ok(value) => parse_refund(&value).map(Some),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
         Err(fault) if fault.is_refusal() => Err(fault.into_unavailable()),
         Err(fault) => Err(fault),
@@ -104,8 +104,8 @@ fn map_refund_fault(fault: Fault) -> Fault {
     }
 }
 
-fn parse_refund(told: &Told) -> Result<Refund, Fault> {
-    let made: RefundRecord = told.read()?;
+fn parse_refund(value: &RawJson) -> Result<Refund, Fault> {
+    let made: RefundRecord = value.read()?;
     let provider_id = loose::text(&made.refund_reference);
     if provider_id.is_empty() {
         return Err(unreadable_refund());
@@ -121,7 +121,7 @@ fn parse_refund(told: &Told) -> Result<Refund, Fault> {
             (RefundStatus::Pending, "")
         }
     };
-    let (message, raw) = (message.to_owned(), transaction::redacted_json(told));
+    let (message, raw) = (message.to_owned(), transaction::redacted_json(value));
     Ok(Refund { status, provider_id, message, raw })
 }
 

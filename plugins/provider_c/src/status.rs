@@ -5,8 +5,8 @@ use tollhouse_plugin::{log, text};
 
 /// A partial payment is not a success: Monnify holds the money until the rest arrives. Unknown
 /// statuses are pending too.
-pub(crate) fn parse(told: &str) -> PaymentStatus {
-    match told {
+pub(crate) fn parse(value: &str) -> PaymentStatus {
+    match value {
         "PAID" | "OVERPAID" | "SUCCESS" => PaymentStatus::Success,
         "FAILED" | "CANCELLED" | "EXPIRED" => PaymentStatus::Failed,
         "REVERSED" => PaymentStatus::Reversed,

@@ -42,7 +42,7 @@ fn naira(minor: u64) -> Money {
     Money { minor, currency: "NGN".into() }
 }
 
-fn told(body: Value) -> Value {
+fn success(body: Value) -> Value {
     json!({
         "requestSuccessful": true, "responseMessage": "success", "responseCode": "0",
         "responseBody": body,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tollhouse_plugin::amount::{Major, Rounding};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
-use tollhouse_plugin::told::Told;
+use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::{Fault, FaultCategory, Money};
 use tollhouse_plugin::{http, loose, normal, verification};
 
@@ -27,7 +27,7 @@ impl verification::Guest for Monnify {
 /// Returns a transaction by service reference. If there is none, it may be the debit of a mandate,
 /// which has an endpoint of its own. A merchant who is not permitted to debit has no debits; after
 /// any other refusal the outcome is unknown.
-pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
+pub(crate) fn find(service_ref: &str) -> Result<RawJson, Fault> {
     let reference = http::encode(service_ref);
     let known =
         api::get(&format!("/api/v2/merchant/transactions/query?paymentReference={reference}"));
@@ -68,7 +68,7 @@ pub(crate) struct Transaction {
     authorized_amount: Option<Major>,
     debit_amount: Option<Major>,
     total_payable: Option<Major>,
-    settlement_amount: Told,
+    settlement_amount: RawJson,
     currency: Value,
     payment_method: Value,
     paid_on: Value,
@@ -89,13 +89,13 @@ impl Transaction {
     }
 
     fn status(&self) -> String {
-        let told = loose::either(&self.payment_status, &self.transaction_status);
-        if told.is_empty() { loose::text(&self.status) } else { told }.to_uppercase()
+        let value = loose::either(&self.payment_status, &self.transaction_status);
+        if value.is_empty() { loose::text(&self.status) } else { value }.to_uppercase()
     }
 
     fn currency(&self) -> String {
-        let told = loose::text(&self.currency);
-        if told.is_empty() { naira::CURRENCY.to_owned() } else { told }
+        let value = loose::text(&self.currency);
+        if value.is_empty() { naira::CURRENCY.to_owned() } else { value }
     }
 
     fn paid(&self) -> Option<Major> {
@@ -116,11 +116,11 @@ impl Transaction {
 
 /// Converts a transaction. Monnify omits the amount before money is taken; `asked` replaces it.
 pub(crate) fn parse_payment(
-    told: &Told,
+    value: &RawJson,
     service_ref: &str,
     asked: Option<&Money>,
 ) -> Result<Payment, Fault> {
-    let transaction: Transaction = told.read()?;
+    let transaction: Transaction = value.read()?;
     let word = transaction.status();
     let status = status::parse(&word);
     let currency = transaction.currency();
@@ -139,7 +139,7 @@ pub(crate) fn parse_payment(
         instrument: instrument::from_transaction(&transaction),
         challenge_url: challenge_url(&transaction, status),
         metadata: loose::object(&transaction.meta_data),
-        raw: redacted_json(told),
+        raw: redacted_json(value),
     })
 }
 
@@ -149,11 +149,11 @@ fn amount(
     status: PaymentStatus,
     asked: Option<&Money>,
 ) -> Result<Money, Fault> {
-    let told = match status {
+    let value = match status {
         PaymentStatus::Success => transaction.paid(),
         _ => transaction.paid().or(transaction.total_payable),
     };
-    match (told, asked) {
+    match (value, asked) {
         (Some(amount), _) => Ok(amount.money(&transaction.currency())),
         (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
         _ => Err(Fault::unavailable("Monnify's transaction names no amount")
@@ -166,7 +166,7 @@ fn amount(
 fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
     let settled = match transaction.settled() {
         None => fetch_settled_amount(&transaction.id())?,
-        told => told,
+        value => value,
     };
     let kept = transaction.paid().zip(settled);
     Ok(kept.and_then(|(paid, settled)| paid.minor().checked_sub(settled.minor())))
@@ -178,7 +178,7 @@ fn fetch_settled_amount(id: &str) -> Result<Option<Major>, Fault> {
         return Ok(None);
     }
     match api::get(&transaction_path(id)) {
-        Ok(told) => Ok(told.read::<Transaction>()?.settled()),
+        Ok(value) => Ok(value.read::<Transaction>()?.settled()),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
         Err(fault) => Err(fault.into_unavailable()),
     }
@@ -204,8 +204,8 @@ fn challenge_url(transaction: &Transaction, status: PaymentStatus) -> Option<Str
 }
 
 /// Returns a response for display. The product of a debit is the mandate, whose code is removed.
-pub(crate) fn redacted_json(told: &Told) -> String {
-    let mut shown = told.value();
+pub(crate) fn redacted_json(value: &RawJson) -> String {
+    let mut shown = value.value();
     if let Some(product) = shown.get_mut("product").and_then(Value::as_object_mut) {
         let kind = product.get("type").map(loose::text).unwrap_or_default();
         if kind.eq_ignore_ascii_case("DIRECT_DEBIT") {

@@ -60,11 +60,11 @@ fn request(message: &TextMessage) -> Result<Value, Fault> {
 /// Returns the id of an accepted message. Neither the HTTP status nor the code alone proves
 /// acceptance.
 fn message_id(answer: &Response) -> Result<String, Fault> {
-    let told: SendResponse = answer.json()?;
-    if !(answer.is_success() && text(&told.code).eq_ignore_ascii_case("ok")) {
-        return Err(refusal::fault(answer.status, &text(&told.message)));
+    let value: SendResponse = answer.json()?;
+    if !(answer.is_success() && text(&value.code).eq_ignore_ascii_case("ok")) {
+        return Err(refusal::fault(answer.status, &text(&value.message)));
     }
-    let ids = [text(&told.message_id_str), text(&told.message_id)];
+    let ids = [text(&value.message_id_str), text(&value.message_id)];
     ids.into_iter().find(|id| !id.is_empty()).ok_or_else(|| {
         Fault::unavailable("Termii returned no message id").with_code("unexpected-answer")
     })

@@ -39,7 +39,7 @@ fn accepted_with(changes: Value) -> Value {
     answer
 }
 
-fn told(status: u16, answer: Value) -> Result<String, Fault> {
+fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
     let _host = host().answer("POST", SEND, status, answer).install();
     Termii::send(message())
 }
@@ -84,7 +84,7 @@ fn the_message_id_is_read_from_strings_and_numbers() {
             "3017544054459083819856413",
         ),
     ] {
-        assert_eq!(told(200, accepted_with(changes)).unwrap(), id);
+        assert_eq!(send_with_response(200, accepted_with(changes)).unwrap(), id);
     }
 }
 
@@ -110,7 +110,7 @@ fn http_success_without_acceptance_is_a_fault() {
             "do-not-disturb",
         ),
     ] {
-        let fault = told(200, answer).unwrap_err();
+        let fault = send_with_response(200, answer).unwrap_err();
         assert_eq!((fault.category, &*fault.code), (category, code));
     }
 }
@@ -135,7 +135,8 @@ fn messages_are_mapped_to_faults() {
         (400, "Invalid phone number 2348012345678", Invalid, "number"),
         (422, "The given data was invalid.", Other, "http-422"),
     ] {
-        let fault = told(status, json!({"code": status, "message": words})).unwrap_err();
+        let fault =
+            send_with_response(status, json!({"code": status, "message": words})).unwrap_err();
         assert_eq!((fault.category, &*fault.code), (category, code), "{words}");
         let field = (category == Invalid).then_some("to");
         assert_eq!(fault.field(), field, "{words}");
@@ -145,7 +146,8 @@ fn messages_are_mapped_to_faults() {
 #[test]
 fn failures_of_termii_are_unavailable() {
     for status in [429, 500, 503] {
-        let fault = told(status, json!({"message": "Invalid phone number"})).unwrap_err();
+        let fault =
+            send_with_response(status, json!({"message": "Invalid phone number"})).unwrap_err();
         assert_eq!(
             (fault.category, fault.code),
             (FaultCategory::Unavailable, format!("http-{status}"))
@@ -189,7 +191,10 @@ fn upstream_messages_are_never_forwarded() {
     for word in ["", "phone", "sender", "balance", "limit", "route", "dnd active"] {
         for status in [200, 400, 401, 500] {
             let words = format!("ada at +2348012345678: code 4071, {word}");
-            let fault = told(status, json!({"code": words, "status": words, "message": words}));
+            let fault = send_with_response(
+                status,
+                json!({"code": words, "status": words, "message": words}),
+            );
             let fault = format!("{:?}", fault.unwrap_err());
             for private in ["ada", "2348012345678", "4071"] {
                 assert!(!fault.contains(private), "{fault}");

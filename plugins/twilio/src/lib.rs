@@ -62,16 +62,16 @@ fn is_messaging_service(sender: &str) -> bool {
 
 /// Returns the id of a message that was created and did not fail immediately.
 fn message_id(answer: &Response) -> Result<String, Fault> {
-    let told: SendResponse = answer.json()?;
-    if let Some(code) = told.error_code.or(told.code) {
+    let value: SendResponse = answer.json()?;
+    if let Some(code) = value.error_code.or(value.code) {
         return Err(refusal::fault(code));
     }
     let failed = ["failed", "undelivered", "canceled"];
-    if told.status.as_str().is_some_and(|status| failed.contains(&status)) {
+    if value.status.as_str().is_some_and(|status| failed.contains(&status)) {
         return Err(Fault::unavailable("Twilio created the message but did not send it")
             .with_code("not-sent"));
     }
-    let sid = told.sid.filter(|sid| answer.is_success() && !sid.is_empty());
+    let sid = value.sid.filter(|sid| answer.is_success() && !sid.is_empty());
     sid.ok_or_else(|| {
         Fault::unavailable(format!("Twilio returned {} without a message id", answer.status))
             .with_code("unexpected-answer")

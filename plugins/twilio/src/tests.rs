@@ -48,7 +48,7 @@ fn error(status: u16, code: u64) -> Value {
     })
 }
 
-fn told(status: u16, answer: Value) -> Result<String, Fault> {
+fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
     let _host = host().answer("POST", SEND, status, answer).install();
     Twilio::send(message())
 }
@@ -97,7 +97,7 @@ fn the_account_is_encoded_in_the_path() {
 #[test]
 fn a_created_message_that_failed_is_a_fault() {
     for status in ["accepted", "scheduled", "queued", "sending", "sent", "delivered"] {
-        assert_eq!(told(201, made_with(json!({"status": status}))).unwrap(), "SM1");
+        assert_eq!(send_with_response(201, made_with(json!({"status": status}))).unwrap(), "SM1");
     }
     for (changes, category, code) in [
         (json!({"status": "failed"}), FaultCategory::Unavailable, "not-sent"),
@@ -108,7 +108,7 @@ fn a_created_message_that_failed_is_a_fault() {
         (json!({"sid": null}), FaultCategory::Unavailable, "unexpected-answer"),
         (json!({"sid": 1}), FaultCategory::Unavailable, "unexpected-answer"),
     ] {
-        let fault = told(201, made_with(changes)).unwrap_err();
+        let fault = send_with_response(201, made_with(changes)).unwrap_err();
         assert_eq!((fault.category, &*fault.code), (category, code));
     }
 }
@@ -124,12 +124,12 @@ fn codes_are_mapped_to_faults() {
         (Other, &[21999]),
     ] {
         for code in codes {
-            let fault = told(400, error(400, *code)).unwrap_err();
+            let fault = send_with_response(400, error(400, *code)).unwrap_err();
             assert_eq!((fault.category, fault.code), (category, code.to_string()));
         }
     }
-    assert_eq!(told(400, error(400, 21614)).unwrap_err().field(), Some("to"));
-    assert_eq!(told(404, error(404, 20404)).unwrap_err().category, Misconfigured);
+    assert_eq!(send_with_response(400, error(400, 21614)).unwrap_err().field(), Some("to"));
+    assert_eq!(send_with_response(404, error(404, 20404)).unwrap_err().category, Misconfigured);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn http_statuses_are_mapped_to_faults() {
         (500, 20500, FaultCategory::Unavailable),
         (503, 21211, FaultCategory::Unavailable),
     ] {
-        let fault = told(status, error(status, code)).unwrap_err();
+        let fault = send_with_response(status, error(status, code)).unwrap_err();
         assert_eq!((fault.category, fault.code), (category, format!("http-{status}")));
     }
     for (host, code) in [
@@ -186,7 +186,7 @@ fn upstream_messages_are_never_forwarded() {
         (201, failed(json!(30008))),
         (201, failed(json!(null))),
     ] {
-        let fault = format!("{:?}", told(status, answer).unwrap_err());
+        let fault = format!("{:?}", send_with_response(status, answer).unwrap_err());
         for private in ["ada", "2348012345678", "4071"] {
             assert!(!fault.contains(private), "{fault}");
         }

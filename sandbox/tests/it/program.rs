@@ -74,7 +74,8 @@ async fn ready(dir: &Path) -> Value {
 #[tokio::test]
 async fn simulators_alone_send_webhooks_and_receive_events_of_any_host() {
     let (folder, receiver) = (Folder::new("simulators"), Receiver::start().await);
-    let running = program(&folder.0).arg("--standins-only").stdout(Stdio::null()).spawn().unwrap();
+    let running =
+        program(&folder.0).arg("--simulators-only").stdout(Stdio::null()).spawn().unwrap();
     let _running = Running(running);
     let told = ready(&folder.0).await;
     let names: Vec<&String> = told.as_object().unwrap().keys().collect();

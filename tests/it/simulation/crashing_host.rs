@@ -42,7 +42,7 @@ impl CrashingHost {
         };
         let started = tokio::task::spawn_blocking(start).await;
         let (runtime, (app, api, internal)) = started.expect("a host");
-        app.store.crash_after(transactions);
+        app.store.crash_point.crash_after(transactions);
         CrashingHost { app, api, internal, runtime: Some(runtime) }
     }
 
@@ -51,7 +51,7 @@ impl CrashingHost {
         tokio::select! {
             biased;
             done = work => Some(done),
-            () = self.app.store.crashed() => None,
+            () = self.app.store.crash_point.crashed() => None,
         }
     }
 

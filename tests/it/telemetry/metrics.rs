@@ -132,7 +132,7 @@ both! {
         let again = r#"tollhouse_job_runs_total{kind="payment.settle",outcome="again"}"#;
         assert_eq!(metric_value(&page, again), Some(1.0));
         let now = app.app.clock.now().unix_seconds() as f64;
-        assert_eq!(metric_value(&page, "tollhouse_store_looked_timestamp_seconds"), Some(now));
+        assert_eq!(metric_value(&page, "tollhouse_store_polled_timestamp_seconds"), Some(now));
     }
 
     async fn backlogs_are_reported_with_their_age(app: TestApp) {

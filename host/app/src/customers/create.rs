@@ -1,16 +1,9 @@
 //! Creation of users. An e-mail address identifies one user of a company, who is billed once.
 
 use super::{User, store};
-use crate::{
-    state::App,
-    tenants::{companies::Company, wallet},
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::{Tx, is_duplicate},
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::store::is_duplicate;
 
-/// Billing item of a new user.
 pub const BILLING_ITEM: &str = "customer.create";
 
 /// Inserts and bills a user, or returns the one with the same e-mail address, whose `user_id` is
@@ -42,22 +35,19 @@ async fn find_existing(tx: &mut Tx, user: &User, chosen: bool) -> Result<Option<
     let found = store::lock_by_email(tx, &user.company_id, email).await?;
     let holder = store::find_by_user_id(tx, &user.company_id, &user.user_id).await?;
     match (found, holder) {
-        (Some(found), None) if chosen => replace_user_id(tx, found, user).await.map(Some),
+        (Some(mut found), None) if chosen => {
+            (found.user_id, found.updated_at) = (user.user_id.clone(), user.updated_at);
+            match store::update(tx, &found).await {
+                Err(error) if is_duplicate(&error) => Err(user_id_taken()),
+                updated => Ok(updated.map(|()| Some(found))?),
+            }
+        }
         (Some(found), Some(holder)) if chosen && holder.id != found.id => Err(user_id_taken()),
         (None, Some(_)) => Err(user_id_taken()),
         (found, _) => Ok(found),
     }
 }
 
-async fn replace_user_id(tx: &mut Tx, mut found: User, wanted: &User) -> Result<User> {
-    (found.user_id, found.updated_at) = (wanted.user_id.clone(), wanted.updated_at);
-    match store::update(tx, &found).await {
-        Err(error) if is_duplicate(&error) => Err(user_id_taken()),
-        updated => Ok(updated.map(|()| found)?),
-    }
-}
-
-/// The error for a `user_id` of another user.
 pub fn user_id_taken() -> Error {
     Error::invalid("user already exists")
 }

@@ -1,38 +1,28 @@
 //! Export files, served by signed links that need no API key and expire after 15 minutes.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, fmt::Display};
 
 use bytes::Bytes;
-use csv::{Terminator, Writer, WriterBuilder};
-use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
-use schemars::JsonSchema;
-use serde::Serialize;
-use tokio::sync::oneshot;
+use csv::{Terminator, WriterBuilder};
+use futures::stream::BoxStream;
+use tokio::{io::AsyncWriteExt, sync::oneshot};
 
 use super::{
-    User,
+    api::UserFilter,
     quota::{self, Reservation},
-    store::list::{self, Filter, Sort},
+    store::{exports, list},
     table::{COLUMNS, SAMPLE, cells},
 };
-use crate::state::App;
-use tollhouse_platform::{
-    background::jobs::{self, Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    outbound::files::{FilesError, NewFile, new_name},
-    store::Tx,
-    values::id::CompanyId,
-};
+use crate::state::prelude::*;
+use tollhouse_platform::outbound::files::{BufWriter, new_name};
 
-/// Job kind: removal of an export file.
 pub const REMOVE_JOB: &str = "export.remove";
 
 const LINK_LIFETIME_SECONDS: i64 = 15 * 60;
 /// A finished file is removed one minute after its link expires.
 pub(super) const FILE_LIFETIME_SECONDS: i64 = LINK_LIFETIME_SECONDS + 60;
-/// Maximum time for writing a file.
-const MAX_WRITE_SECONDS: i64 = 3_600;
+/// Age of a stale row, counted from the planned removal: some hosts remove files without rows.
+const STALE_SECONDS: i64 = 24 * 3600;
 /// Maximum number of ids in memory; each further batch needs another search.
 const IDS_PER_BATCH: i64 = 100_000;
 /// Maximum number of users in memory.
@@ -48,58 +38,45 @@ pub struct Link {
     expires_at: Timestamp,
 }
 
-/// Writes at most `most` matching users to a file. If the client disconnects, the file is removed.
-/// 503 on a host that runs no jobs, because a job removes the file.
-pub async fn export(
-    app: &App,
-    company_id: &CompanyId,
-    filter: Filter,
-    sort: Sort,
-    most: i64,
-) -> Result<Link> {
+/// The users to export: at most `most` that match.
+pub struct ExportQuery {
+    pub company_id: CompanyId,
+    pub filter: UserFilter,
+    pub most: i64,
+}
+
+/// Writes users to a file. If the client disconnects, the file is removed. 503 on a host that runs
+/// no jobs, because a job removes the file.
+pub async fn export(app: &App, users: ExportQuery) -> Result<Link> {
     if !app.workers.enabled {
         let message = "this host runs with no_jobs and cannot export users: use another host";
         return Err(Error::Unavailable(message));
     }
     let (waiting, gone) = oneshot::channel::<Infallible>();
-    let (host, company_id) = (app.clone(), company_id.to_owned());
-    let name = app.tasks.spawn(async move {
-        let users = ExportQuery { company_id: &company_id, filter: &filter, sort, most };
-        write_file(&host, users, gone).await
-    });
+    let host = app.clone();
+    let name = app.tasks.spawn(async move { write_file(&host, users, gone).await });
     let name = name.await.map_err(Error::internal)?;
     drop(waiting);
     Ok(sign_link(app, &name?))
 }
 
-struct ExportQuery<'e> {
-    company_id: &'e CompanyId,
-    filter: &'e Filter,
-    sort: Sort,
-    most: i64,
-}
-
 /// Returns the name of the file. If writing fails, removes the file and releases its reservation.
 async fn write_file(
     app: &App,
-    users: ExportQuery<'_>,
+    users: ExportQuery,
     gone: oneshot::Receiver<Infallible>,
 ) -> Result<String> {
-    let (company_id, name) = (users.company_id, new_name(&app.random));
-    let mut space = reserve(app, company_id, &name).await?;
+    let (company_id, name) = (users.company_id.clone(), new_name(&app.random));
+    let space = Reservation::begin(app, &company_id, &name).await?;
     let file = match app.files.create(&name) {
         Ok(file) => file,
         Err(error) => {
-            release(app, company_id, &name).await;
+            release(app, &company_id, &name).await;
             return Err(storage_unavailable(error));
         }
     };
-    let written = match write_and_finish(app, users, file, &mut space, gone).await {
-        Ok(()) => finish_reservation(app, space, company_id, &name).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = written {
-        discard(app, company_id, &name).await;
+    if let Err(error) = write_and_finish(app, users, file, space, gone).await {
+        discard(app, &company_id, &name).await;
         return Err(error);
     }
     Ok(name)
@@ -108,15 +85,15 @@ async fn write_file(
 /// Writes and finishes the file. Aborts it if writing fails or the client disconnects.
 async fn write_and_finish(
     app: &App,
-    users: ExportQuery<'_>,
-    mut file: NewFile,
-    space: &mut Reservation,
+    users: ExportQuery,
+    mut file: BufWriter,
+    mut space: Reservation,
     gone: oneshot::Receiver<Infallible>,
 ) -> Result<()> {
     let written = tokio::select! {
         biased;
         _ = gone => Err(Error::Unavailable("the client disconnected")),
-        written = write(app, users, &mut file, space) => written,
+        written = write(app, users, &mut file, &mut space) => written,
     };
     if let Err(error) = written {
         if let Err(error) = file.abort().await {
@@ -124,24 +101,8 @@ async fn write_and_finish(
         }
         return Err(error);
     }
-    file.finish().await.map_err(storage_unavailable)
-}
-
-/// Reduces the reservation to the file's size and schedules the removal after the link expires.
-async fn finish_reservation(
-    app: &App,
-    space: Reservation,
-    company_id: &CompanyId,
-    name: &str,
-) -> Result<()> {
-    let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS);
-    let (company_id, name) = (company_id.to_owned(), name.to_owned());
-    app.store
-        .write(async move |tx| {
-            space.finish(tx, removed_at).await?;
-            Ok(jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
-        })
-        .await
+    file.shutdown().await.map_err(storage_unavailable)?;
+    space.finish(app).await
 }
 
 /// Removes the file of a failed export, which may exist even after an abort or a failed finish. The
@@ -169,39 +130,27 @@ async fn release(app: &App, company_id: &CompanyId, name: &str) {
     }
 }
 
-/// Reserves space for a file and schedules its removal, in case this host crashes.
-async fn reserve(app: &App, company_id: &CompanyId, name: &str) -> Result<Reservation> {
-    let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS + MAX_WRITE_SECONDS);
-    let (host, company_id, name) = (app.clone(), company_id.to_owned(), name.to_owned());
-    app.store
-        .write(async move |tx| {
-            let space = Reservation::begin(tx, &host, &company_id, &name, removed_at).await?;
-            jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, removed_at).await?;
-            Ok(space)
-        })
-        .await
-}
-
 async fn write(
     app: &App,
-    ExportQuery { company_id, filter, sort, mut most }: ExportQuery<'_>,
-    file: &mut NewFile,
+    ExportQuery { company_id, filter, mut most }: ExportQuery,
+    file: &mut BufWriter,
     space: &mut Reservation,
 ) -> Result<()> {
-    let mut place = None;
+    let mut last = None;
     write_chunk(app, file, space, csv_lines([COLUMNS.map(str::to_owned)])?).await?;
     loop {
         let some = most.min(IDS_PER_BATCH);
         most -= some;
-        let ids = async |tx: &mut Tx| {
-            list::list_ids(tx, company_id, filter, sort, place.as_ref(), some).await
-        };
+        let ids =
+            async |tx: &mut Tx| list::list_ids(tx, &company_id, &filter, last.as_ref(), some).await;
         let ids = app.store.select(ids).await?;
         for ids in ids.chunks(USERS_PER_BATCH) {
-            let users =
-                app.store.select(async |tx| list::list_by_ids(tx, company_id, ids).await).await?;
-            place = users.last().map(|last| sort.cursor_after(last)).or(place);
-            write_chunk(app, file, space, csv_rows(app, &users)?).await?;
+            let users = async |tx: &mut Tx| list::find_by_ids(tx, &company_id, ids).await;
+            let mut users = app.store.select(users).await?;
+            let now = app.clock.now();
+            let rows = users.iter().map(|user| cells(user, now)).collect::<Result<Vec<_>>>()?;
+            last = users.pop().or(last);
+            write_chunk(app, file, space, csv_lines(rows)?).await?;
         }
         if ids.len() < usize::try_from(some).unwrap_or(usize::MAX) || most == 0 {
             return Ok(());
@@ -211,7 +160,7 @@ async fn write(
 
 async fn write_chunk(
     app: &App,
-    file: &mut NewFile,
+    file: &mut BufWriter,
     space: &mut Reservation,
     bytes: Bytes,
 ) -> Result<()> {
@@ -219,7 +168,6 @@ async fn write_chunk(
     file.put(bytes).await.map_err(storage_unavailable)
 }
 
-#[must_use]
 pub fn sample(app: &App) -> Link {
     sign_link(app, SAMPLE_NAME)
 }
@@ -246,23 +194,18 @@ pub async fn open(
     app.files.read(name).await.map_err(storage_unavailable)?.ok_or_else(expired)
 }
 
-pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        app.files.remove(&job.subject).await.map_err(storage_unavailable)?;
-        quota::release(&app, &job.company_id, &job.subject).await?;
-        Ok(JobResult::Done)
-    }
-    .boxed()
+pub async fn remove_job(app: App, job: Job) -> Result<JobResult> {
+    app.files.remove(&job.subject).await.map_err(storage_unavailable)?;
+    quota::release(&app, &job.company_id, &job.subject).await?;
+    Ok(JobResult::Done)
 }
 
-/// Removes unfinished files, and those whose removal job was lost with the database.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let rows = quota::sweep(&app).await?;
-        let swept = tokio::task::spawn_blocking(move || app.files.sweep(app.clock.now())).await;
-        Ok(rows + swept.map_err(Error::internal)?.map_err(Error::internal)?)
-    }
-    .boxed()
+/// Removes stale rows, unfinished files, and those whose removal job was lost with the database.
+pub async fn sweep(app: App) -> Result<u64> {
+    let stale = app.clock.now().plus_seconds(-STALE_SECONDS);
+    let rows = app.store.write(async move |tx| exports::delete_stale(tx, stale).await).await?;
+    let swept = tokio::task::spawn_blocking(move || app.files.sweep(app.clock.now())).await;
+    Ok(rows + swept.map_err(Error::internal)?.map_err(Error::internal)?)
 }
 
 fn sign_link(app: &App, name: &str) -> Link {
@@ -274,26 +217,19 @@ fn sign_link(app: &App, name: &str) -> Link {
     Link { path, expires_at: Timestamp(0).plus_seconds(expires_at.unix_seconds()) }
 }
 
-/// The signed values of a link.
 fn signed_values<'p>(name: &'p str, expires: &'p str) -> [&'p str; 3] {
     ["file", name, expires]
 }
 
-fn csv_rows(app: &App, users: &[User]) -> Result<Bytes> {
-    let now = app.clock.now();
-    csv_lines(users.iter().map(|user| cells(user, now)))
-}
-
 fn csv_lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
-    let mut csv: Writer<Vec<u8>> =
-        WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    let mut csv = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
         csv.write_record(row).map_err(Error::internal)?;
     }
     csv.into_inner().map(Bytes::from).map_err(|error| Error::internal(error.into_error()))
 }
 
-fn storage_unavailable(error: FilesError) -> Error {
+fn storage_unavailable(error: impl Display) -> Error {
     let message = "file storage is unavailable, try again later".to_owned();
     Error::Upstream { message, detail: error.to_string() }
 }

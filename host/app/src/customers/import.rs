@@ -1,15 +1,7 @@
 //! Bulk import: all new users are stored and billed, or none.
 
 use super::{User, create::BILLING_ITEM, store, store::imports};
-use crate::{
-    state::App,
-    tenants::{companies::Company, wallet},
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
+use crate::tenants::prelude::*;
 
 /// Lease duration: longer than any transaction, so that no previous owner can still commit.
 const LEASE_SECONDS: i64 = 120;
@@ -35,9 +27,15 @@ async fn import_under_lease(
     users: Vec<User>,
     key: String,
 ) -> Result<()> {
-    let lease = acquire_lease(&app, &company.id).await?;
+    let (lease, company_id, now) = (app.random.token(""), company.id.clone(), app.clock.now());
+    let (own, times) = (lease.clone(), [now, now.plus_seconds(LEASE_SECONDS)]);
+    let acquire =
+        async move |tx: &mut Tx| imports::acquire_lease(tx, &company_id, &own, times).await;
+    if !app.store.write(acquire).await? {
+        return Err(Error::invalid("upload is processing"));
+    }
     let (host, own, company_id) = (app.clone(), lease.clone(), company.id.clone());
-    let stored = app.store.write(async move |tx| {
+    let store = async move |tx: &mut Tx| {
         insert_new(tx, &host, &company, &users, &key).await?;
         match imports::release_lease(tx, &company.id, &own).await? {
             true => Ok(()),
@@ -45,26 +43,17 @@ async fn import_under_lease(
                 "this upload took too long and another one has started, try again later".to_owned(),
             )),
         }
-    });
-    let stored = stored.await;
+    };
+    let stored = app.store.write(store).await;
     if stored.is_err() {
-        release_lease(&app, company_id, lease).await;
+        // Early: otherwise the lease expires.
+        let release =
+            async move |tx: &mut Tx| imports::release_lease(tx, &company_id, &lease).await;
+        if let Err(error) = app.store.write(release).await {
+            tracing::warn!(%error, "lease of an import could not be released; it will expire");
+        }
     }
     stored
-}
-
-async fn acquire_lease(app: &App, company_id: &CompanyId) -> Result<String> {
-    let lease = app.random.token("");
-    let (own, company_id, now) = (lease.clone(), company_id.to_owned(), app.clock.now());
-    let until = now.plus_seconds(LEASE_SECONDS);
-    let taken = app
-        .store
-        .write(async move |tx| imports::acquire_lease(tx, &company_id, &own, [now, until]).await)
-        .await?;
-    match taken {
-        true => Ok(lease),
-        false => Err(Error::invalid("upload is processing")),
-    }
 }
 
 async fn insert_new(
@@ -81,15 +70,4 @@ async fn insert_new(
     let new = store::insert_all(tx, users).await?;
     wallet::charge_fee(tx, app, company, BILLING_ITEM, new, key).await?;
     Ok(())
-}
-
-/// Releases the lease early. If this fails, the lease expires.
-async fn release_lease(app: &App, company_id: CompanyId, lease: String) {
-    let ended = app
-        .store
-        .write(async move |tx| imports::release_lease(tx, &company_id, &lease).await)
-        .await;
-    if let Err(error) = ended {
-        tracing::warn!(%error, "lease of an import could not be released; it will expire");
-    }
 }

@@ -1,29 +1,22 @@
 //! Quotas of export files and their bytes: per company and in total, across all hosts.
 
 use super::{
-    export::FILE_LIFETIME_SECONDS,
+    export::{FILE_LIFETIME_SECONDS, REMOVE_JOB},
     store::exports::{self, ExportUsage},
 };
 use crate::state::{
-    App,
+    prelude::*,
     settings::{ExportLimits, Quota},
 };
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
 
+/// Maximum time for writing a file.
+const MAX_WRITE_SECONDS: i64 = 3_600;
 /// Bytes reserved beyond the need, so that reservations are rare.
 const STEP_BYTES: i64 = 8 << 20;
-/// Age of a stale row, counted from the planned removal: some hosts remove files without rows.
-const STALE_SECONDS: i64 = 24 * 3600;
 
 /// `Retry-After` while the file to be removed first is still being written.
 const WRITING_RETRY_SECONDS: u64 = 60;
 
-/// The reservation of one export file.
 #[derive(Clone)]
 pub struct Reservation {
     company_id: CompanyId,
@@ -34,18 +27,20 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves space for a new file. 429 or 503 if there are too many files.
-    pub async fn begin(
-        tx: &mut Tx,
-        app: &App,
-        company_id: &CompanyId,
-        name: &str,
-        removed_at: Timestamp,
-    ) -> Result<Reservation> {
+    /// Reserves space for a new file and schedules its removal, in case this host crashes. 429 or
+    /// 503 if there are too many files.
+    pub async fn begin(app: &App, company_id: &CompanyId, name: &str) -> Result<Reservation> {
+        let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS + MAX_WRITE_SECONDS);
         let (company_id, name) = (company_id.to_owned(), name.to_owned());
         let new = Reservation { company_id, name, removed_at, reserved: 0, written: 0 };
-        let reserved = new.reserve(tx, app, 0).await?;
-        Ok(Reservation { reserved, ..new })
+        let host = app.clone();
+        app.store
+            .write(async move |tx| {
+                let reserved = new.reserve(tx, &host, 0).await?;
+                jobs::enqueue(tx, &new.company_id, REMOVE_JOB, &new.name, removed_at).await?;
+                Ok(Reservation { reserved, ..new })
+            })
+            .await
     }
 
     /// Extends the reservation, if needed, before `bytes` more are written.
@@ -61,14 +56,21 @@ impl Reservation {
         Ok(())
     }
 
-    /// Releases reserved but unwritten bytes and sets the final time of removal.
-    pub async fn finish(&self, tx: &mut Tx, removed_at: Timestamp) -> Result<()> {
-        Ok(exports::upsert(tx, &self.company_id, &self.name, self.written, removed_at).await?)
+    /// Reduces the reservation to the file's size and schedules the removal after the link expires.
+    pub async fn finish(self, app: &App) -> Result<()> {
+        let Reservation { company_id, name, written, .. } = self;
+        let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS);
+        app.store
+            .write(async move |tx| {
+                exports::upsert(tx, &company_id, &name, written, removed_at).await?;
+                Ok(jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
+            })
+            .await
     }
 
     /// Returns the number of bytes then reserved.
     async fn reserve(&self, tx: &mut Tx, app: &App, needed: i64) -> Result<i64> {
-        let limits = app.settings.exports;
+        let limits = app.settings.service.exports();
         exports::lock(tx).await?;
         let company = exports::usage(tx, Some(&self.company_id), &self.name).await?;
         let all = exports::usage(tx, None, &self.name).await?;
@@ -101,10 +103,8 @@ impl ExportLimits {
         let (of_company, of_all) = (left(self.company, company), left(self.all, all));
         if needed > of_company {
             let message = "the company's export quota is exhausted";
-            return Err(Error::QuotaExceeded {
-                message,
-                retry_after_s: retry_after_s(company, now),
-            });
+            let retry_after_s = retry_after_s(company, now);
+            return Err(Error::QuotaExceeded { message, retry_after_s });
         }
         if needed > of_all {
             let message = "export storage is full";
@@ -124,16 +124,9 @@ fn retry_after_s(used: ExportUsage, now: Timestamp) -> u64 {
     (left_ms.div_euclid(1_000) + 1).max(1).unsigned_abs()
 }
 
-/// Deletes the row of a removed file.
 pub async fn release(app: &App, company_id: &CompanyId, name: &str) -> Result<()> {
     let (company_id, name) = (company_id.to_owned(), name.to_owned());
     app.store.write(async move |tx| Ok(exports::delete(tx, &company_id, &name).await?)).await
-}
-
-/// Deletes stale rows and returns their number.
-pub async fn sweep(app: &App) -> Result<u64> {
-    let time = app.clock.now().plus_seconds(-STALE_SECONDS);
-    app.store.write(async move |tx| Ok(exports::delete_stale(tx, time).await?)).await
 }
 
 #[cfg(test)]

@@ -4,13 +4,9 @@
 //! apostrophe, which is removed when they are read. Values survive a round trip unchanged.
 
 use csv::{ReaderBuilder, StringRecord};
-use serde_json::{Map, Value};
 
-use super::{User, age};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-};
+use super::User;
+use crate::state::prelude::*;
 
 /// Columns of an export, as specified.
 pub const COLUMNS: [&str; 23] = [
@@ -39,38 +35,26 @@ fn escape_formula(text: &str) -> String {
     if is_formula(text) { format!("'{text}") } else { text.to_owned() }
 }
 
+/// Returns the name of a column's field.
+fn field_of(column: &str) -> &str {
+    if EMPLOYMENT_COLUMNS.contains(&column) { EMPLOYMENT_COLUMNS[1] } else { column }
+}
+
 /// Returns the cells of a user, in the order of [`COLUMNS`].
-#[must_use]
-pub fn cells(user: &User, now: Timestamp) -> [String; 23] {
-    let optional = |text: &Option<String>| text.as_deref().map(escape_formula).unwrap_or_default();
+pub fn cells(user: &User, now: Timestamp) -> Result<[String; 23]> {
+    let fields = serde_json::to_value(user.clone().view(now)).map_err(Error::internal)?;
     let moment = |at: Timestamp| at.to_datetime().format("%b %d, %Y %H:%M:%S UTC").to_string();
-    let born = user.birth_date();
-    let metadata = Value::Object(user.metadata.0.clone()).to_string();
-    [
-        escape_formula(&user.user_id),
-        escape_formula(&user.first_name),
-        escape_formula(&user.last_name),
-        optional(&user.middle_name),
-        optional(&user.email),
-        optional(&user.phone),
-        born.map(|born| born.format("%d/%m/%Y").to_string()).unwrap_or_default(),
-        optional(&user.gender),
-        optional(&user.address),
-        optional(&user.country),
-        optional(&user.state),
-        optional(&user.city),
-        optional(&user.country_code),
-        optional(&user.image),
-        optional(&user.employment_status),
-        user.years_of_employment.map(|years| years.to_string()).unwrap_or_default(),
-        user.email_verified.to_string(),
-        user.phone_verified.to_string(),
-        user.active.to_string(),
-        born.map(|born| age(born, now).to_string()).unwrap_or_default(),
-        metadata,
-        moment(user.created_at),
-        moment(user.updated_at),
-    ]
+    let missing = || Error::internal("a column of the export is no field of a user");
+    if COLUMNS.iter().any(|column| fields.get(field_of(column)).is_none()) {
+        return Err(missing());
+    }
+    Ok(COLUMNS.map(|column| match (column, &fields[field_of(column)]) {
+        ("created_at", _) => moment(user.created_at),
+        ("updated_at", _) => moment(user.updated_at),
+        (_, Value::Null) => String::new(),
+        (_, Value::String(text)) => escape_formula(text),
+        (_, value) => value.to_string(),
+    }))
 }
 
 /// Reads the rows of a file, each as the JSON object of a request. 400 if it is not CSV by name and
@@ -115,25 +99,19 @@ pub fn parse_rows(
 
 fn to_object(header: &[String], record: &StringRecord) -> Map<String, Value> {
     let named = header.iter().zip(record).filter(|(_, cell)| !cell.is_empty());
-    let field = |(name, cell): (&String, &str)| match EMPLOYMENT_COLUMNS.contains(&&**name) {
-        true => (EMPLOYMENT_COLUMNS[1].to_owned(), parse_cell(name, cell)),
-        false => (name.clone(), parse_cell(name, cell)),
-    };
+    let field = |(name, cell): (&String, &str)| (field_of(name).to_owned(), parse_cell(name, cell));
     named.map(field).collect()
 }
 
 /// Converts a cell to the type of its column. An invalid value stays text and is rejected later.
 fn parse_cell(name: &str, cell: &str) -> Value {
     let text = cell.strip_prefix('\'').filter(|rest| is_formula(rest)).unwrap_or(cell);
+    let parse = |json: &str| serde_json::from_str::<Value>(json).ok();
     let typed = match name {
-        "active" | "years_of_employment" | "metadata" => {
-            serde_json::from_str(&text.trim().to_ascii_lowercase())
-                .ok()
-                .filter(|value: &Value| name != "metadata" && !value.is_string())
-                .or_else(|| {
-                    serde_json::from_str(text).ok().filter(|value: &Value| value.is_object())
-                })
+        "active" | "years_of_employment" => {
+            parse(&text.trim().to_ascii_lowercase()).filter(|value| !value.is_string())
         }
+        "metadata" => parse(text).filter(Value::is_object),
         _ => None,
     };
     typed.unwrap_or_else(|| Value::String(text.to_owned()))

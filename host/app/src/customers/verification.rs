@@ -3,47 +3,72 @@
 use super::{User, store};
 use crate::{
     messaging::{
-        messages::{Channel, Destination, Wording, resolve_wording},
+        messages::{Channel, Destination, Wording},
         otp::{self, CheckOutcome, CodeKey, CodeRequest},
     },
-    state::App,
-    tenants::companies::Company,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
-    values::email,
+    state::prelude::*,
 };
 
-const CODE_DIGITS: usize = 6;
-const CODE_MINUTES: i64 = 10;
+/// What a code sent over a channel verifies.
+struct Subject {
+    noun: &'static str,
+    address_noun: &'static str,
+    /// Purpose of the message, shown to operators.
+    purpose: &'static str,
+    address: Option<String>,
+    is_verified: bool,
+}
+
+impl Subject {
+    fn new(user: &User, channel: Channel) -> Subject {
+        match channel {
+            Channel::Email => Subject {
+                noun: "email",
+                address_noun: "email address",
+                purpose: "user.email",
+                address: user.email.clone(),
+                is_verified: user.email_verified,
+            },
+            Channel::Sms => Subject {
+                noun: "phone",
+                address_noun: "phone number",
+                purpose: "user.phone",
+                address: user.phone.clone(),
+                is_verified: user.phone_verified,
+            },
+        }
+    }
+
+    /// Bound to the address: a code sent to a previous address is invalid for the new one.
+    fn code_key(&self, user: &User, channel: Channel) -> CodeKey {
+        let to = self.address.clone().unwrap_or_default();
+        CodeKey {
+            scope: "user",
+            identifier: user.id.to_string(),
+            kind: self.noun.to_owned(),
+            address: Destination { channel, to }.comparison_key(),
+        }
+    }
+}
 
 /// Returns the code to send. 400 if the address is already verified or missing.
-pub fn code_request(company: &Company, user: &User, channel: Channel) -> Result<CodeRequest> {
-    if is_verified(user, channel) {
-        return Err(Error::invalid(format!("{} already verified", channel_noun(channel))));
+pub fn code_request(user: &User, channel: Channel) -> Result<CodeRequest> {
+    let subject = Subject::new(user, channel);
+    let key = subject.code_key(user, channel);
+    let Subject { noun, address_noun, purpose, address, is_verified } = subject;
+    if is_verified {
+        return Err(Error::invalid(format!("{noun} already verified")));
     }
-    let Some(to) = address(user, channel) else {
-        let what = address_noun(channel);
-        return Err(Error::invalid(format!("{what} not found for this user")));
+    let Some(to) = address else {
+        return Err(Error::invalid(format!("{address_noun} not found for this user")));
     };
-    let said = Wording {
+    let wording = Wording {
         name: Some(user.first_name.clone()),
-        header: Some(format!("Verify your {}", address_noun(channel))),
+        header: Some(format!("Verify your {address_noun}")),
         body: None,
     };
-    let (header, body, greeting) = resolve_wording(&company.name, Some(&said));
-    Ok(CodeRequest {
-        key: code_key(user, channel),
-        destinations: vec![Destination { channel, to: to.to_owned() }],
-        digits: CODE_DIGITS,
-        minutes: CODE_MINUTES,
-        header,
-        body,
-        greeting,
-        purpose: purpose(channel),
-        run: None,
-    })
+    let destinations = vec![Destination { channel, to }];
+    Ok(CodeRequest::verification(key, destinations, wording, purpose))
 }
 
 /// Checks a code and verifies the address. Always commit, because wrong attempts are counted.
@@ -55,68 +80,16 @@ pub async fn verify(
     token: &str,
     run: Option<&str>,
 ) -> Result<CheckOutcome> {
-    let checked =
-        otp::check(tx, app, &user.company_id, &code_key(&user, channel), token, run).await?;
-    if checked == CheckOutcome::Passed && !is_verified(&user, channel) {
-        *verified_flag(&mut user, channel) = true;
+    let subject = Subject::new(&user, channel);
+    let key = subject.code_key(&user, channel);
+    let checked = otp::check(tx, app, &user.company_id, &key, token, run).await?;
+    if checked == CheckOutcome::Passed && !subject.is_verified {
+        match channel {
+            Channel::Email => user.email_verified = true,
+            Channel::Sms => user.phone_verified = true,
+        }
         user.updated_at = app.clock.now();
         store::update(tx, &user).await?;
     }
     Ok(checked)
-}
-
-/// Bound to the address: a code sent to a previous address is invalid for the new one.
-fn code_key(user: &User, channel: Channel) -> CodeKey {
-    let address = address(user, channel).unwrap_or_default();
-    let address =
-        if channel == Channel::Email { email::comparison_key(address) } else { address.to_owned() };
-    CodeKey {
-        scope: "user",
-        identifier: user.id.to_string(),
-        kind: channel_noun(channel).to_owned(),
-        address,
-    }
-}
-
-fn address(user: &User, channel: Channel) -> Option<&str> {
-    match channel {
-        Channel::Email => user.email.as_deref(),
-        Channel::Sms => user.phone.as_deref(),
-    }
-}
-
-fn verified_flag(user: &mut User, channel: Channel) -> &mut bool {
-    match channel {
-        Channel::Email => &mut user.email_verified,
-        Channel::Sms => &mut user.phone_verified,
-    }
-}
-
-fn is_verified(user: &User, channel: Channel) -> bool {
-    match channel {
-        Channel::Email => user.email_verified,
-        Channel::Sms => user.phone_verified,
-    }
-}
-
-fn channel_noun(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Email => "email",
-        Channel::Sms => "phone",
-    }
-}
-
-fn address_noun(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Email => "email address",
-        Channel::Sms => "phone number",
-    }
-}
-
-/// Purpose of the message, shown to operators.
-fn purpose(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Email => "user.email",
-        Channel::Sms => "user.phone",
-    }
 }

@@ -1,16 +1,9 @@
 //! Identity types of the installed country plugins.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use tollhouse_platform::{
-    crypto::seal::fingerprint,
-    error::Result,
-    values::{id::CompanyId, money::Minor},
-};
+use crate::{state::prelude::*, tenants::wallet::BillingItem};
+use tollhouse_platform::crypto::seal::fingerprint;
 use tollhouse_plugins::{CountryPlugin, IdentityType, Plugins};
 
-/// Length of an id in characters.
 const ID_LENGTH: usize = 24;
 
 /// Method of an identity lookup.
@@ -25,12 +18,11 @@ pub enum LookupMethod {
 }
 
 impl LookupMethod {
-    pub const ALL: [LookupMethod; 3] =
+    const ALL: [LookupMethod; 3] =
         [LookupMethod::Number, LookupMethod::Face, LookupMethod::Document];
 
     /// Returns the path segments that follow the path of a type.
-    #[must_use]
-    pub fn suffix(self) -> &'static str {
+    fn suffix(self) -> &'static str {
         match self {
             LookupMethod::Number => "lookup",
             LookupMethod::Face => "lookup/with-face",
@@ -73,53 +65,37 @@ pub struct View {
 
 impl Identity {
     /// Returns the name of the country plugin, for example `nigeria`.
-    #[must_use]
     pub fn country(&self) -> &str {
         &self.country_plugin.manifest().name
     }
 
     /// Returns the type's part of the manifest.
-    #[must_use]
     pub fn identity_type(&self) -> &IdentityType {
         &self.country_plugin.country().identities[self.index]
     }
 
     /// Returns the name, for example `nigeria.bvn`.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{}.{}", self.country(), self.identity_type().name)
     }
 
     /// Returns the billing item of a lookup, for example `identity.nigeria.bvn.face`.
-    #[must_use]
-    pub fn billing_item(&self, way: LookupMethod) -> String {
-        let name = self.name();
-        match way {
-            LookupMethod::Number => format!("identity.{name}"),
-            LookupMethod::Face => format!("identity.{name}.face"),
-            LookupMethod::Document => format!("identity.{name}.image"),
-        }
-    }
-
-    /// Returns the price of a lookup that no plan prices.
-    #[must_use]
-    pub fn default_price(&self, way: LookupMethod) -> Minor {
-        let prices = self.identity_type().prices;
-        match way {
-            LookupMethod::Number => prices.lookup,
-            LookupMethod::Face => prices.face,
-            LookupMethod::Document => prices.image,
-        }
+    pub fn billing_item(&self, way: LookupMethod) -> BillingItem {
+        let (name, prices) = (self.name(), self.identity_type().prices);
+        let (name, default_price) = match way {
+            LookupMethod::Number => (format!("identity.{name}"), prices.lookup),
+            LookupMethod::Face => (format!("identity.{name}.face"), prices.face),
+            LookupMethod::Document => (format!("identity.{name}.image"), prices.image),
+        };
+        BillingItem { name: name.into(), default_price }
     }
 
     /// Returns the name in error messages, for example `driver's license`.
-    #[must_use]
     pub fn noun(&self) -> String {
         self.identity_type().display_name.to_lowercase()
     }
 
-    #[must_use]
-    pub fn supports(&self, way: LookupMethod) -> bool {
+    fn supports(&self, way: LookupMethod) -> bool {
         match way {
             LookupMethod::Number => true,
             LookupMethod::Face => self.identity_type().face,
@@ -127,20 +103,22 @@ impl Identity {
         }
     }
 
+    /// Returns the methods of lookups that the type supports.
+    pub fn methods(&self) -> impl Iterator<Item = LookupMethod> {
+        LookupMethod::ALL.into_iter().filter(|way| self.supports(*way))
+    }
+
     /// Returns the path of a lookup, for example `/api/v1/kyc/nigeria/bvn/lookup`.
-    #[must_use]
     pub fn path(&self, way: LookupMethod) -> String {
         format!("/api/v1/kyc/{}/{}/{}", self.country(), self.identity_type().path, way.suffix())
     }
 
-    #[must_use]
     pub fn view(&self, active: bool) -> View {
         let (country, kind) = (self.country_plugin.country(), self.identity_type().clone());
-        let ways = LookupMethod::ALL.into_iter().filter(|way| self.supports(*way));
         View {
             id: id_of(&self.name()),
             identity_name: self.name(),
-            paths: ways.map(|way| self.path(way)).collect(),
+            paths: self.methods().map(|way| self.path(way)).collect(),
             name: kind.display_name,
             description: kind.description,
             image: kind.image,
@@ -154,7 +132,6 @@ impl Identity {
 }
 
 /// Returns the id of a type, derived from its name alone.
-#[must_use]
 pub fn id_of(name: &str) -> String {
     let (country, kind) = name.split_once('.').unwrap_or((name, ""));
     let mut id = fingerprint(&["identity", country, kind]);
@@ -168,26 +145,20 @@ fn types_of(registers: CountryPlugin) -> impl Iterator<Item = Identity> {
 }
 
 /// Returns all types, by country and in the order of the manifests.
-#[must_use]
 pub fn all(plugins: &Plugins) -> Vec<Identity> {
     plugins.active_country_plugins().into_iter().flat_map(types_of).collect()
 }
 
-/// Returns the type with a name such as `nigeria.bvn`.
-#[must_use]
-pub fn find_by_name(plugins: &Plugins, name: &str) -> Option<Identity> {
-    let (country, name) = name.split_once('.')?;
-    types_of(plugins.active_country_plugin(country)?)
-        .find(|identity| identity.identity_type().name == name)
-}
-
-/// Returns 503 if the country plugin of a type is not ready on this host.
-pub fn check_ready(plugins: &Plugins, name: &str) -> Result<()> {
-    name.split_once('.').map_or(Ok(()), |(country, _)| plugins.ensure_ready(country))
+/// Returns the type with a name such as `nigeria.bvn`; 503 if its country plugin is not ready on
+/// this host.
+pub fn find_by_name(plugins: &Plugins, name: &str) -> Result<Option<Identity>> {
+    let Some((country, name)) = name.split_once('.') else { return Ok(None) };
+    plugins.ensure_ready(country)?;
+    let mut types = plugins.active_country_plugin(country).into_iter().flat_map(types_of);
+    Ok(types.find(|identity| identity.identity_type().name == name))
 }
 
 /// Returns type and method of the lookup at `/api/v1/kyc/{country}/{path}`.
-#[must_use]
 pub fn find_by_path(
     plugins: &Plugins,
     company_id: &CompanyId,

@@ -1,7 +1,5 @@
 //! Images in requests: fetched by this host from a URL, or sent in base64.
 
-use std::time::Duration;
-
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use tokio::{
@@ -11,20 +9,14 @@ use tokio::{
 use url::Url;
 
 use super::catalog::LookupMethod;
-use crate::state::App;
-use tollhouse_platform::{
-    error::{Error, Result},
-    outbound::egress::{self, EgressError, EgressRequest},
-};
+use crate::state::prelude::*;
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 use tollhouse_plugins::Image;
 
-/// Maximum size of an image.
 const MAX_BYTES: usize = 5 << 20;
 /// Timeout from the first request to the last byte, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
-/// Sender of the requests in metrics.
-const SENDER: &str = "images";
 /// First bytes of JPEG and PNG files.
 const JPEG: &[u8] = &[0xff, 0xd8, 0xff];
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -56,8 +48,16 @@ impl ImageLimiter {
 /// Loads an image from a URL or from base64, with or without a `data:` prefix. 400 if that fails.
 pub async fn load(app: &App, image: &str) -> Result<Image> {
     let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    let is_url = scheme.is_some_and(|scheme| ["http", "https"].contains(&&*scheme));
-    let bytes = if is_url { fetch(app, image).await? } else { decode(image)? };
+    let bytes = match scheme.as_deref() {
+        Some("http" | "https") if app.egress.images.is_closed() => {
+            let message = "this host runs with no_jobs and cannot fetch images: use another host";
+            return Err(Error::Unavailable(message));
+        }
+        Some("http" | "https") => {
+            timeout(TIMEOUT, follow_redirects(app, image)).await.map_err(|_| late())??
+        }
+        _ => decode(image)?,
+    };
     if bytes.len() > MAX_BYTES {
         return Err(too_large());
     }
@@ -65,22 +65,26 @@ pub async fn load(app: &App, image: &str) -> Result<Image> {
     Ok(Image { media_type, bytes })
 }
 
-async fn fetch(app: &App, url: &str) -> Result<Bytes> {
-    if app.egress.images.is_closed() {
-        return Err(Error::Unavailable(
-            "this host runs with no_jobs and cannot fetch images: use another host",
-        ));
-    }
-    let late = |_| invalid_image("be a URL that responds within 10 seconds");
-    timeout(TIMEOUT, follow_redirects(app, url)).await.map_err(late)?
-}
-
 /// Follows redirects by separate requests, so that egress checks scheme and addresses of each one.
 async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
     let unfetched = || invalid_image("be a URL that can be fetched");
     let mut url = url.to_owned();
     for _ in 0..=MAX_REDIRECTS {
-        let answer = get(app, &url).await?;
+        let request = EgressRequest {
+            sender: "images".into(),
+            method: "GET".to_owned(),
+            url: url.clone(),
+            headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
+            body: None,
+            timeout: TIMEOUT,
+            max_response_bytes: MAX_BYTES,
+        };
+        let answer = app.egress.images.send(request).await.map_err(|error| match error {
+            EgressError::Forbidden(_) => invalid_image("be a public https URL"),
+            EgressError::TooLarge(_) => too_large(),
+            EgressError::Timeout(_) => late(),
+            EgressError::Connect(_) | EgressError::ConnectionLost(_) => unfetched(),
+        })?;
         match answer.status {
             200 => return Ok(answer.body),
             301 | 302 | 303 | 307 | 308 => {
@@ -92,28 +96,8 @@ async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
     Err(invalid_image(&format!("be a URL that redirects at most {MAX_REDIRECTS} times")))
 }
 
-async fn get(app: &App, url: &str) -> Result<egress::EgressResponse> {
-    let request = EgressRequest {
-        sender: SENDER.into(),
-        method: "GET".to_owned(),
-        url: url.to_owned(),
-        headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
-        body: None,
-        timeout: TIMEOUT,
-        max_response_bytes: MAX_BYTES,
-    };
-    app.egress.images.send(request).await.map_err(|error| match error {
-        EgressError::Forbidden(_) => invalid_image("be a public https URL"),
-        EgressError::TooLarge(_) => too_large(),
-        EgressError::Timeout(_) => invalid_image("be a URL that responds within 10 seconds"),
-        EgressError::Connect(_) | EgressError::ConnectionLost(_) => {
-            invalid_image("be a URL that can be fetched")
-        }
-    })
-}
-
 /// Returns the target of a redirect: its `Location`, which may be relative.
-fn redirect_target(url: &str, answer: &egress::EgressResponse) -> Option<String> {
+fn redirect_target(url: &str, answer: &EgressResponse) -> Option<String> {
     let (_, location) =
         answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
     Some(Url::parse(url).ok()?.join(location).ok()?.into())
@@ -132,13 +116,12 @@ fn decode(text: &str) -> Result<Bytes> {
 
 /// Detects the type by content, because declared types may be wrong.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(JPEG) {
-        Some("image/jpeg")
-    } else if bytes.starts_with(PNG) {
-        Some("image/png")
-    } else {
-        None
-    }
+    let types = [(JPEG, "image/jpeg"), (PNG, "image/png")];
+    types.into_iter().find(|(first, _)| bytes.starts_with(first)).map(|(_, name)| name)
+}
+
+fn late() -> Error {
+    invalid_image("be a URL that responds within 10 seconds")
 }
 
 fn too_large() -> Error {

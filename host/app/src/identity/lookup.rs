@@ -1,24 +1,14 @@
 //! Identity lookups: fee, call of the plugin, storage of the result, and a code if requested.
 //!
 //! The fee is committed before the register is queried, and kept if the lookup fails
-//! (specification, lookup rule 4). No transaction is open during the query.
+//! (specification, lookup rule 4). No transaction is open during the query, nor while an image is
+//! fetched. Clients get only sentences of the interface, never text of a register.
 //!
-//! 1. The type and the method (number, face, document) are resolved from the manifests of the installed
-//!    countries, and the identifier is matched against the type's pattern.
-//! 2. Before anything is charged: the type must be on, the user known, an account usable. An image is
-//!    fetched through egress, which checks each of up to three redirects; the plugin gets bytes.
-//! 3. Transaction 1 charges the fee. It stays, whatever follows.
-//! 4. The plugin queries the register, or the next one if the first is unavailable. Clients get only
-//!    sentences of the interface.
-//! 5. Transaction 2 (`put`) finds the row of the same company, user, type and identifier by a keyed
-//!    digest, because the identifier is stored nowhere, and seals details, addresses and comparison in
-//!    it. A verified record stays verified, and `expires_at` stays.
-//! 6. Transaction 3, if requested, sends a code that is bound to the addresses on record.
-//!
-//! Records are unavailable after 30 days, and `sweep` deletes them. A response that is stored for an
-//! idempotency key ends with the record in it.
-
-use tracing::instrument;
+//! `upsert` finds the row of the same company, user, type and identifier by a keyed digest, because
+//! the identifier is stored nowhere, and seals details, addresses and comparison in it. A verified
+//! record stays verified, and `expires_at` stays: records are unavailable after 30 days, and
+//! `sweep` deletes them. A response that is stored for an idempotency key ends with the record in
+//! it.
 
 use super::{
     ImageLimiter, Method, RETENTION_SECONDS, Record, Uid,
@@ -27,24 +17,11 @@ use super::{
     image, store, verification,
 };
 use crate::{
-    customers as users,
-    customers::{User, UserKey},
-    state::App,
-    tenants::{
-        companies::Company,
-        providers::{self, NoAccount},
-        wallet::{self, BillingItem},
-    },
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::{Json, Tx},
-    telemetry::spans::SPAN_TARGET,
-    values::id::Owner,
+    customers::{self as users, User, UserKey},
+    tenants::prelude::*,
 };
 use tollhouse_plugins::{
-    CallError, Certainty, Credentials, FaceComparison, Fault, FaultCategory, IdentityQuery, Image,
-    Person, RegisterEntry,
+    CallError, Certainty, Credentials, Fault, FaultCategory, IdentityQuery, Image, Person,
 };
 
 /// Input of a lookup. `I` is an image as named by the request, then as loaded.
@@ -63,18 +40,6 @@ pub struct CompletedLookup {
     pub code_sent: Option<Result<()>>,
 }
 
-/// Credentials and user of a query.
-struct LookupContext {
-    credentials: Credentials,
-    user: Option<User>,
-}
-
-struct RegisterResult {
-    identifier: String,
-    entry: RegisterEntry,
-    comparison: Option<FaceComparison>,
-}
-
 impl LookupSubject<String> {
     fn method(&self) -> LookupMethod {
         match self {
@@ -85,14 +50,13 @@ impl LookupSubject<String> {
     }
 
     async fn load(self, app: &App) -> Result<LookupSubject<Image>> {
+        use LookupSubject::{Document, Face, Number};
         Ok(match self {
-            LookupSubject::Number { identifier } => LookupSubject::Number { identifier },
-            LookupSubject::Face { identifier, selfie } => {
-                LookupSubject::Face { identifier, selfie: image::load(app, &selfie).await? }
+            Number { identifier } => Number { identifier },
+            Face { identifier, selfie } => {
+                Face { identifier, selfie: image::load(app, &selfie).await? }
             }
-            LookupSubject::Document { document } => {
-                LookupSubject::Document { document: image::load(app, &document).await? }
-            }
+            Document { document } => Document { document: image::load(app, &document).await? },
         })
     }
 }
@@ -105,23 +69,28 @@ pub async fn look_up(
     order: Lookup,
     run: Option<String>,
 ) -> Result<CompletedLookup> {
-    let context = prepare(app, company, identity, &order).await?;
+    let (user, credentials) = prepare(app, company, identity, &order).await?;
     let Lookup { user_id, send_otp, subject } = order;
     let method = subject.method();
     let result = {
         // The permit covers all work that holds an image in memory.
         let _permit = app.slot::<ImageLimiter>().try_acquire(method)?;
         let subject = subject.load(app).await?;
-        charge_fee(app, company, identity, method, run.as_deref()).await?;
-        query_register(&context, identity, subject).await
+        // One fee for all runs of a request.
+        let key = format!("identity:{}", run.clone().unwrap_or_else(|| app.new_id()));
+        let (host, payer, item) = (app.clone(), company.clone(), identity.billing_item(method));
+        let charge =
+            async move |tx: &mut Tx| wallet::charge_fee(tx, &host, &payer, item, 1, &key).await;
+        app.store.write(charge).await?;
+        query_register(&credentials, user.as_ref(), identity, subject).await
     };
     let result =
         result.map_err(|error| Error::AfterCommit(client_error(identity, method, error).into()))?;
-    let link = (context.user.map(|user| user.id), user_id);
+    let link = (user.map(|user| user.id), user_id);
     let (uid, record) = store_result(app, company, identity, link, result).await?;
-    let code_sent = match send_otp == Some(true)
-        && verification::can_be_verified_by_code(Some(identity), &record)
-    {
+    let sends_code =
+        send_otp == Some(true) && verification::can_be_verified_by_code(Some(identity), &record);
+    let code_sent = match sends_code {
         true => Some(verification::send(app, company, &uid, &record, run).await),
         false => None,
     };
@@ -134,85 +103,65 @@ async fn prepare(
     company: &Company,
     identity: &Identity,
     order: &Lookup,
-) -> Result<LookupContext> {
+) -> Result<(Option<User>, Credentials)> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        if store::is_disabled(tx, &Owner::from(&company.id), &identity.name()).await? {
+        let disabled = store::list_disabled(tx, &Owner::from(&company.id)).await?;
+        if disabled.contains(&identity.name()) {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));
         }
-        let user = match &order.user_id {
-            Some(user_id) => Some(find_user(tx, company, user_id).await?),
-            None => None,
-        };
+        let mut user = None;
+        if let Some(user_id) = &order.user_id {
+            user = Some(users::get(tx, &company.id, user_id).await?);
+        }
         let account = providers::find_usable(tx, company, identity.country()).await?;
         let account = account.map_err(|why| match why {
             NoAccount::Missing => why.to_error(identity.country()),
-            NoAccount::Deactivated => upstream_error(identity, "the account is deactivated"),
+            NoAccount::Deactivated => Error::Upstream {
+                message: unavailable_message(identity),
+                detail: "the account is deactivated".to_owned(),
+            },
         })?;
-        wallet::check_fee(tx, company, billing_item(identity, order.subject.method()), 1).await?;
+        wallet::check_fee(tx, company, identity.billing_item(order.subject.method()), 1).await?;
         Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;
-    Ok(LookupContext { credentials: account.open_credentials(app)?, user })
+    Ok((user, account.open_credentials(app)?))
 }
 
-async fn find_user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
-    let user = users::find(tx, &company.id, user_id).await?;
-    user.ok_or_else(|| Error::not_found("user not found"))
-}
-
-fn billing_item(identity: &Identity, way: LookupMethod) -> BillingItem {
-    BillingItem {
-        name: identity.billing_item(way).into(),
-        default_price: identity.default_price(way),
-    }
-}
-
-/// Charges the fee, once for all runs of a request.
-async fn charge_fee(
-    app: &App,
-    company: &Company,
-    identity: &Identity,
-    way: LookupMethod,
-    run: Option<&str>,
-) -> Result<()> {
-    let item = billing_item(identity, way);
-    let key = format!("identity:{}", run.map_or_else(|| app.new_id(), str::to_owned));
-    let (host, company) = (app.clone(), company.clone());
-    let charge = async move |tx: &mut Tx| {
-        wallet::charge_fee(tx, &host, &company, item, 1, &key).await.map(drop)
-    };
-    app.store.write(charge).await
-}
-
+/// Returns the identifier and what the register has on record.
 async fn query_register(
-    asking: &LookupContext,
+    credentials: &Credentials,
+    user: Option<&User>,
     identity: &Identity,
-    sought: LookupSubject<Image>,
-) -> Result<RegisterResult, CallError> {
-    let LookupContext { credentials, user } = asking;
+    subject: LookupSubject<Image>,
+) -> Result<(String, Record), CallError> {
     let (registers, kind) = (&identity.country_plugin, identity.identity_type());
-    let question = |identifier: &String| IdentityQuery {
+    let query = |identifier: &String| IdentityQuery {
         identity: kind.name.clone(),
         identifier: identifier.clone(),
-        person: user.as_ref().map(person),
+        person: user.map(|user| Person {
+            first_name: user.first_name.clone(),
+            last_name: user.last_name.clone(),
+            date_of_birth: user.date_of_birth.clone(),
+        }),
     };
-    match sought {
+    match subject {
         LookupSubject::Number { identifier } => {
-            let entry = registers.look_up(credentials, &question(&identifier)).await?;
-            Ok(RegisterResult { identifier, entry, comparison: None })
+            let entry = registers.look_up(credentials, &query(&identifier)).await?;
+            Ok((identifier, Record::new(entry, None)))
         }
         LookupSubject::Face { identifier, selfie } => {
-            let question = question(&identifier);
-            let (entry, comparison) = registers.compare(credentials, &question, &selfie).await?;
-            Ok(RegisterResult { identifier, entry, comparison: Some(comparison) })
+            let query = query(&identifier);
+            let (entry, comparison) = registers.compare(credentials, &query, &selfie).await?;
+            Ok((identifier, Record::new(entry, Some(comparison))))
         }
         LookupSubject::Document { document } => {
             let (read, entry) = registers.read(credentials, &kind.name, &document).await?;
             // Normalized as in a lookup by number, so that both update the same record.
             let identifier = kind.normalize_identifier(&read).ok_or_else(unusable_identifier)?;
-            Ok(RegisterResult { identifier, entry, comparison: None })
+            Ok((identifier, Record::new(entry, None)))
         }
     }
 }
@@ -221,14 +170,6 @@ fn unusable_identifier() -> CallError {
     let message = "the identifier read from the document is invalid";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
     CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
-}
-
-fn person(user: &User) -> Person {
-    Person {
-        first_name: user.first_name.clone(),
-        last_name: user.last_name.clone(),
-        date_of_birth: user.date_of_birth.clone(),
-    }
 }
 
 /// Returns the client's error, without text from the register.
@@ -253,23 +194,18 @@ fn client_error(identity: &Identity, way: LookupMethod, error: CallError) -> Err
         }
         (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be disclosed")),
         // The plugin's message may contain personal data, so only its category and code are logged.
-        (category, ..) if timed_out => {
-            let message = unavailable_message(identity);
-            Error::UpstreamTimeout { message, detail: format!("{category:?}") }
-        }
         (category, ..) => {
-            let (message, detail) =
-                (unavailable_message(identity), format!("{category:?} {:?}", fault.code));
+            let message = unavailable_message(identity);
+            let detail = format!("{category:?} {:?}", fault.code);
             match retry_after_s {
+                _ if timed_out => {
+                    Error::UpstreamTimeout { message, detail: format!("{category:?}") }
+                }
                 Some(retry_after_s) => Error::RetryLater { message, detail, retry_after_s },
                 None => Error::Upstream { message, detail },
             }
         }
     }
-}
-
-fn upstream_error(identity: &Identity, detail: &str) -> Error {
-    Error::Upstream { message: unavailable_message(identity), detail: detail.to_owned() }
 }
 
 fn unavailable_message(identity: &Identity) -> String {
@@ -282,11 +218,11 @@ async fn store_result(
     company: &Company,
     identity: &Identity,
     (user_key, user_id): (Option<UserKey>, Option<String>),
-    told: RegisterResult,
+    (identifier, record): (String, Record),
 ) -> Result<(Uid, Record)> {
     let identity = identity.name();
     let whose = user_key.as_deref().unwrap_or_default();
-    let lookups = app.sealer.digests(&["uid", &company.id, whose, &identity, &told.identifier]);
+    let lookups = app.sealer.digests(&["uid", &company.id, whose, &identity, &identifier]);
     let now = app.clock.now();
     let new = Uid {
         company_id: company.id.clone(),
@@ -302,7 +238,6 @@ async fn store_result(
         created_at: now,
         updated_at: now,
     };
-    let record = Record::new(told.entry, told.comparison);
     let host = app.clone();
     app.store.write(async move |tx| upsert(tx, &host, &lookups, new, record).await).await
 }

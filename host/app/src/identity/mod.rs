@@ -8,30 +8,20 @@ mod catalog;
 mod image;
 mod lookup;
 pub mod lookups;
-mod openapi;
 mod store;
 mod verification;
 
-use futures::{FutureExt, future::BoxFuture};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
 
 use self::catalog::Identity;
 pub use self::{
     image::ImageLimiter,
-    openapi::{LookupDescription, describe_lookups},
     store::{SEALED, Uid},
 };
-use crate::{customers::UserKey, state::App};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    values::id::CompanyId,
-};
+use crate::{customers::UserKey, state::prelude::*};
+use tollhouse_platform::values::{email, phone};
 use tollhouse_plugins::{FaceComparison, RegisterEntry};
 
-/// Feature that a plan must include for lookups.
 pub const FEATURE: &str = "identity";
 
 /// Retention of a UID record from its creation.
@@ -95,21 +85,18 @@ pub struct View {
     updated_at: Timestamp,
 }
 
-impl From<FaceComparison> for Face {
-    fn from(told: FaceComparison) -> Face {
-        let confidence = f64::from(told.confidence) / 100.0;
-        Face { status: told.matches, confidence, message: told.message }
-    }
-}
-
 impl Record {
     /// Omits invalid addresses, to which no code could be sent.
     fn new(entry: RegisterEntry, face: Option<FaceComparison>) -> Record {
         Record {
             details: entry.details,
-            email: entry.email.filter(|email| tollhouse_platform::values::email::is_valid(email)),
-            phone: entry.phone.filter(|phone| tollhouse_platform::values::phone::is_e164(phone)),
-            face: face.map(Face::from),
+            email: entry.email.filter(|email| email::is_valid(email)),
+            phone: entry.phone.filter(|phone| phone::is_e164(phone)),
+            face: face.map(|face| Face {
+                status: face.matches,
+                confidence: f64::from(face.confidence) / 100.0,
+                message: face.message,
+            }),
         }
     }
 
@@ -146,13 +133,9 @@ impl Uid {
 
     /// `identity` is the type of the record, if it is still installed.
     fn view(self, record: Record, identity: Option<&Identity>) -> View {
-        let methods = [
-            (
-                Method::FaceValidation,
-                identity.is_some_and(|identity| identity.identity_type().face),
-            ),
-            (Method::Otp, verification::can_be_verified_by_code(identity, &record)),
-        ];
+        let by_face = identity.is_some_and(|identity| identity.identity_type().face);
+        let by_code = verification::can_be_verified_by_code(identity, &record);
+        let methods = [by_face.then_some(Method::FaceValidation), by_code.then_some(Method::Otp)];
         View {
             id: self.id,
             user: self.user_key,
@@ -162,10 +145,7 @@ impl Uid {
             verified: self.verified_at.is_some(),
             verified_at: self.verified_at,
             verified_by: self.verified_by.0,
-            can_be_verified_by: methods
-                .into_iter()
-                .filter_map(|(method, can)| can.then_some(method))
-                .collect(),
+            can_be_verified_by: methods.into_iter().flatten().collect(),
             face_data: record.face,
             details: record.details,
             email: record.email,
@@ -182,12 +162,8 @@ fn seal_context(company_id: &str, id: &str) -> String {
 }
 
 /// Deletes expired records and returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let now = app.clock.now();
-        let erased =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
-        erased.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> Result<u64> {
+    let now = app.clock.now();
+    let sweep = async move |tx: &mut Tx, most| store::sweep(tx, now, most).await;
+    Ok(app.store.write_in_batches(sweep).await?)
 }

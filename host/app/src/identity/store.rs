@@ -1,15 +1,8 @@
 //! Storage of UID records and of the switches of identity types.
 
 use super::{Method, seal_context};
-use crate::customers::UserKey;
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealedColumn, sealed_column},
-    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
-    values::id::{CompanyId, Owner},
-};
+use crate::{customers::UserKey, state::storage::*};
 
-/// A UID record.
 #[derive(Clone, Debug, FromRow)]
 pub struct Uid {
     pub company_id: CompanyId,
@@ -30,8 +23,7 @@ pub struct Uid {
     pub updated_at: Timestamp,
 }
 
-pub const SEALED: [SealedColumn; 1] =
-    [sealed_column!(uids(company_id, id).record, |company, id| seal_context(company, id))];
+pub const SEALED: [SealedColumn; 1] = [sealed_column!(uids(company_id, id).record, seal_context)];
 
 /// Returns the record with one of these digests and locks its row until the transaction ends.
 pub async fn lock_by_lookup(
@@ -39,8 +31,7 @@ pub async fn lock_by_lookup(
     company_id: &CompanyId,
     lookups: &[String],
 ) -> Result<Option<Uid>> {
-    let sql = DynamicStatement::default()
-        .append("SELECT * FROM uids WHERE company_id = ")
+    let sql = DynamicStatement::from("SELECT * FROM uids WHERE company_id = ")
         .bind(company_id)
         .append(" AND lookup")
         .append_in(lookups)
@@ -50,21 +41,19 @@ pub async fn lock_by_lookup(
 
 /// Inserts a record; `false` if a concurrent lookup inserted it first.
 pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO uids (company_id, id, lookup, user_key, user_id, identity, record,
-                 verified_at, verified_by, expires_at, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-             ON CONFLICT (company_id, lookup) DO NOTHING",
-        )
-        .params(params![
-            &uid.company_id, &uid.id, &uid.lookup, &uid.user_key, &uid.user_id, &uid.identity,
-            &uid.record, uid.verified_at, &uid.verified_by, uid.expires_at, uid.created_at,
-            uid.updated_at
-        ])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO uids (company_id, id, lookup, user_key, user_id, identity, record,
+             verified_at, verified_by, expires_at, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         ON CONFLICT (company_id, lookup) DO NOTHING",
+    )
+    .params(params![
+        &uid.company_id, &uid.id, &uid.lookup, &uid.user_key, &uid.user_id, &uid.identity,
+        &uid.record, uid.verified_at, &uid.verified_by, uid.expires_at, uid.created_at,
+        uid.updated_at
+    ])
+    .affects_one()
+    .await
 }
 
 pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
@@ -77,17 +66,15 @@ pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
         &uid.company_id, &uid.id, &uid.user_id, &uid.record, uid.verified_at, &uid.verified_by,
         uid.updated_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<()> {
     tx.sql("DELETE FROM uids WHERE company_id = $1 AND id = $2")
         .params(params![&uid.company_id, &uid.id])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 /// Returns a record unless it has expired.
@@ -148,23 +135,11 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
 }
 
 /// Returns the types disabled for the company or for all companies.
-pub async fn list_disabled(tx: &mut Tx, owner: &Owner) -> Result<Vec<(String,)>> {
+pub async fn list_disabled(tx: &mut Tx, owner: &Owner) -> Result<Vec<String>> {
     tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
-        .params(params![owner, Owner::Service])
-        .all()
+        .params(params![owner.column(), Owner::Service.column()])
+        .values()
         .await
-}
-
-pub async fn is_disabled(tx: &mut Tx, owner: &Owner, identity: &str) -> Result<bool> {
-    let (off,): (i64,) = tx
-        .sql(
-            "SELECT COUNT(*) FROM identity_switches
-             WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
-        )
-        .params(params![owner, Owner::Service, identity])
-        .one()
-        .await?;
-    Ok(off > 0)
 }
 
 pub async fn set_active(
@@ -180,8 +155,7 @@ pub async fn set_active(
          ON CONFLICT (company_id, identity)
          DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
     )
-    .params(params![owner, identity, active, now])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner.column(), identity, active, now])
+    .execute()
+    .await
 }

@@ -3,19 +3,12 @@
 use super::{Identity, Method, Record, Uid, catalog, store};
 use crate::{
     messaging::{
-        messages::{self, Channel, Destination, Wording, resolve_wording},
+        messages::{self, Channel, Destination, Wording},
         otp::{self, CheckOutcome, CodeKey, CodeRequest},
     },
-    state::App,
-    tenants::companies::Company,
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
+    tenants::prelude::*,
 };
 
-const CODE_DIGITS: usize = 6;
-const CODE_MINUTES: i64 = 10;
 /// Purpose of the messages, shown to operators.
 const PURPOSE: &str = "identity";
 
@@ -35,15 +28,13 @@ pub async fn send(
     run: Option<String>,
 ) -> Result<()> {
     let key = code_key(uid, record);
-    let to = |channel, to: &Option<String>| Some(Destination { channel, to: to.clone()? });
-    let addresses: Vec<Destination> =
-        [to(Channel::Email, &record.email), to(Channel::Sms, &record.phone)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let addresses = [(Channel::Email, record.email.clone()), (Channel::Sms, record.phone.clone())];
     let order = async move |tx: &mut Tx, app: &App, company: &Company| {
         let destinations = reachable(tx, app, company, addresses).await?;
-        Ok(code_request(company, key, destinations, run))
+        let header = Some("Verify your identity".to_owned());
+        let wording = Wording { name: None, header, body: None };
+        let request = CodeRequest::verification(key, destinations, wording, PURPOSE);
+        Ok(CodeRequest { run, ..request })
     };
     otp::send(app, company, order).await
 }
@@ -53,10 +44,12 @@ async fn reachable(
     tx: &mut Tx,
     app: &App,
     company: &Company,
-    addresses: Vec<Destination>,
+    addresses: [(Channel, Option<String>); 2],
 ) -> Result<Vec<Destination>> {
     let (mut reachable, mut reason) = (Vec::new(), None);
-    for address in addresses {
+    for (channel, to) in addresses {
+        let Some(to) = to else { continue };
+        let address = Destination { channel, to };
         match messages::check(tx, app, company, &address).await {
             Ok(()) => reachable.push(address),
             Err(error @ (Error::Invalid(_) | Error::Unavailable(_))) => {
@@ -71,28 +64,6 @@ async fn reachable(
     }
 }
 
-fn code_request(
-    company: &Company,
-    key: CodeKey,
-    destinations: Vec<Destination>,
-    run: Option<String>,
-) -> CodeRequest {
-    let header = Some("Verify your identity".to_owned());
-    let said = Wording { name: None, header, body: None };
-    let (header, body, greeting) = resolve_wording(&company.name, Some(&said));
-    CodeRequest {
-        key,
-        destinations,
-        digits: CODE_DIGITS,
-        minutes: CODE_MINUTES,
-        header,
-        body,
-        greeting,
-        purpose: PURPOSE,
-        run,
-    }
-}
-
 /// Checks a code and verifies the record. Always commit, because wrong attempts are counted. 400 if
 /// codes cannot verify the record.
 pub async fn verify(
@@ -104,8 +75,8 @@ pub async fn verify(
 ) -> Result<CheckOutcome> {
     let record = Record::open(app, &uid)?;
     check_verifiable_by_code(app, &uid, &record)?;
-    let checked =
-        otp::check(tx, app, &uid.company_id, &code_key(&uid, &record), token, run).await?;
+    let key = code_key(&uid, &record);
+    let checked = otp::check(tx, app, &uid.company_id, &key, token, run).await?;
     if checked == CheckOutcome::Passed && !uid.verified_by.0.contains(&Method::Otp) {
         uid.verify(Method::Otp, app.clock.now());
         store::update(tx, &uid).await?;
@@ -114,8 +85,7 @@ pub async fn verify(
 }
 
 pub fn check_verifiable_by_code(app: &App, uid: &Uid, record: &Record) -> Result<()> {
-    catalog::check_ready(&app.plugins, &uid.identity)?;
-    let identity = catalog::find_by_name(&app.plugins, &uid.identity);
+    let identity = catalog::find_by_name(&app.plugins, &uid.identity)?;
     match can_be_verified_by_code(identity.as_ref(), record) {
         true => Ok(()),
         false => Err(Error::invalid("uid cannot be verified by otp")),

@@ -1,7 +1,6 @@
 //! Control of the clock in development mode.
 
 use crate::state::prelude::*;
-use tollhouse_platform::background::jobs;
 
 const MOST_SECONDS: i64 = 10 * 366 * 86_400;
 
@@ -22,10 +21,9 @@ pub async fn advance_clock(
     State(app): State<App>,
     body: Body<Advance>,
 ) -> Result<DataResponse<Now>> {
-    if !app.settings.development {
-        return Err(Error::Forbidden(
-            "the clock can be advanced in development mode only".to_owned(),
-        ));
+    if !app.settings.service.development {
+        let message = "the clock can be advanced in development mode only";
+        return Err(Error::Forbidden(message.to_owned()));
     }
     jobs::advance(&app, body.read()?.seconds).await?;
     for sweep in app.tables.sweeps {

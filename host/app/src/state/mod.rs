@@ -4,14 +4,21 @@ pub mod config;
 pub mod metrics;
 pub mod prelude;
 pub mod settings;
-pub mod slots;
+pub mod storage;
 
-use std::{any::Any, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    any::{Any, TypeId, type_name},
+    collections::HashMap,
+    num::NonZeroU32,
+    ops::Deref,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 
 pub use self::settings::Settings;
-use self::{config::Config, metrics::Metrics, slots::Slots};
+use self::{config::Config, metrics::Metrics};
 use tollhouse_http::Server;
 use tollhouse_platform::{
     background::{
@@ -65,6 +72,7 @@ pub type EventUrlHook =
 /// Tables over all areas.
 #[derive(Clone, Copy)]
 pub struct Tables {
+    /// Each runs once a minute.
     pub sweeps: &'static [Sweep],
     /// Every column with sealed values.
     pub sealed: &'static [&'static [SealedColumn]],
@@ -74,7 +82,6 @@ pub struct Tables {
     pub webhook_subjects: &'static [(&'static str, &'static str)],
 }
 
-/// The rate limits of this host.
 pub struct RateLimits {
     /// Requests, by API key id.
     pub keys: Limiter<String>,
@@ -85,16 +92,14 @@ pub struct RateLimits {
 
 impl RateLimits {
     pub fn new(config: &Config, clock: &Clock) -> RateLimits {
-        const MINUTE: Duration = Duration::from_secs(60);
         let (rate, burst) = (config.requests.rate_per_s, config.requests.rate_burst);
         RateLimits {
             keys: Limiter::per_second(rate, burst, clock.clone()),
             operators: Limiter::per_second(rate, burst, clock.clone()),
-            key_uses: Limiter::new(MINUTE, NonZeroU32::MIN, clock.clone()),
+            key_uses: Limiter::new(Duration::from_secs(60), NonZeroU32::MIN, clock.clone()),
         }
     }
 
-    /// Removes idle rate limits.
     pub fn prune(&self) {
         self.keys.prune();
         self.operators.prune();
@@ -102,28 +107,38 @@ impl RateLimits {
     }
 }
 
-impl App {
+/// Per-slice state: one value of each type, set when the application starts.
+#[derive(Default)]
+pub struct Slots(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl Slots {
+    /// Adds the value of a type.
     #[must_use]
+    pub fn with<T: Any + Send + Sync>(mut self, value: T) -> Slots {
+        self.0.insert(TypeId::of::<T>(), Box::new(value));
+        self
+    }
+}
+
+impl App {
     pub fn new(parts: Parts, plugins: Plugins) -> App {
         App { parts: Arc::new(parts), plugins }
     }
 
     /// Returns the host for one operation, a request or one run of a job: each plugin stays at the
     /// version that the operation called first, even if another one is activated.
-    #[must_use]
     pub fn for_operation(&self) -> App {
         App { parts: self.parts.clone(), plugins: self.plugins.for_operation() }
     }
 
-    #[must_use]
     pub fn new_id(&self) -> String {
         self.random.id(self.clock.now())
     }
 
-    /// Returns the state of a slice.
-    #[must_use]
+    /// Returns the state of a slice. Panics if `wiring` did not fill its slot.
     pub fn slot<T: Any>(&self) -> &T {
-        self.slots.get()
+        let value = self.slots.0.get(&TypeId::of::<T>()).and_then(|value| value.downcast_ref());
+        value.unwrap_or_else(|| panic!("wiring did not fill the slot of {}", type_name::<T>()))
     }
 }
 

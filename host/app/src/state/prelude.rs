@@ -1,9 +1,13 @@
-//! What request handlers name: `use crate::state::prelude::*`.
+//! Common imports of request handlers and flows: `use crate::state::prelude::*`.
+
+pub use std::time::Duration;
 
 pub use axum::extract::State;
+pub use futures::{FutureExt, future::BoxFuture};
 pub use schemars::JsonSchema;
 pub use serde::Serialize;
-pub use serde_json::json;
+pub use serde_json::{Map, Value, json};
+pub use tracing::instrument;
 
 pub use super::App;
 pub use tollhouse_http::{
@@ -25,8 +29,14 @@ pub use tollhouse_http::{
     response::{DataResponse, MessageResponse},
 };
 pub use tollhouse_platform::{
+    background::jobs::{self, Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    values::listing::{ListPage, PageRequest},
+    telemetry::spans::SPAN_TARGET,
+    values::{
+        id::{CompanyId, Owner},
+        listing::{ListPage, PageRequest, SortOrder},
+        money::{BILLING_CURRENCY, Currency, Minor, Money},
+    },
 };

@@ -2,5 +2,6 @@
 
 pub mod companies;
 pub mod plans;
+pub mod prelude;
 pub mod providers;
 pub mod wallet;

@@ -5,7 +5,7 @@ use std::{convert::Infallible, panic::AssertUnwindSafe};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -15,11 +15,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     idempotency::{self, Claim, ClaimOutcome, Completion, RequestKey, StoredResponse},
-    server::Server,
-};
-use crate::{
     response::{self, ReplayUntil},
-    settings::limits::{buffered_body, timeout_error},
+    server::Server,
+    settings::limits::timeout_error,
 };
 use tollhouse_platform::{
     crypto::seal::fingerprint,
@@ -49,13 +47,14 @@ pub fn key(request: &Request) -> Result<Option<&str>> {
 
 /// Names for what a request with a key creates and its client does not name: the same in each run,
 /// so that a run finds what an interrupted one created.
-pub struct IdempotentRequest(Option<idempotency::IdempotentRequestId>);
+#[derive(Clone, Default)]
+pub struct IdempotentRequest(Option<String>);
 
 impl IdempotentRequest {
     /// Returns a name such as `pay-…`; `None` for a request without a key.
     #[must_use]
     pub fn name(&self, prefix: &str) -> Option<String> {
-        self.0.as_ref().map(|run| format!("{prefix}-{}", run.0))
+        self.0.as_ref().map(|run| format!("{prefix}-{run}"))
     }
 }
 
@@ -63,7 +62,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotentRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<IdempotentRequest, Infallible> {
-        Ok(IdempotentRequest(parts.extensions.get().cloned()))
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
     }
 }
 
@@ -100,18 +99,20 @@ async fn claim_and_run(
 ) -> Result<Response> {
     // Measured before the lease begins, so that the run ends before the lease.
     let (longest, began) = (idempotency::max_run_time(server), Instant::now());
-    let (mut request, body) = buffered_body(request).await?;
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
+    let mut request = Request::from_parts(parts, Body::from(body.clone()));
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content_digest(request.uri().query(), request.headers(), &body);
     match idempotency::claim(server, RequestKey { owner, method, path, key }, content).await? {
         ClaimOutcome::Replay(answer) => replay(answer),
         ClaimOutcome::Run(claim) => {
-            request.extensions_mut().insert(claim.run.clone());
+            request.extensions_mut().insert(IdempotentRequest(Some(claim.run.clone())));
             let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
             match timeout_at(began + longest, answer).await {
                 Ok(answer) => {
-                    store_response(server, claim, answer.unwrap_or_else(response::panic_response))
-                        .await
+                    let answer = answer.unwrap_or_else(response::panic_response);
+                    store_response(server, claim, answer).await
                 }
                 // The lease is kept: work of this run may not have ended.
                 Err(_) => Err(Error::TimedOut(longest)),
@@ -145,24 +146,18 @@ async fn store_response(server: &Server, claim: Claim, response: Response) -> Re
     } else {
         Completion::Release
     };
-    let settled = idempotency::complete(server, claim, end).await;
-    if let Err(error) = settled {
+    if let Err(error) = idempotency::complete(server, claim, end).await {
         tracing::error!(error = %error.chain(), "idempotency key could not be completed; its lease will expire");
     }
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
 fn replay(answer: StoredResponse) -> Result<Response> {
-    let status = StatusCode::from_u16(answer.status).map_err(Error::internal)?;
-    let mut response = (status, answer.body).into_response();
-    let headers = response.headers_mut();
-    headers.remove(header::CONTENT_TYPE);
+    let mut response = Response::builder().status(answer.status).header(REPLAYED, "true");
     if let Some(content_type) = answer.content_type {
-        let value = HeaderValue::from_str(&content_type).map_err(Error::internal)?;
-        headers.insert(header::CONTENT_TYPE, value);
+        response = response.header(header::CONTENT_TYPE, content_type);
     }
-    headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    Ok(response)
+    response.body(answer.body.into()).map_err(Error::internal)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! A key has one row. Its running request holds a lease on the row, in which the sealed response is
 //! then stored. The lease of a crashed host expires: a repeated request runs again, and finds
-//! earlier effects by its reference or by the [`IdempotentRequestId`] that all its runs share. Key, path and
-//! content are not stored in readable form.
+//! earlier effects by its reference or by the id that all its runs share. Key, path and content are
+//! not stored in readable form.
 
 pub mod header;
 mod store;
@@ -46,14 +46,11 @@ pub struct StoredResponse {
     pub body: String,
 }
 
-/// An id that all runs of one request share: 24 hexadecimal characters.
-#[derive(Clone, Debug)]
-pub struct IdempotentRequestId(pub String);
-
 /// The right to run a request.
 #[derive(Clone)]
 pub struct Claim {
-    pub run: IdempotentRequestId,
+    /// An id that all runs of the request share: 24 hexadecimal characters.
+    run: String,
     /// True if it ran before, and may have had effects.
     is_rerun: bool,
     owner: Owner,
@@ -108,7 +105,7 @@ pub fn max_run_time(server: &Server) -> Duration {
 /// `content` is the digest of what was sent.
 pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Result<ClaimOutcome> {
     let mut claim = Claim {
-        run: IdempotentRequestId(server.random.id(server.clock.now())),
+        run: server.random.id(server.clock.now()),
         is_rerun: false,
         owner: name.owner.clone(),
         id: fingerprint(&[name.method, name.path, name.key]),
@@ -120,7 +117,7 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
         let lasting = (max_run_time(&server) + LEASE_MARGIN).as_secs();
         let lease_until = now.plus_seconds(i64::try_from(lasting).unwrap_or(i64::MAX));
         let mut row = store::Row {
-            run_id: claim.run.0.clone(),
+            run_id: claim.run.clone(),
             content: server.sealer.seal(&claim.context("content"), &content),
             lease: Some(claim.lease.clone()),
             lease_until,
@@ -137,7 +134,7 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
         match key_state(&found, is_same, now) {
             KeyState::LeaseExpired => {
                 row.run_id.clone_from(&found.run_id);
-                (claim.run, claim.is_rerun) = (IdempotentRequestId(found.run_id), true);
+                (claim.run, claim.is_rerun) = (found.run_id, true);
                 store::update(tx, &claim.owner, &claim.id, &row).await?;
                 Ok(ClaimOutcome::Run(claim))
             }
@@ -181,7 +178,7 @@ pub async fn complete(server: &Server, claim: Claim, end: Completion) -> Result<
         match frees {
             true => store::delete(tx, owner, id, lease).await?,
             false => store::complete(tx, owner, id, lease, sealed.as_deref(), [now, until]).await?,
-        }
+        };
         Ok(())
     })
     .await

@@ -37,26 +37,30 @@ pub async fn lock(tx: &mut Tx, owner: &Owner, id: &str) -> Result<Option<Row>> {
         "SELECT run_id, content, lease, lease_until, answer, expires_at FROM idempotency_keys
          WHERE company_id = $1 AND id = $2 FOR UPDATE",
     )
-    .params(params![owner, id])
+    .params(params![owner.column(), id])
     .optional()
     .await
 }
 
 /// Returns whether the key was new.
 pub async fn insert(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until,
-                 answer, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
-        )
-        .params(params![
-            owner, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
-            row.expires_at
-        ])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until,
+             answer, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
+    )
+    .params(params![
+        owner.column(),
+        id,
+        &row.run_id,
+        &row.content,
+        &row.lease,
+        row.lease_until,
+        &row.answer,
+        row.expires_at
+    ])
+    .affects_one()
+    .await
 }
 
 pub async fn update(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<()> {
@@ -66,21 +70,25 @@ pub async fn update(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<(
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
-        owner, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
+        owner.column(),
+        id,
+        &row.run_id,
+        &row.content,
+        &row.lease,
+        row.lease_until,
+        &row.answer,
         row.expires_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Deletes the row. No effect if its lease was lost.
 pub async fn delete(tx: &mut Tx, owner: &Owner, id: &str, lease: &str) -> Result<()> {
     tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
-        .params(params![owner, id, lease])
-        .run()
-        .await?;
-    Ok(())
+        .params(params![owner.column(), id, lease])
+        .execute()
+        .await
 }
 
 /// Ends a lease that is still held, with or without a response. Keeps the row, at most `until`.
@@ -97,10 +105,9 @@ pub async fn complete(
              expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
-    .params(params![owner, id, lease, answer, now, until])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner.column(), id, lease, answer, now, until])
+    .execute()
+    .await
 }
 
 /// Removes up to `limit` expired rows of all companies. Returns their number.

@@ -1,7 +1,6 @@
 //! One HTTP/1.1 or HTTP/2 connection, as the client chooses, with timeouts that hyper lacks.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
     io,
     pin::{Pin, pin},
@@ -11,11 +10,8 @@ use std::{
 };
 
 use axum::{Router, body::Body};
-use hyper::{
-    Request, Response,
-    body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint},
-    service::service_fn,
-};
+use http_body_util::BodyExt;
+use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
@@ -27,7 +23,7 @@ use tokio::{
 };
 use tower::Service;
 
-use crate::settings::limits::ServerLimits;
+use crate::ServerLimits;
 use tollhouse_platform::error::Error;
 
 /// Time for a client to close its connection after a graceful shutdown.
@@ -58,14 +54,15 @@ pub async fn serve<I>(
         let answer = router.clone().call(request.map(Body::new));
         async move {
             let answer: Response<Body> = answer.await?;
-            Ok::<_, Infallible>(answer.map(|body| TrackedBody { body, _open: open }))
+            // The closure keeps the request open until the body is dropped.
+            Ok::<_, Infallible>(answer.map(|body| body.map_err(move |error| (error, &open).0)))
         }
     });
     let io = TokioIo::new(TrackedSocket { io, activity: activity.clone() });
     let builder = builder(limits);
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut closing = pin!(closing);
-    let mut check = pin!(sleep_until(activity.next_deadline(limits, Instant::now()).until));
+    let mut check = pin!(sleep_until(activity.next_deadline(limits, Instant::now()).1));
     let mut told_to_leave = false;
     loop {
         tokio::select! {
@@ -80,9 +77,9 @@ pub async fn serve<I>(
                 connection.as_mut().graceful_shutdown();
             }
             () = check.as_mut() => {
-                let due = activity.next_deadline(limits, Instant::now());
-                let again = match due.action {
-                    TimeoutAction::Nothing => due.until,
+                let (action, until) = activity.next_deadline(limits, Instant::now());
+                let again = match action {
+                    TimeoutAction::Nothing => until,
                     TimeoutAction::Idle if told_to_leave => return,
                     TimeoutAction::Idle => {
                         told_to_leave = true;
@@ -125,8 +122,7 @@ struct ConnectionTimers(Mutex<State>);
 
 struct State {
     /// Start of each request whose response has not ended.
-    open: HashMap<u64, Instant>,
-    next: u64,
+    open: Vec<Instant>,
     /// End of the last response, or arrival of the first byte after it.
     since: Instant,
     /// True during an incomplete request head of HTTP/1.1.
@@ -159,12 +155,6 @@ impl Protocol {
     }
 }
 
-/// The action that is due, or the time of the next check.
-struct NextDeadline {
-    action: TimeoutAction,
-    until: Instant,
-}
-
 #[derive(Debug, PartialEq, Eq)]
 enum TimeoutAction {
     Nothing,
@@ -177,8 +167,7 @@ enum TimeoutAction {
 impl ConnectionTimers {
     fn new(now: Instant) -> ConnectionTimers {
         ConnectionTimers(Mutex::new(State {
-            open: HashMap::new(),
-            next: 0,
+            open: Vec::new(),
             since: now,
             in_headers: false,
             protocol: Protocol::Unknown(0),
@@ -194,10 +183,8 @@ impl ConnectionTimers {
     fn begin_request(self: &Arc<ConnectionTimers>, now: Instant) -> OpenRequest {
         let mut state = self.state();
         state.in_headers = false;
-        state.next += 1;
-        let number = state.next;
-        state.open.insert(number, now);
-        OpenRequest { activity: self.clone(), number }
+        state.open.push(now);
+        OpenRequest { activity: self.clone(), begun: now }
     }
 
     fn record_input(&self, bytes: &[u8], now: Instant) {
@@ -218,29 +205,28 @@ impl ConnectionTimers {
         first && state.unread_since.is_none() && state.protocol == Protocol::Http1
     }
 
-    fn next_deadline(&self, limits: &ServerLimits, now: Instant) -> NextDeadline {
+    /// Returns the action that is due, or `Nothing` and the time of the next check.
+    fn next_deadline(&self, limits: &ServerLimits, now: Instant) -> (TimeoutAction, Instant) {
         let state = self.state();
-        let (what, begun, time) = match state.open.values().min() {
-            Some(oldest) => (TimeoutAction::Stuck, *oldest, limits.max_request_time()),
+        let (mut action, mut until) = match state.open.iter().min() {
+            Some(oldest) => (TimeoutAction::Stuck, *oldest + limits.max_request_time()),
             None if state.in_headers => {
-                (TimeoutAction::SlowHeaders, state.since, limits.header_timeout)
+                (TimeoutAction::SlowHeaders, state.since + limits.header_timeout)
             }
-            None => (TimeoutAction::Idle, state.since, limits.idle_timeout),
+            None => (TimeoutAction::Idle, state.since + limits.idle_timeout),
         };
-        let mut due = NextDeadline { action: what, until: begun + time };
         if let Some(since) = state.unread_since
-            && since + limits.write_timeout < due.until
+            && since + limits.write_timeout < until
         {
-            due =
-                NextDeadline { action: TimeoutAction::Stuck, until: since + limits.write_timeout };
+            (action, until) = (TimeoutAction::Stuck, since + limits.write_timeout);
         }
-        if due.until <= now {
-            return due;
+        if until <= now {
+            return (action, until);
         }
         // A phase that begins meanwhile may have a shorter timeout.
         let soonest =
             now + limits.header_timeout.min(limits.idle_timeout).min(limits.write_timeout);
-        NextDeadline { action: TimeoutAction::Nothing, until: soonest.min(due.until) }
+        (TimeoutAction::Nothing, soonest.min(until))
     }
 
     /// Records whether all output has been flushed.
@@ -253,40 +239,17 @@ impl ConnectionTimers {
 /// A request, from its headers to the end of its response.
 struct OpenRequest {
     activity: Arc<ConnectionTimers>,
-    number: u64,
+    begun: Instant,
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut state = self.activity.state();
-        state.open.remove(&self.number);
+        let mut open = state.open.iter();
+        if let Some(position) = open.position(|begun| *begun == self.begun) {
+            state.open.swap_remove(position);
+        }
         state.since = Instant::now();
-    }
-}
-
-/// A response body that keeps its request open.
-struct TrackedBody {
-    body: Body,
-    _open: OpenRequest,
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -376,28 +339,15 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TrackedSocket<I> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
     use super::*;
 
+    /// Timeouts: 10 s for headers, 60 s idle, 180 s for a request, and 30 s to write.
     fn limits() -> ServerLimits {
-        let seconds = Duration::from_secs;
-        ServerLimits {
-            connections: 1,
-            address_connections: 1,
-            requests: 1,
-            handshake_timeout: seconds(1),
-            header_timeout: seconds(10),
-            header_bytes: 1,
-            header_count: 1,
-            body_timeout: seconds(30),
-            body_bytes: 1,
-            request_timeout: seconds(120),
-            write_timeout: seconds(30),
-            idle_timeout: seconds(60),
-            http2_streams: 1,
-            http2_resets: 1,
-            drain_delay: seconds(0),
-            shutdown_timeout: seconds(1),
-        }
+        let command = ServerLimits::augment_args(Command::new("limits"));
+        let flags = ["limits", "--header-timeout-s=10", "--idle-timeout-s=60"];
+        ServerLimits::from_arg_matches(&command.get_matches_from(flags)).unwrap()
     }
 
     #[test]
@@ -405,8 +355,8 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let due = |activity: &ConnectionTimers, seconds| {
-            let due = activity.next_deadline(&limits(), at(seconds));
-            (due.action, (due.until - start).as_secs())
+            let (action, until) = activity.next_deadline(&limits(), at(seconds));
+            (action, (until - start).as_secs())
         };
         let activity = Arc::new(ConnectionTimers::new(start));
         assert_eq!(due(&activity, 0), (TimeoutAction::Nothing, 10)); // the shortest timeout
@@ -432,10 +382,10 @@ mod tests {
         let activity = ConnectionTimers::new(start);
         activity.record_output(false, at(5));
         activity.record_output(false, at(30)); // some was sent meanwhile
-        assert_eq!(activity.next_deadline(&limits(), at(34)).action, TimeoutAction::Nothing);
-        assert_eq!(activity.next_deadline(&limits(), at(35)).action, TimeoutAction::Stuck);
+        assert_eq!(activity.next_deadline(&limits(), at(34)).0, TimeoutAction::Nothing);
+        assert_eq!(activity.next_deadline(&limits(), at(35)).0, TimeoutAction::Stuck);
         activity.record_output(true, at(35));
-        assert_eq!(activity.next_deadline(&limits(), at(36)).action, TimeoutAction::Nothing);
+        assert_eq!(activity.next_deadline(&limits(), at(36)).0, TimeoutAction::Nothing);
     }
 
     #[test]
@@ -446,9 +396,9 @@ mod tests {
             HTTP2_PREFACE.chunks(size).for_each(|bytes| activity.record_input(bytes, start));
             activity.record_input(b"ping", start);
             let late = activity.next_deadline(&limits(), start + Duration::from_secs(11));
-            assert_eq!(late.action, TimeoutAction::Nothing, "{size}");
+            assert_eq!(late.0, TimeoutAction::Nothing, "{size}");
             let idle = activity.next_deadline(&limits(), start + Duration::from_secs(60));
-            assert_eq!(idle.action, TimeoutAction::Idle, "{size}");
+            assert_eq!(idle.0, TimeoutAction::Idle, "{size}");
         }
     }
 
@@ -465,7 +415,7 @@ mod tests {
             let activity = ConnectionTimers::new(start);
             bytes.chunks(1).for_each(|byte| activity.record_input(byte, start));
             let late = activity.next_deadline(&limits(), start + Duration::from_secs(10));
-            assert_eq!(late.action, TimeoutAction::SlowHeaders, "{bytes:?}");
+            assert_eq!(late.0, TimeoutAction::SlowHeaders, "{bytes:?}");
             assert_eq!(activity.abort(), told, "{bytes:?}");
         }
     }

@@ -26,10 +26,7 @@ use tokio::{
 };
 
 use self::tls::{Tls, TlsFiles};
-use crate::{
-    server::{Server, owner_limit::OwnerLimiter},
-    settings::limits::ServerLimits,
-};
+use crate::server::{Server, owner_limit::OwnerLimiter};
 
 /// HSTS for two years.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");
@@ -44,7 +41,7 @@ pub struct Endpoint {
     pub tls: Option<TlsFiles>,
 }
 
-/// A listener could not be opened; the text says why.
+/// A listener cannot be opened, or its certificate or key cannot be used; the text says why.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ListenError(String);
@@ -56,8 +53,7 @@ pub struct Listener {
 
 impl Listener {
     pub async fn bind(endpoint: &Endpoint) -> Result<Listener, ListenError> {
-        let tls = endpoint.tls.clone().map(Tls::open).transpose();
-        let tls = tls.map_err(|error| ListenError(error.to_string()))?.map(Arc::new);
+        let tls = endpoint.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
         let address = endpoint.address;
         let tcp = TcpListener::bind(address).await;
         let tcp =
@@ -90,7 +86,7 @@ impl Listener {
             None => router,
         };
         let room = Arc::new(Semaphore::new(limits.connections));
-        let addresses = OwnerLimiter::default();
+        let addresses = OwnerLimiter::new(limits.address_connections);
         let mut connections = JoinSet::new();
         let following = tls.clone().map(|tls| {
             let metrics = server.metrics.listeners.clone();
@@ -106,17 +102,20 @@ impl Listener {
             loop {
                 let Ok(permit) = room.clone().acquire_owned().await else { return };
                 let (stream, address) = accept(&tcp).await;
-                let Some(share) = addresses
-                    .try_acquire(connection_limit_key(address), limits.address_connections)
-                else {
+                let Some(share) = addresses.try_acquire(connection_limit_key(address)) else {
                     server.metrics.listeners.record_refused(name);
                     continue;
                 };
                 let (tls, router, limits) = (tls.clone(), router.clone(), limits.clone());
                 let closing = wait_for_stop(close.clone());
                 connections.spawn(async move {
-                    serve_stream(stream, tls, router, &limits, closing).await;
-                    drop((permit, share));
+                    let _held = (permit, share);
+                    let Some(tls) = tls else {
+                        return connection::serve(stream, router, &limits, closing).await;
+                    };
+                    if let Some(stream) = tls.accept(stream, limits.handshake_timeout).await {
+                        connection::serve(stream, router, &limits, closing).await;
+                    }
                 });
                 while connections.try_join_next().is_some() {}
             }
@@ -140,25 +139,9 @@ impl Listener {
     }
 }
 
-async fn serve_stream(
-    stream: TcpStream,
-    tls: Option<Arc<Tls>>,
-    router: Router,
-    limits: &ServerLimits,
-    closing: impl Future<Output = ()>,
-) {
-    match tls {
-        None => connection::serve(stream, router, limits, closing).await,
-        Some(tls) => {
-            if let Some(stream) = tls.accept(stream, limits.handshake_timeout).await {
-                connection::serve(stream, router, limits, closing).await;
-            }
-        }
-    }
-}
-
 /// Accepts the next connection. If file descriptors run out, waits for connections to end.
 async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     loop {
         match tcp.accept().await {
             Ok((stream, client)) => {
@@ -167,7 +150,11 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
                 }
                 return (stream, client.ip());
             }
-            Err(error) if is_connection_error(&error) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ConnectionAborted | ConnectionRefused | ConnectionReset
+                ) => {}
             Err(error) => {
                 tracing::error!(%error, "connections cannot be accepted");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -182,11 +169,6 @@ fn connection_limit_key(address: IpAddr) -> IpAddr {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
         address => address,
     }
-}
-
-fn is_connection_error(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
 }
 
 /// Adds the HSTS header.
@@ -214,12 +196,8 @@ mod tests {
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
             ("2001:db8:1:3:3:4:5:6", "2001:db8:1:3::"),
         ] {
-            let address: IpAddr = address.parse().unwrap();
-            assert_eq!(
-                connection_limit_key(address),
-                counts_as.parse::<IpAddr>().unwrap(),
-                "{address}"
-            );
+            let [address, counts_as] = [address, counts_as].map(|text| text.parse().unwrap());
+            assert_eq!(connection_limit_key(address), counts_as, "{address}");
         }
     }
 }

@@ -19,16 +19,11 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::certificate;
+use super::{ListenError, certificate};
 use tollhouse_platform::{clock::Timestamp, crypto::tls::provider};
 
 /// Interval between checks for changed files.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A certificate or key is unusable; the text names the file.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TlsError(String);
 
 /// Paths of a PEM certificate chain, the server's own first, and of its key.
 #[derive(Clone, Debug)]
@@ -37,12 +32,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// The contents of both files.
-#[derive(PartialEq, Eq)]
-struct PemFiles {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
+/// The contents of the certificate file and of the key file.
+type PemFiles = [Vec<u8>; 2];
 
 pub struct Tls {
     files: TlsFiles,
@@ -53,13 +44,13 @@ pub struct Tls {
 }
 
 impl Tls {
-    pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
+    pub fn open(files: TlsFiles) -> Result<Tls, ListenError> {
         let seen = files.read()?;
         let current = Arc::new(CurrentCertificate(ArcSwap::from_pointee(files.parse(&seen)?)));
         let provider = Arc::new(provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError(error.to_string()))?;
+            .map_err(|error| ListenError(error.to_string()))?;
         let mut config = config.with_no_client_auth().with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -85,7 +76,7 @@ impl Tls {
     }
 
     /// Loads changed files, and returns whether there were any. An unusable pair is not served.
-    pub fn reload(&self) -> Result<bool, TlsError> {
+    pub fn reload(&self) -> Result<bool, ListenError> {
         let pair = self.files.read()?;
         let mut seen = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == pair {
@@ -115,34 +106,31 @@ impl Tls {
                 Ok(true) => {
                     tracing::info!(%certificate, "TLS certificate was reloaded");
                     self.expires_at().inspect(|at| ends(*at));
+                    said.clear();
                 }
-                Ok(false) => continue,
-                Err(error) if error.0 == said => continue,
-                Err(error) => {
+                Err(error) if error.0 != said => {
                     tracing::error!(%error, "new TLS certificate cannot be used; the previous one stays in use");
                     said = error.0;
-                    continue;
                 }
+                Ok(false) | Err(_) => {}
             }
-            said.clear();
         }
     }
 }
 
 impl TlsFiles {
     /// Checks that a listener could use the files.
-    pub fn check(&self) -> Result<(), TlsError> {
+    pub fn check(&self) -> Result<(), ListenError> {
         self.parse(&self.read()?).map(drop)
     }
 
-    fn read(&self) -> Result<PemFiles, TlsError> {
+    fn read(&self) -> Result<PemFiles, ListenError> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| unusable_file(path, error));
-        Ok(PemFiles { certificate: read(&self.certificate)?, key: read(&self.key)? })
+        Ok([read(&self.certificate)?, read(&self.key)?])
     }
 
-    fn parse(&self, pair: &PemFiles) -> Result<CertifiedKey, TlsError> {
-        let chain =
-            CertificateDer::pem_slice_iter(&pair.certificate).collect::<Result<Vec<_>, _>>();
+    fn parse(&self, [certificate, key]: &PemFiles) -> Result<CertifiedKey, ListenError> {
+        let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| unusable_file(&self.certificate, error))?;
         let Some(own) = chain.first() else {
             return Err(unusable_file(&self.certificate, "it contains no certificate"));
@@ -150,15 +138,15 @@ impl TlsFiles {
         if let Some(why) = certificate::rejection_reason(own) {
             return Err(unusable_file(&self.certificate, why));
         }
-        let key = PrivateKeyDer::from_pem_slice(&pair.key);
+        let key = PrivateKeyDer::from_pem_slice(key);
         let key = key.map_err(|error| unusable_file(&self.key, error))?;
         let certified = CertifiedKey::from_der(chain, key, &provider());
         certified.map_err(|error| unusable_file(&self.key, error))
     }
 }
 
-fn unusable_file(file: &Path, why: impl std::fmt::Display) -> TlsError {
-    TlsError(format!("{}: {why}", file.display()))
+fn unusable_file(file: &Path, why: impl std::fmt::Display) -> ListenError {
+    ListenError(format!("{}: {why}", file.display()))
 }
 
 /// The certificate for new connections.

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
-use super::{Describe, Operation};
-use crate::request::path::Path;
+use super::{Describe, Operation, documented_path};
+use crate::{Route, request::path::Path};
 use tollhouse_platform::error::{Error, Result};
 
 /// Scripts and requests of this host only. The viewer writes styles into its page.
@@ -41,13 +41,10 @@ const VIEWER_HTML: &str = r#"<!doctype html>
 
 /// The document of a listener. Cheap to clone.
 #[derive(Clone)]
-pub struct Document(Arc<Inner>);
-
-struct Inner {
-    routes: Value,
-    operations: Box<dyn RuntimeOperations>,
-    /// The last document, with the versions of its runtime operations.
-    latest: Mutex<Option<(Vec<String>, RenderedDocument)>>,
+pub struct Document {
+    routes: Arc<Value>,
+    operations: Arc<dyn RuntimeOperations>,
+    latest: Arc<Mutex<Option<RenderedDocument>>>,
 }
 
 /// Operations that are known only at run time.
@@ -61,6 +58,8 @@ pub trait RuntimeOperations: Send + Sync + 'static {
 
 #[derive(Clone)]
 struct RenderedDocument {
+    /// The versions of its runtime operations.
+    versions: Vec<String>,
     json: Bytes,
     etag: HeaderValue,
 }
@@ -69,32 +68,34 @@ impl Document {
     /// `routes` is the document of the routes: see [`document`](super::document).
     #[must_use]
     pub fn new(routes: Value, operations: impl RuntimeOperations) -> Document {
-        let operations = Box::new(operations);
-        Document(Arc::new(Inner { routes, operations, latest: Mutex::default() }))
+        let (routes, operations) = (Arc::new(routes), Arc::new(operations));
+        Document { routes, operations, latest: Arc::default() }
+    }
+
+    /// Returns the names of a route's query parameters. One that takes a key, such as
+    /// `metadata.tier`, is listed by its prefix `metadata.`.
+    pub fn query_parameters<S>(&self, route: &Route<S>) -> Arc<[String]> {
+        let operation = &self.routes["paths"][documented_path(route.path)][route.method];
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let name = |parameter: &Value| {
+            let has_keys = parameter["schema"]["type"] == "object";
+            Some(format!("{}{}", parameter["name"].as_str()?, if has_keys { "." } else { "" }))
+        };
+        parameters.filter(|parameter| parameter["in"] == "query").filter_map(name).collect()
     }
 
     fn current(&self) -> RenderedDocument {
-        let versions = self.0.operations.versions();
-        let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*latest {
-            Some((known, written)) if *known == versions => written.clone(),
-            _ => {
-                let mut document = self.0.routes.clone();
-                self.0.operations.add_to(&mut document);
-                let written = RenderedDocument::new(&document);
-                *latest = Some((versions, written.clone()));
-                written
-            }
+        let versions = self.operations.versions();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = latest.as_ref().filter(|latest| latest.versions == versions) {
+            return latest.clone();
         }
-    }
-}
-
-impl RenderedDocument {
-    fn new(document: &Value) -> RenderedDocument {
+        let mut document = Value::clone(&self.routes);
+        self.operations.add_to(&mut document);
         let json = document.to_string();
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&json)));
         let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits are a header's value");
-        RenderedDocument { json: json.into(), etag }
+        latest.insert(RenderedDocument { versions, json: json.into(), etag }).clone()
     }
 }
 

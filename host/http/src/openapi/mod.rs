@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-pub use super::describe::{Describe, Described, Description, description, takes};
+pub use super::describe::{Describe, Described, Description, description};
 use super::{Access, Route};
 use tollhouse_platform::error::Failure;
 
@@ -56,32 +56,24 @@ fn required_texts_are_not_empty(schema: &mut Schema) {
 /// One route while its description is built.
 pub struct Operation<'d> {
     pub path: &'static str,
-    parameters: Vec<Value>,
+    pub parameters: Vec<Value>,
     body: Option<Value>,
     /// Body of a success, by content type.
     success: Value,
-    failures: BTreeSet<u16>,
+    /// Statuses that follow from access, arguments and response.
+    pub failures: BTreeSet<u16>,
     schemas: &'d mut Schemas,
 }
 
 impl Operation<'_> {
-    pub fn add_parameter(&mut self, parameter: Value) {
-        self.parameters.push(parameter);
-    }
-
     pub fn add_body(&mut self, content_type: &str, schema: Value, required: bool) {
         let body = self.body.get_or_insert_with(|| json!({ "content": {}, "required": required }));
         body["content"][content_type] = json!({ "schema": schema });
-        self.add_failures(&[413]);
+        self.failures.insert(413);
     }
 
     pub fn set_response(&mut self, content_type: &str, schema: Value) {
         self.success = json!({ content_type: { "schema": schema } });
-    }
-
-    /// Adds failure statuses to those that follow from the access.
-    pub fn add_failures(&mut self, statuses: &[u16]) {
-        self.failures.extend(statuses);
     }
 
     /// Returns the schema of a type in requests: a reference if the type has a name.
@@ -120,6 +112,24 @@ impl Operation<'_> {
     }
 }
 
+/// Returns a parameter in `place`: `path`, `query` or `header`.
+pub fn parameter(
+    place: &str,
+    name: &str,
+    required: bool,
+    description: impl Into<Value>,
+    schema: &Value,
+) -> Value {
+    let description = description.into();
+    json!({
+        "name": name,
+        "in": place,
+        "required": required,
+        "description": description,
+        "schema": schema,
+    })
+}
+
 fn reference(room: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{room}/{name}") })
 }
@@ -154,14 +164,6 @@ impl DocumentContents {
         let used: BTreeSet<&str> = routes.iter().map(|route| self.tag(&route.id())).collect();
         let used = self.tags.iter().filter(|(_, shown, _)| used.contains(shown));
         used.map(|(_, name, what)| json!({ "name": name, "description": what })).collect()
-    }
-
-    fn info(&self) -> Value {
-        json!({
-            "title": self.title,
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": format!("{}\n{INTRODUCTION}", self.introduction),
-        })
     }
 }
 
@@ -217,11 +219,11 @@ const HEADERS: [(&str, &str); 4] = [
 ];
 
 /// Returns the failures that may occur before the handler.
-fn pipeline_failures<S>(route: &Route<S>) -> Vec<u16> {
-    let mut failures = vec![431, 500];
+fn pipeline_failures<S>(route: &Route<S>) -> BTreeSet<u16> {
+    let mut failures = BTreeSet::from([431, 500]);
     match route.access {
         Access::Unthrottled => {}
-        Access::Unauthenticated => failures.push(503),
+        Access::Unauthenticated => failures.extend([503]),
         Access::Operator => failures.extend([400, 401, 429, 503]),
         Access::Company => failures.extend([400, 401, 403, 429, 503]),
     }
@@ -229,7 +231,7 @@ fn pipeline_failures<S>(route: &Route<S>) -> Vec<u16> {
         failures.extend([408, 413]);
     }
     if route.takes_idempotency_key() {
-        failures.push(409);
+        failures.insert(409);
     }
     failures
 }
@@ -243,15 +245,8 @@ pub struct Webhook {
 
 impl Webhook {
     fn describe(&self, schemas: &mut Schemas) -> Value {
-        let header = |name: &str, description: &str| {
-            json!({
-                "name": name,
-                "in": "header",
-                "required": true,
-                "description": description,
-                "schema": { "type": "string" },
-            })
-        };
+        let text = json!({ "type": "string" });
+        let header = |name, description| parameter("header", name, true, description, &text);
         let schema = (self.schema)(&mut schemas.responses);
         json!({ "post": {
             "operationId": self.kind,
@@ -280,17 +275,16 @@ pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
             parameters: Vec::new(),
             body: None,
             success: Value::Null,
-            failures: BTreeSet::new(),
+            failures: pipeline_failures(route),
             schemas: &mut schemas,
         };
-        operation.add_failures(&pipeline_failures(route));
-        operation.add_failures(route.fails);
+        operation.failures.extend(route.fails);
         (route.describe)(&mut operation);
         if route.takes_idempotency_key() {
-            operation.add_parameter(reference("parameters", "Idempotency-Key"));
+            operation.parameters.push(reference("parameters", "Idempotency-Key"));
         }
         paths
-            .entry(route.path.replace("{*", "{"))
+            .entry(documented_path(route.path))
             .or_default()
             .insert(route.method.to_owned(), operation.finish(route, contents));
     }
@@ -298,7 +292,11 @@ pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
     let told: BTreeMap<&str, Value> = told.collect();
     let mut document = json!({
         "openapi": "3.1.0",
-        "info": contents.info(),
+        "info": {
+            "title": contents.title,
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": format!("{}\n{INTRODUCTION}", contents.introduction),
+        },
         "servers": [{ "url": "/", "description": "This host" }],
         "tags": contents.tags(routes),
         "paths": paths,
@@ -308,6 +306,11 @@ pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
         document["webhooks"] = json!(told);
     }
     document
+}
+
+/// Returns a path as the document has it: without the marks of wildcards.
+fn documented_path(path: &str) -> String {
+    path.replace("{*", "{")
 }
 
 /// The introduction of both listeners' documents, in Markdown.
@@ -374,11 +377,8 @@ fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
 }
 
 fn idempotency_key() -> Value {
-    json!({
-        "name": "Idempotency-Key",
-        "in": "header",
-        "required": false,
-        "description": "Chosen by the client and kept for 24 hours: the same request gets the stored response, another one gets 409.",
-        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
-    })
+    const USE: &str = "Chosen by the client and kept for 24 hours: the same request gets the stored response, another one gets 409.";
+    let schema =
+        json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" });
+    parameter("header", "Idempotency-Key", false, USE, &schema)
 }

@@ -1,7 +1,5 @@
 //! Reads bodies.
 
-use std::{marker::PhantomData, ops::Deref};
-
 use axum::{
     body::Bytes,
     extract::{FromRequest, Multipart, Request},
@@ -10,53 +8,27 @@ use axum::{
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::fields::ReadFrom;
+use super::fields::Unread;
 pub use super::object::Fields;
 use crate::openapi::{Describe, Operation};
 use tollhouse_platform::error::{Error, Result};
 
-/// A JSON body of the fields that `T` declares by [`fields!`](super::fields). An empty body has no
-/// fields.
-pub struct Body<T> {
-    fields: Fields,
-    declared: PhantomData<fn() -> T>,
-}
-
-impl<T: ReadFrom<Fields>> Body<T> {
-    /// Reads the fields in order.
-    pub fn read(&self) -> Result<T> {
-        T::read_from(&self.fields)
-    }
-}
-
-impl<T> Deref for Body<T> {
-    type Target = Fields;
-
-    fn deref(&self) -> &Fields {
-        &self.fields
-    }
-}
-
-impl<T> Clone for Body<T> {
-    fn clone(&self) -> Body<T> {
-        Body { fields: self.fields.clone(), declared: PhantomData }
-    }
-}
+/// A JSON body. An empty one has no fields.
+pub type Body<T> = Unread<Fields, T>;
 
 impl<S: Send + Sync, T> FromRequest<S> for Body<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>> {
-        let json = is_json(&request);
+        let json = is_json(content_type(&request));
         let RawBody(body) = RawBody::from_request(request, state).await?;
-        let fields = match serde_json::from_slice(&body) {
-            _ if body.is_empty() => Fields::default(),
-            _ if json != Some(true) => return Err(Error::UnsupportedMediaType("application/json")),
-            Ok(Value::Object(values)) => Fields::from(values),
-            Ok(_) => return Err(Error::invalid("the body must be a JSON object")),
-            Err(_) => return Err(Error::invalid("the body is not valid JSON")),
-        };
-        Ok(Body { fields, declared: PhantomData })
+        match serde_json::from_slice(&body) {
+            _ if body.is_empty() => Ok(Fields::default().into()),
+            _ if !json => Err(Error::UnsupportedMediaType("application/json")),
+            Ok(Value::Object(values)) => Ok(Fields::from(values).into()),
+            Ok(_) => Err(Error::invalid("the body must be a JSON object")),
+            Err(_) => Err(Error::invalid("the body is not valid JSON")),
+        }
     }
 }
 
@@ -80,22 +52,20 @@ impl<S: Send + Sync, T> FromRequest<S> for Upload<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Upload<T>> {
         const TYPES: &str = "application/json or multipart/form-data";
-        let content_type = request.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if !content_type.to_ascii_lowercase().starts_with("multipart/form-data") {
+        if !content_type(&request).to_ascii_lowercase().starts_with("multipart/form-data") {
             let body = Body::from_request(request, state).await;
             return body.map(Upload::Json).map_err(|error| match error {
                 Error::UnsupportedMediaType(_) => Error::UnsupportedMediaType(TYPES),
                 error => error,
             });
         }
-        let unreadable = |_| Error::invalid("the form cannot be read");
+        let unreadable = || Error::invalid("the form cannot be read");
         let form = Multipart::from_request(request, state).await;
-        let mut form = form.map_err(|_| Error::invalid("the form cannot be read"))?;
-        while let Some(part) = form.next_field().await.map_err(unreadable)? {
+        let mut form = form.map_err(|_| unreadable())?;
+        while let Some(part) = form.next_field().await.map_err(|_| unreadable())? {
             if part.name() == Some(FILE) {
                 let name = part.file_name().map(str::to_owned);
-                let bytes = part.bytes().await.map_err(unreadable)?;
+                let bytes = part.bytes().await.map_err(|_| unreadable())?;
                 return Ok(Upload::Form(Some(UploadedFile { name, bytes })));
             }
         }
@@ -110,15 +80,18 @@ impl<T: JsonSchema> Describe for Upload<T> {
         let file = json!({ "type": "string", "contentMediaType": "text/csv" });
         let form = json!({ "type": "object", "properties": { FILE: file }, "required": [FILE] });
         operation.add_body("multipart/form-data", form, true);
-        operation.add_failures(&[415]);
+        operation.failures.insert(415);
     }
 }
 
-/// Returns whether the content type is JSON; `None` without one.
-fn is_json(request: &Request) -> Option<bool> {
-    let value = request.headers().get(header::CONTENT_TYPE)?.to_str().unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    Some(essence == "application/json" || essence.ends_with("+json"))
+fn content_type(request: &Request) -> &str {
+    let value = request.headers().get(header::CONTENT_TYPE);
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
 }
 
 impl<T: JsonSchema> Describe for Body<T> {
@@ -126,7 +99,7 @@ impl<T: JsonSchema> Describe for Body<T> {
         let required = operation.inline_request_schema::<T>().get("required").is_some();
         let schema = operation.request_schema::<T>();
         operation.add_body("application/json", schema, required);
-        operation.add_failures(&[415]);
+        operation.failures.insert(415);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Declares requests: each field reads and describes itself, so that code and document agree.
 
+use std::{marker::PhantomData, ops::Deref};
+
 use tollhouse_platform::error::Result;
 
 /// Declares a request: `fields! { Body Name { field: Kind, … } }` or `fields! { Query Name { … } }`.
@@ -59,14 +61,6 @@ macro_rules! __fields {
 
         $crate::__fields!(@declared $source $name $($($context)*)?);
 
-        impl $crate::request::fields::Declared for $name {
-            fn has(name: &str) -> bool {
-                $(<$kind as $crate::request::fields::Field<
-                    $crate::request::fields::source::$source,
-                >>::is_named([$($wire,)? stringify!($field)][0], name))||*
-            }
-        }
-
         // The inner type of the same name has the schema of the fields.
         const _: () = {
             #[derive(schemars::JsonSchema)]
@@ -118,6 +112,39 @@ pub mod source {
     pub use super::super::{object::Fields as Body, query::Parameters as Query};
 }
 
+/// A body or query string of the fields that `T` declares by [`fields!`].
+pub struct Unread<Source, T> {
+    source: Source,
+    declared: PhantomData<fn() -> T>,
+}
+
+impl<Source, T> From<Source> for Unread<Source, T> {
+    fn from(source: Source) -> Unread<Source, T> {
+        Unread { source, declared: PhantomData }
+    }
+}
+
+impl<Source: Clone, T> Clone for Unread<Source, T> {
+    fn clone(&self) -> Unread<Source, T> {
+        self.source.clone().into()
+    }
+}
+
+impl<Source, T: ReadFrom<Source>> Unread<Source, T> {
+    /// Reads the fields in order.
+    pub fn read(&self) -> Result<T> {
+        T::read_from(&self.source)
+    }
+}
+
+impl<Source, T> Deref for Unread<Source, T> {
+    type Target = Source;
+
+    fn deref(&self) -> &Source {
+        &self.source
+    }
+}
+
 /// The result of reading a request.
 pub type ReadResult<T> = Result<T>;
 
@@ -131,18 +158,6 @@ pub trait Field<Source> {
     type Value;
 
     fn read(source: &Source, name: &str) -> Result<Self::Value>;
-
-    /// Returns whether the field `declared` is read from the name `name`.
-    #[must_use]
-    fn is_named(declared: &str, name: &str) -> bool {
-        declared == name
-    }
-}
-
-/// The fields that a type declares by `fields!`.
-pub trait Declared {
-    /// Returns whether a field is read from the name `name`.
-    fn has(name: &str) -> bool;
 }
 
 #[cfg(test)]

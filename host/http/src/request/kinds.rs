@@ -9,11 +9,16 @@ use super::{
     body::{Body, Fields},
     fields::{Field, ReadFrom},
     query::Parameters,
+    urls,
 };
 use tollhouse_platform::{
     clock::Timestamp,
     error::Result,
-    values::money::{MAX_MINOR, Minor},
+    values::{
+        email,
+        money::{MAX_MINOR, Minor},
+        phone,
+    },
 };
 
 /// A kind of field in a body. It is required, unless it is in an `Option`.
@@ -155,27 +160,40 @@ macro_rules! inline_schema {
 }
 pub(super) use inline_schema;
 
+/// Declares kinds of fields: `kinds! { Trait, Source -> Read; … }`. Each row: name, type of the
+/// value, reader, and schema. `Read` is the type that the reader returns.
 macro_rules! kinds {
-    ($(
-        $(#[$about:meta])*
-        $kind:ident $(<$(const $bound:ident: $of:ty),*>)? -> $value:ty = $read:expr, $schema:tt;
-    )*) => {$(
+    (
+        $trait:path, $source:ident -> $result:ident;
+        $(
+            $(#[$about:meta])*
+            $kind:ident $(<$(const $bound:ident: $of:ty),*>)? -> $value:ty =
+                |$from:ident, $name:ident| $read:expr, $schema:tt;
+        )*
+    ) => {$(
         $(#[$about])*
         pub struct $kind $(<$(const $bound: $of),*>)?;
 
-        impl $(<$(const $bound: $of),*>)? Kind for $kind $(<$($bound),*>)? {
+        impl $(<$(const $bound: $of),*>)? $trait for $kind $(<$($bound),*>)? {
             type Value = $value;
 
-            fn read(fields: &Fields, name: &str) -> Result<Option<$value>> {
-                let read: fn(&Fields, &str) -> Result<Option<$value>> = $read;
-                read(fields, name)
+            fn read($from: &$source, $name: &str) -> $result<$value> {
+                $read
             }
         }
 
-        inline_schema! { [$($(const $bound: $of),*)?] $kind $(<$($bound),*>)? = |_generator| json_schema!($schema); }
+        inline_schema! {
+            [$($(const $bound: $of),*)?] $kind $(<$($bound),*>)? =
+                |_generator| json_schema!($schema);
+        }
     )*};
 }
+pub(super) use kinds;
 
+/// A field that may be absent.
+type Optional<T> = Result<Option<T>>;
+
+const MAX_URL_BYTES: usize = 2_048;
 /// Pattern without control characters.
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 /// Pattern without control characters, except tabs and line breaks.
@@ -184,6 +202,7 @@ const LINES: &str = r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]*$"
 const VISIBLE: &str = r"^[^\s\u0000-\u001F\u007F-\u009F]*$";
 
 kinds! {
+    Kind, Fields -> Optional;
     /// At most `MOST` characters, without control characters.
     Text<const MOST: usize> -> String = |fields, name| fields.text(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": PLAIN };
@@ -191,44 +210,74 @@ kinds! {
     Prose<const MOST: usize> -> String = |fields, name| fields.prose(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": LINES };
     /// Like `Text`, without whitespace.
-    Visible<const MOST: usize> -> String = |fields, name| fields.visible(name, MOST),
+    Visible<const MOST: usize> -> String = |fields, name| fields.checked::<Text<MOST>>(
+            name, "visible characters only", |text| !text.contains(char::is_whitespace)),
         { "type": "string", "maxLength": MOST, "pattern": VISIBLE };
     /// Like `Visible`, but not `.` or `..`, which clients remove from URL paths.
-    PathSegment<const MOST: usize> -> String = |fields, name| fields.path_segment(name, MOST),
+    PathSegment<const MOST: usize> -> String = |fields, name| fields.checked::<Visible<MOST>>(
+            name, "neither . nor ..", |text| ![".", ".."].contains(&text.as_str())),
         { "type": "string", "maxLength": MOST, "pattern": VISIBLE, "not": { "enum": [".", ".."] } };
-    Email -> String = |fields, name| fields.email(name),
+    Email -> String = |fields, name| fields.checked::<Text<254>>(
+            name, "a valid email address", |text| email::is_valid(text)),
         { "type": "string", "format": "email", "maxLength": 254, "examples": ["ada@example.com"] };
-    Phone -> String = |fields, name| fields.phone(name),
+    Phone -> String = |fields, name| fields.checked::<Text<100>>(
+            name, "a phone number in E.164 format", |text| phone::is_e164(text)),
         { "type": "string", "pattern": r"^\+[1-9]\d{7,14}$", "examples": ["+2348012345678"] };
     /// An absolute http or https URL without credentials.
-    HttpUrl -> String = |fields, name| fields.url(name),
-        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^https?://" };
+    HttpUrl -> String = |fields, name| fields.checked::<Text<MAX_URL_BYTES>>(
+            name, "a valid http or https URL", |text| urls::is_http(text)),
+        { "type": "string", "format": "iri", "maxLength": MAX_URL_BYTES, "pattern": "^https?://" };
     /// URL to which checkout returns a payer: http, https or an app link.
-    ReturnUrl -> String = |fields, name| fields.return_url(name),
-        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^[A-Za-z][A-Za-z0-9+.-]+:/", "examples": ["https://lender.example/paid", "myapp://paid"] };
+    ReturnUrl -> String = |fields, name| fields.checked::<Text<MAX_URL_BYTES>>(
+            name, "a valid http or https URL, or an app link",
+            |text| urls::is_http(text) || urls::is_app_link(text)),
+        {
+            "type": "string", "format": "iri", "maxLength": MAX_URL_BYTES,
+            "pattern": "^[A-Za-z][A-Za-z0-9+.-]+:/",
+            "examples": ["https://lender.example/paid", "myapp://paid"]
+        };
     Flag -> bool = |fields, name| fields.boolean(name),
         { "type": "boolean" };
-    Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name| fields.integer(name, LEAST, MOST),
+    Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name|
+            fields.integer(name, LEAST, MOST),
         { "type": "integer", "minimum": LEAST, "maximum": MOST };
     /// A number in the major unit with at most 2 decimals.
     Decimal -> Minor = |fields, name| fields.number(name),
         { "type": "number", "multipleOf": 0.01 };
     /// Like `Decimal`, at least 0.
-    NonNegative -> Minor = |fields, name| fields.non_negative(name),
+    NonNegative -> Minor = |fields, name| fields.checked::<Decimal>(
+            name, "0 or more", |number| *number >= Minor(0)),
         { "type": "number", "minimum": 0, "maximum": Minor(MAX_MINOR), "multipleOf": 0.01 };
     /// Like `Decimal`, greater than 0.
-    Amount -> Minor = |fields, name| fields.amount(name).map(Some),
-        { "type": "number", "exclusiveMinimum": 0, "maximum": Minor(MAX_MINOR), "multipleOf": 0.01, "examples": [2500.5] };
-    Time -> Timestamp = |fields, name| fields.timestamp(name),
+    Amount -> Minor = |fields, name| fields.checked::<Decimal>(
+            name, "greater than 0", |amount| *amount > Minor(0)),
+        {
+            "type": "number", "exclusiveMinimum": 0, "maximum": Minor(MAX_MINOR),
+            "multipleOf": 0.01, "examples": [2500.5]
+        };
+    Time -> Timestamp = |fields, name| {
+            let text = fields.text(name, 40)?;
+            let at = text.map(|text| Timestamp::parse(&text).ok_or(()));
+            at.transpose().map_err(|()| fields.must_be(name, "an RFC 3339 timestamp"))
+        },
         { "type": "string", "format": "date-time", "maxLength": 40 };
     /// A list of texts without duplicates.
     Texts -> Vec<String> = |fields, name| fields.list(name),
-        { "type": "array", "items": { "type": "string", "minLength": 1, "maxLength": 100, "pattern": PLAIN }, "maxItems": 100 };
+        {
+            "type": "array",
+            "items": { "type": "string", "minLength": 1, "maxLength": 100, "pattern": PLAIN },
+            "maxItems": 100
+        };
     Object -> Map<String, Value> = |fields, name| fields.object(name),
         { "type": "object", "description": "At most 16 KiB of JSON." };
     /// Texts by name. An empty or `null` one counts as absent.
     TextsByName -> Vec<(String, String)> = |fields, name| fields.texts(name),
-        { "type": "object", "additionalProperties": { "type": ["string", "null"], "maxLength": 4096, "pattern": PLAIN } };
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": ["string", "null"], "maxLength": 4096, "pattern": PLAIN
+            }
+        };
 }
 
 /// A set of allowed texts.
@@ -264,7 +313,9 @@ impl<C: Choice> Kind for OneOf<C> {
     type Value = String;
 
     fn read(fields: &Fields, name: &str) -> Result<Option<String>> {
-        fields.one_of(name, C::ALL)
+        let text = fields.text(name, 100)?;
+        text.iter().try_for_each(|text| fields.require_one_of(name, text, C::ALL))?;
+        Ok(text)
     }
 }
 
@@ -280,7 +331,7 @@ impl<C: Choice> Kind for SomeOf<C> {
     type Value = Vec<String>;
 
     fn read(fields: &Fields, name: &str) -> Result<Option<Vec<String>>> {
-        Ok(fields.set_of(name, C::ALL)?.filter(|set| !set.is_empty()))
+        Ok(<ListOf<C> as Kind>::read(fields, name)?.filter(|set| !set.is_empty()))
     }
 }
 
@@ -288,7 +339,9 @@ impl<C: Choice> Kind for ListOf<C> {
     type Value = Vec<String>;
 
     fn read(fields: &Fields, name: &str) -> Result<Option<Vec<String>>> {
-        fields.set_of(name, C::ALL)
+        fields.checked::<Texts>(name, &format!("any of {}", C::ALL.join(", ")), |set| {
+            set.iter().all(|item| C::ALL.contains(&item.as_str()))
+        })
     }
 }
 

@@ -4,16 +4,13 @@
 //! Types are strict, and unknown fields are ignored. `null` and the text `""` count as absent.
 
 use serde_json::{Map, Value};
-use url::Url;
 
-use super::urls;
+use super::{fields::Field, kinds::Kind};
 use tollhouse_platform::{
-    clock::Timestamp,
     error::{Error, Result},
     values::money::{AmountError, MAX_MINOR, Minor},
 };
 
-const MAX_URL_BYTES: usize = 2_048;
 /// Maximum length of a text in a list, in characters.
 const MAX_ITEM_CHARACTERS: usize = 100;
 const MAX_OBJECT_BYTES: usize = 16 << 10;
@@ -23,7 +20,7 @@ const MAX_OBJECT_BYTES: usize = 16 << 10;
 pub struct Fields {
     /// `row 3: ` in a batch, else empty.
     row: String,
-    /// Path of the enclosing objects.
+    /// Path of the enclosing objects: empty, or `user.`.
     path: String,
     values: Map<String, Value>,
 }
@@ -41,18 +38,14 @@ impl Fields {
         Fields { row: format!("row {row}: "), path: String::new(), values }
     }
 
-    fn name(&self, field: &str) -> String {
-        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
-    }
-
     #[must_use]
     pub fn must_be(&self, field: &str, what: &str) -> Error {
-        Error::invalid(format!("{}the {} field must be {what}", self.row, self.name(field)))
+        Error::invalid(format!("{}the {}{field} field must be {what}", self.row, self.path))
     }
 
     #[must_use]
     pub fn required(&self, field: &str) -> Error {
-        Error::invalid(format!("{}the {} field is required", self.row, self.name(field)))
+        Error::invalid(format!("{}the {}{field} field is required", self.row, self.path))
     }
 
     /// Returns whether the field was sent, even as `null`.
@@ -74,62 +67,57 @@ impl Fields {
         self.values.get(field).filter(|value| !value.is_null())
     }
 
+    /// Returns what `get` finds in the value of a field; otherwise it must be `what`.
+    fn typed<'v, V>(
+        &'v self,
+        field: &str,
+        what: &str,
+        get: impl Fn(&'v Value) -> Option<V>,
+    ) -> Result<Option<V>> {
+        self.value(field)
+            .map(|value| get(value).ok_or_else(|| self.must_be(field, what)))
+            .transpose()
+    }
+
+    /// Reads a field whose name is known only at run time.
+    pub fn field<F: Field<Fields>>(&self, name: &str) -> Result<F::Value> {
+        F::read(self, name)
+    }
+
+    /// Reads a field of the kind `K` that `fits`; otherwise it must be `what`.
+    pub(super) fn checked<K: Kind>(
+        &self,
+        field: &str,
+        what: &str,
+        fits: impl Fn(&K::Value) -> bool,
+    ) -> Result<Option<K::Value>> {
+        match K::read(self, field)? {
+            Some(value) if !fits(&value) => Err(self.must_be(field, what)),
+            value => Ok(value),
+        }
+    }
+
     /// Reads a text of at most `most` characters, without control characters.
     pub fn text(&self, field: &str, most: usize) -> Result<Option<String>> {
-        let text = self.prose(field, most)?;
-        match &text {
-            Some(text) if text.chars().any(char::is_control) => {
+        match self.prose(field, most)? {
+            Some(text) if text.contains(char::is_control) => {
                 Err(self.must_be(field, "free of control characters"))
             }
-            _ => Ok(text),
+            text => Ok(text),
         }
     }
 
     /// Like [`Fields::text`], but tabs and line breaks are allowed.
-    pub fn prose(&self, field: &str, most: usize) -> Result<Option<String>> {
-        let text = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::String(text)) if text.is_empty() => return Ok(None),
-            Some(Value::String(text)) => text,
-            Some(_) => return Err(self.must_be(field, "a string")),
-        };
+    pub(super) fn prose(&self, field: &str, most: usize) -> Result<Option<String>> {
+        let text = self.typed(field, "a string", Value::as_str)?;
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
         if text.chars().count() > most {
             return Err(self.must_be(field, &format!("at most {most} characters")));
         }
         if text.chars().any(|c| c.is_control() && !['\n', '\r', '\t'].contains(&c)) {
             return Err(self.must_be(field, "free of control characters"));
         }
-        Ok(Some(text.clone()))
-    }
-
-    pub fn required_text(&self, field: &str, most: usize) -> Result<String> {
-        self.text(field, most)?.ok_or_else(|| self.required(field))
-    }
-
-    /// Like [`Fields::text`], without whitespace.
-    pub fn visible(&self, field: &str, most: usize) -> Result<Option<String>> {
-        match self.text(field, most)? {
-            Some(text) if text.chars().any(char::is_whitespace) => {
-                Err(self.must_be(field, "visible characters only"))
-            }
-            text => Ok(text),
-        }
-    }
-
-    /// Like [`Fields::visible`], but not `.` or `..`: clients remove these from URL paths.
-    pub fn path_segment(&self, field: &str, most: usize) -> Result<Option<String>> {
-        match self.visible(field, most)? {
-            Some(text) if [".", ".."].contains(&&*text) => {
-                Err(self.must_be(field, "neither . nor .."))
-            }
-            text => Ok(text),
-        }
-    }
-
-    pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
-        let text = self.text(field, 100)?;
-        text.iter().try_for_each(|text| self.require_one_of(field, text, allowed))?;
-        Ok(text)
+        Ok(Some(text.to_owned()))
     }
 
     /// Checks the text of a field.
@@ -140,127 +128,39 @@ impl Fields {
         }
     }
 
-    pub fn email(&self, field: &str) -> Result<Option<String>> {
-        match self.text(field, 254)? {
-            Some(text) if !tollhouse_platform::values::email::is_valid(&text) => {
-                Err(self.must_be(field, "a valid email address"))
-            }
-            text => Ok(text),
-        }
+    pub(super) fn boolean(&self, field: &str) -> Result<Option<bool>> {
+        self.typed(field, "a boolean", Value::as_bool)
     }
 
-    pub fn phone(&self, field: &str) -> Result<Option<String>> {
-        match self.text(field, 100)? {
-            Some(text) if !tollhouse_platform::values::phone::is_e164(&text) => {
-                Err(self.must_be(field, "a phone number in E.164 format"))
-            }
-            text => Ok(text),
-        }
-    }
-
-    /// Reads an absolute http or https URL without credentials.
-    pub fn url(&self, field: &str) -> Result<Option<String>> {
-        self.checked_url(field, urls::is_http, "a valid http or https URL")
-    }
-
-    /// Reads the URL to which checkout returns a payer: http, https or an app link.
-    pub fn return_url(&self, field: &str) -> Result<Option<String>> {
-        let fits = |url: &Url| urls::is_http(url) || urls::is_app_link(url);
-        self.checked_url(field, fits, "a valid http or https URL, or an app link")
-    }
-
-    fn checked_url(
-        &self,
-        field: &str,
-        fits: impl Fn(&Url) -> bool,
-        what: &str,
-    ) -> Result<Option<String>> {
-        let Some(text) = self.text(field, MAX_URL_BYTES)? else { return Ok(None) };
-        match Url::parse(&text) {
-            Ok(url) if fits(&url) => Ok(Some(text)),
-            _ => Err(self.must_be(field, what)),
-        }
-    }
-
-    pub fn boolean(&self, field: &str) -> Result<Option<bool>> {
-        match self.value(field) {
-            None => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(_) => Err(self.must_be(field, "a boolean")),
-        }
-    }
-
-    pub fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
-        let number = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Number(number)) => {
-                Minor::from_major(number).ok().and_then(Minor::to_whole_major)
-            }
-            Some(_) => None,
-        };
-        match number {
-            Some(number) if (least..=most).contains(&number) => Ok(Some(number)),
-            _ => Err(self.must_be(field, &format!("a whole number from {least} to {most}"))),
-        }
+    pub(super) fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
+        self.typed(field, &format!("a whole number from {least} to {most}"), |value| {
+            let number = Minor::from_major(value.as_number()?).ok()?.to_whole_major()?;
+            (least..=most).contains(&number).then_some(number)
+        })
     }
 
     /// Reads a number in the major unit, with at most 2 decimals.
-    pub fn number(&self, field: &str) -> Result<Option<Minor>> {
-        let number = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Number(number)) => number,
-            Some(_) => return Err(self.must_be(field, "a number")),
-        };
-        match Minor::from_major(number) {
-            Ok(minor) => Ok(Some(minor)),
-            Err(AmountError::TooManyDecimals) => {
-                Err(self.must_be(field, "a number with at most 2 decimals"))
-            }
-            Err(AmountError::TooLarge) => {
-                let most = Minor(MAX_MINOR).to_major();
-                Err(self.must_be(field, &format!("at most {most}")))
-            }
-        }
-    }
-
-    /// Like [`Fields::number`], at least 0.
-    pub fn non_negative(&self, field: &str) -> Result<Option<Minor>> {
-        match self.number(field)? {
-            Some(number) if number < Minor(0) => Err(self.must_be(field, "0 or more")),
-            number => Ok(number),
-        }
-    }
-
-    /// Reads a required amount greater than 0.
-    pub fn amount(&self, field: &str) -> Result<Minor> {
-        match self.number(field)? {
-            None => Err(self.required(field)),
-            Some(amount) if amount <= Minor(0) => Err(self.must_be(field, "greater than 0")),
-            Some(amount) => Ok(amount),
-        }
-    }
-
-    pub fn timestamp(&self, field: &str) -> Result<Option<Timestamp>> {
-        let Some(text) = self.text(field, 40)? else { return Ok(None) };
-        let at = Timestamp::parse(&text);
-        at.map(Some).ok_or_else(|| self.must_be(field, "an RFC 3339 timestamp"))
+    pub(super) fn number(&self, field: &str) -> Result<Option<Minor>> {
+        let number = self.typed(field, "a number", Value::as_number)?;
+        let most = Minor(MAX_MINOR).to_major();
+        number.map(Minor::from_major).transpose().map_err(|error| match error {
+            AmountError::TooManyDecimals => self.must_be(field, "a number with at most 2 decimals"),
+            AmountError::TooLarge => self.must_be(field, &format!("at most {most}")),
+        })
     }
 
     /// Reads a list of texts without duplicates, in the order sent.
-    pub fn list(&self, field: &str) -> Result<Option<Vec<String>>> {
-        let wrong = || self.must_be(field, "a list of at most 100 strings");
-        let items = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Array(items)) if items.len() <= 100 => items,
-            Some(_) => return Err(wrong()),
-        };
+    pub(super) fn list(&self, field: &str) -> Result<Option<Vec<String>>> {
+        const KIND: &str = "a list of at most 100 strings";
+        let items = |value| Value::as_array(value).filter(|items| items.len() <= 100);
+        let Some(items) = self.typed(field, KIND, items)? else { return Ok(None) };
         let mut set: Vec<String> = Vec::new();
         for item in items {
-            let item = item.as_str().ok_or_else(wrong)?;
+            let item = item.as_str().ok_or_else(|| self.must_be(field, KIND))?;
             if !(1..=MAX_ITEM_CHARACTERS).contains(&item.chars().count()) {
                 return Err(self.must_be(field, "a list of strings of 1 to 100 characters"));
             }
-            if item.chars().any(char::is_control) {
+            if item.contains(char::is_control) {
                 return Err(self.must_be(field, "free of control characters"));
             }
             if !set.iter().any(|known| known == item) {
@@ -270,49 +170,31 @@ impl Fields {
         Ok(Some(set))
     }
 
-    /// Reads a list of allowed texts.
-    pub fn set_of(&self, field: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
-        let set = self.list(field)?;
-        if set.iter().flatten().any(|item| !allowed.contains(&&**item)) {
-            return Err(self.must_be(field, &format!("any of {}", allowed.join(", "))));
+    pub(super) fn object(&self, field: &str) -> Result<Option<Map<String, Value>>> {
+        let object = self.typed(field, "an object", Value::as_object)?;
+        let Some(object) = object else { return Ok(None) };
+        if serde_json::to_vec(object).map_err(Error::internal)?.len() > MAX_OBJECT_BYTES {
+            return Err(self.must_be(field, "at most 16 KiB of JSON"));
         }
-        Ok(set)
-    }
-
-    pub fn object(&self, field: &str) -> Result<Option<Map<String, Value>>> {
-        match self.value(field) {
-            None => Ok(None),
-            Some(Value::Object(object)) => {
-                let bytes = serde_json::to_vec(object).map_err(Error::internal)?.len();
-                if bytes > MAX_OBJECT_BYTES {
-                    return Err(self.must_be(field, "at most 16 KiB of JSON"));
-                }
-                if !object.iter().all(|(name, value)| has_no_nul(name) && is_storable(value)) {
-                    return Err(self.must_be(field, "free of NUL characters and extreme numbers"));
-                }
-                Ok(Some(object.clone()))
-            }
-            Some(_) => Err(self.must_be(field, "an object")),
+        if !is_storable_object(object) {
+            return Err(self.must_be(field, "free of NUL characters and extreme numbers"));
         }
+        Ok(Some(object.clone()))
     }
 
     /// Reads a nested object; an absent one has no fields.
-    pub fn nested(&self, field: &str) -> Result<Fields> {
+    pub(super) fn nested(&self, field: &str) -> Result<Fields> {
         let values = self.object(field)?.unwrap_or_default();
-        Ok(Fields { row: self.row.clone(), path: self.name(field), values })
+        Ok(Fields { row: self.row.clone(), path: format!("{}{field}.", self.path), values })
     }
 
     /// Reads a list of at most `most` objects; an empty list counts as absent.
-    pub fn rows(&self, field: &str, most: usize) -> Result<Option<Vec<Fields>>> {
-        let items = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Array(items)) if items.is_empty() => return Ok(None),
-            Some(Value::Array(items)) if items.len() > most => {
-                return Err(self.must_be(field, &format!("at most {most}")));
-            }
-            Some(Value::Array(items)) => items,
-            Some(_) => return Err(self.must_be(field, "a list")),
-        };
+    pub(super) fn rows(&self, field: &str, most: usize) -> Result<Option<Vec<Fields>>> {
+        let items = self.typed(field, "a list", Value::as_array)?;
+        let Some(items) = items.filter(|items| !items.is_empty()) else { return Ok(None) };
+        if items.len() > most {
+            return Err(self.must_be(field, &format!("at most {most}")));
+        }
         let rows = (1..).zip(items).map(|(row, item)| match item {
             Value::Object(values) => Ok(Fields::of_row(row, values.clone())),
             _ => Err(Error::invalid(format!("row {row} must be an object"))),
@@ -321,17 +203,13 @@ impl Fields {
     }
 
     /// Reads an object of texts.
-    pub fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(object) = self.object(field)? else { return Ok(None) };
-        let inside = Fields { row: self.row.clone(), path: self.name(field), values: object };
-        let names: Vec<String> = inside.values.keys().cloned().collect();
-        let mut texts = Vec::new();
-        for name in names {
-            if let Some(text) = inside.text(&name, 4_096)? {
-                texts.push((name, text));
-            }
+    pub(super) fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
+        if !self.is_given(field) {
+            return Ok(None);
         }
-        Ok(Some(texts))
+        let inside = self.nested(field)?;
+        let text = |name: &String| Ok(inside.text(name, 4_096)?.map(|text| (name.clone(), text)));
+        inside.names().filter_map(|name| text(name).transpose()).collect::<Result<_>>().map(Some)
     }
 }
 
@@ -342,10 +220,12 @@ fn is_storable(value: &Value) -> bool {
         Value::Number(number) => has_double_exponent(&number.to_string()),
         Value::String(text) => has_no_nul(text),
         Value::Array(items) => items.iter().all(is_storable),
-        Value::Object(fields) => {
-            fields.iter().all(|(name, value)| has_no_nul(name) && is_storable(value))
-        }
+        Value::Object(fields) => is_storable_object(fields),
     }
+}
+
+fn is_storable_object(fields: &Map<String, Value>) -> bool {
+    fields.iter().all(|(name, value)| has_no_nul(name) && is_storable(value))
 }
 
 fn has_no_nul(text: &str) -> bool {
@@ -362,15 +242,20 @@ fn has_double_exponent(number: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::kinds::*, *};
 
     fn fields(value: Value) -> Fields {
         let Value::Object(values) = value else { panic!("an object") };
         values.into()
     }
 
-    fn error_text<T: std::fmt::Debug>(result: Result<T>) -> String {
-        result.unwrap_err().to_string()
+    choices! {
+        Card = &["card"];
+    }
+
+    /// Returns why a field cannot be read.
+    fn refused<F: Field<Fields>>(fields: &Fields, name: &str) -> String {
+        fields.field::<F>(name).err().unwrap().to_string()
     }
 
     #[test]
@@ -382,29 +267,35 @@ mod tests {
         }));
         let nested = body.nested("nested").unwrap();
         for (message, expected) in [
-            (error_text(body.text("t", 9)), "the t field must be a string"),
-            (error_text(body.text("long", 3)), "the long field must be at most 3 characters"),
-            (error_text(body.text("line", 9)), "the line field must be free of control characters"),
+            (refused::<Text<9>>(&body, "t"), "the t field must be a string"),
+            (refused::<Text<3>>(&body, "long"), "the long field must be at most 3 characters"),
             (
-                error_text(body.visible("blank", 9)),
+                refused::<Text<9>>(&body, "line"),
+                "the line field must be free of control characters",
+            ),
+            (
+                refused::<Visible<9>>(&body, "blank"),
                 "the blank field must be visible characters only",
             ),
-            (error_text(body.required_text("absent", 9)), "the absent field is required"),
-            (error_text(body.number("n")), "the n field must be a number"),
+            (refused::<Text<9>>(&body, "absent"), "the absent field is required"),
+            (refused::<Decimal>(&body, "n"), "the n field must be a number"),
             (
-                error_text(body.number("many")),
+                refused::<Decimal>(&body, "many"),
                 "the many field must be a number with at most 2 decimals",
             ),
-            (error_text(body.amount("zero")), "the zero field must be greater than 0"),
-            (error_text(body.amount("absent")), "the absent field is required"),
-            (error_text(body.boolean("b")), "the b field must be a boolean"),
-            (error_text(body.url("u")), "the u field must be a valid http or https URL"),
-            (error_text(body.set_of("list", &["card"])), "the list field must be any of card"),
-            (error_text(body.object("o")), "the o field must be an object"),
-            (error_text(body.integer("i", 0, 5)), "the i field must be a whole number from 0 to 5"),
-            (error_text(body.email("mail")), "the mail field must be a valid email address"),
-            (error_text(nested.url("u")), "the nested.u field must be a valid http or https URL"),
-            (error_text(nested.required_text("absent", 9)), "the nested.absent field is required"),
+            (refused::<Amount>(&body, "zero"), "the zero field must be greater than 0"),
+            (refused::<Amount>(&body, "absent"), "the absent field is required"),
+            (refused::<Flag>(&body, "b"), "the b field must be a boolean"),
+            (refused::<HttpUrl>(&body, "u"), "the u field must be a valid http or https URL"),
+            (refused::<ListOf<Card>>(&body, "list"), "the list field must be any of card"),
+            (refused::<Object>(&body, "o"), "the o field must be an object"),
+            (refused::<Whole<0, 5>>(&body, "i"), "the i field must be a whole number from 0 to 5"),
+            (refused::<Email>(&body, "mail"), "the mail field must be a valid email address"),
+            (
+                refused::<HttpUrl>(&nested, "u"),
+                "the nested.u field must be a valid http or https URL",
+            ),
+            (refused::<Text<9>>(&nested, "absent"), "the nested.absent field is required"),
         ] {
             assert_eq!(message, expected);
         }
@@ -434,9 +325,10 @@ mod tests {
             assert!(serde_json::from_str::<Value>(&disguised(not_json)).is_err(), "{not_json}");
         }
         let read = |text: &str| fields(serde_json::from_str(&disguised(text)).unwrap());
-        assert_eq!(read(r#""5.25""#).amount("a").unwrap(), Minor(525));
-        assert!(read(r#""-1""#).amount("a").is_err());
-        assert!(read(r#""1e400""#).amount("a").is_err());
+        let amount = |text: &str| <Option<Amount>>::read(&read(text), "a");
+        assert_eq!(amount(r#""5.25""#).unwrap(), Some(Minor(525)));
+        assert!(amount(r#""-1""#).is_err());
+        assert!(amount(r#""1e400""#).is_err());
         assert!(read(r#""5""#).object("a").is_err());
         let nested = r#"{"m": {"x": {"$serde_json::private::Number": "1e400"}}}"#;
         assert!(fields(serde_json::from_str(nested).unwrap()).object("m").is_err());
@@ -461,8 +353,8 @@ mod tests {
         let body = fields(json!({ "a": null, "b": "" }));
         assert_eq!(body.text("a", 9).unwrap(), None);
         assert_eq!(body.text("b", 9).unwrap(), None);
-        assert_eq!(body.set_of("a", &["x"]).unwrap(), None);
-        assert_eq!(body.amount("a").unwrap_err().to_string(), "the a field is required");
+        assert_eq!(<Option<ListOf<Card>>>::read(&body, "a").unwrap(), None);
+        assert_eq!(refused::<Amount>(&body, "a"), "the a field is required");
     }
 
     #[test]
@@ -471,15 +363,18 @@ mod tests {
             json!({ "users": [{ "a": 1 }, { "b": { "c": 5 } }], "none": [], "bad": [1], "text": "x" }),
         );
         let rows = body.rows("users", 2).unwrap().unwrap();
-        assert_eq!(error_text(rows[0].text("a", 9)), "row 1: the a field must be a string");
-        assert_eq!(error_text(rows[1].required_text("x", 9)), "row 2: the x field is required");
+        assert_eq!(refused::<Text<9>>(&rows[0], "a"), "row 1: the a field must be a string");
+        assert_eq!(refused::<Text<9>>(&rows[1], "x"), "row 2: the x field is required");
         let nested = rows[1].nested("b").unwrap();
-        assert_eq!(error_text(nested.text("c", 9)), "row 2: the b.c field must be a string");
+        assert_eq!(refused::<Text<9>>(&nested, "c"), "row 2: the b.c field must be a string");
         assert!(
             body.rows("none", 2).unwrap().is_none() && body.rows("absent", 2).unwrap().is_none()
         );
-        assert_eq!(error_text(body.rows("users", 1)), "the users field must be at most 1");
-        assert_eq!(error_text(body.rows("bad", 1)), "row 1 must be an object");
-        assert_eq!(error_text(body.rows("text", 1)), "the text field must be a list");
+        assert_eq!(
+            refused::<Rows<Text<9>, 1>>(&body, "users"),
+            "the users field must be at most 1"
+        );
+        assert_eq!(refused::<Rows<Text<9>, 1>>(&body, "bad"), "row 1 must be an object");
+        assert_eq!(refused::<Rows<Text<9>, 1>>(&body, "text"), "the text field must be a list");
     }
 }

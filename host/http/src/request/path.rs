@@ -7,7 +7,7 @@ use axum::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::openapi::{Describe, Operation};
+use crate::openapi::{Describe, Operation, parameter};
 use tollhouse_platform::error::{Error, Result};
 
 /// The parameters of a path. Control characters and invalid UTF-8 are 404: no record has them.
@@ -19,7 +19,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>> {
         let nothing = || Error::not_found("path not found");
         let raw = RawPathParams::from_request_parts(parts, state).await.map_err(|_| nothing())?;
-        if raw.iter().any(|(_, value)| value.chars().any(char::is_control)) {
+        if raw.iter().any(|(_, value)| value.contains(char::is_control)) {
             return Err(nothing());
         }
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
@@ -61,14 +61,9 @@ impl<T> Describe for Path<T> {
         for name in names.map(|name| name.trim_matches(['*', '}'])) {
             let known = PARAMETERS.iter().find(|(known, _)| *known == name);
             let (_, description) = known.expect("PARAMETERS lists each path parameter");
-            operation.add_parameter(json!({
-                "name": name,
-                "in": "path",
-                "required": true,
-                "description": description,
-                "schema": { "type": "string", "minLength": 1 },
-            }));
+            let schema = json!({ "type": "string", "minLength": 1 });
+            operation.parameters.push(parameter("path", name, true, *description, &schema));
         }
-        operation.add_failures(&[404]);
+        operation.failures.insert(404);
     }
 }

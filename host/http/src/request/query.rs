@@ -1,6 +1,6 @@
 //! Reads query strings.
 
-use std::{borrow::Cow, collections::HashMap, marker::PhantomData, num::IntErrorKind, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, num::IntErrorKind, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request, State, rejection::QueryRejection},
@@ -9,40 +9,21 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::json;
 use url::form_urlencoded;
 
 use super::{
-    fields::{Declared, Field, ReadFrom, fields},
-    kinds::{PLAIN, inline_schema},
+    fields::{Field, Unread, fields},
+    kinds::{PLAIN, inline_schema, kinds},
 };
-use crate::openapi::{Describe, Operation};
+use crate::openapi::{Describe, Operation, parameter};
 use tollhouse_platform::{
     clock::parse_date,
     error::{Error, Result},
     values::listing::{PageRequest, Period, SortOrder},
 };
 
-/// A query string of the parameters that `T` declares by [`fields!`](super::fields), all optional.
-pub struct Query<T> {
-    parameters: Parameters,
-    declared: PhantomData<fn() -> T>,
-}
-
-impl<T: ReadFrom<Parameters>> Query<T> {
-    /// Reads the parameters in order.
-    pub fn read(&self) -> Result<T> {
-        T::read_from(&self.parameters)
-    }
-}
-
-impl<T> Deref for Query<T> {
-    type Target = Parameters;
-
-    fn deref(&self) -> &Parameters {
-        &self.parameters
-    }
-}
+/// A query string, whose parameters are all optional.
+pub type Query<T> = Unread<Parameters, T>;
 
 impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
@@ -51,55 +32,44 @@ impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
         type Pairs = axum::extract::Query<Vec<(String, String)>>;
         let pairs: Result<Pairs, QueryRejection> = Pairs::from_request_parts(parts, state).await;
         let pairs = pairs.map_err(|_| Error::invalid("the query string cannot be read"))?;
-        if let Some((name, _)) =
-            pairs.0.iter().find(|(_, value)| value.chars().any(char::is_control))
+        if let Some((name, _)) = pairs.0.iter().find(|(_, value)| value.contains(char::is_control))
         {
             return Err(must_be(name, "free of control characters"));
         }
-        let parameters = Parameters(pairs.0.into_iter().collect());
-        Ok(Query { parameters, declared: PhantomData })
+        Ok(Parameters(pairs.0.into_iter().collect()).into())
     }
 }
-
-/// Returns whether a route takes a query parameter with this name.
-pub type Takes = fn(&str) -> bool;
 
 /// Maximum length of an unknown parameter's name in an error, in characters.
 const MAX_ECHOED_CHARACTERS: usize = 100;
 
-/// Refuses unknown query parameters: a list with a misspelt filter would return everything.
+/// Refuses query parameters that are not `known`: a list with a misspelt filter would return
+/// everything. A known name that ends with a dot is a prefix.
 pub async fn reject_unknown_parameters(
-    State(takes): State<Takes>,
+    State(known): State<Arc<[String]>>,
     request: Request,
     next: Next,
 ) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-    if let Some(unknown) = names.find(|name| !takes(name)) {
+    let is_known = |name: &str| {
+        known.iter().any(|known| name == known || known.ends_with('.') && name.starts_with(known))
+    };
+    if let Some(unknown) = names.find(|name| !is_known(name)) {
         let name: String = unknown.chars().take(MAX_ECHOED_CHARACTERS).collect();
         return Error::invalid(format!("unknown query parameter: {name}")).into_response();
     }
     next.run(request).await
 }
 
-impl<T: JsonSchema + Declared> Describe for Query<T> {
-    fn takes(parameter: &str) -> bool {
-        T::has(parameter)
-    }
-
+impl<T: JsonSchema> Describe for Query<T> {
     fn describe(operation: &mut Operation<'_>) {
         let declared = operation.inline_request_schema::<T>();
         for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
             let fields = schema.as_object_mut().expect("every kind writes its schema as an object");
             let description = fields.shift_remove("description").unwrap_or("".into());
-            operation.add_parameter(json!({
-                "name": name,
-                "in": "query",
-                "required": false,
-                "description": description,
-                "schema": schema,
-            }));
+            operation.parameters.push(parameter("query", name, false, description, &schema));
         }
     }
 }
@@ -118,66 +88,20 @@ impl Parameters {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
+    /// Returns the value that `parse` makes of a parameter; otherwise it must be `what`.
+    fn parsed<'p, V>(
+        &'p self,
+        name: &str,
+        what: &str,
+        parse: impl FnOnce(&'p str) -> Option<V>,
+    ) -> Result<Option<V>> {
+        self.text(name).map(|text| parse(text).ok_or_else(|| must_be(name, what))).transpose()
+    }
+
     pub fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
-        match self.text(name) {
-            Some(text) if !allowed.contains(&text) => {
-                Err(must_be(name, &format!("one of {}", allowed.join(", "))))
-            }
-            text => Ok(text.map(str::to_owned)),
-        }
-    }
-
-    fn cursor(&self, name: &str) -> Result<String> {
-        let text = self.text(name).unwrap_or_default();
-        let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-        match is_hex && [0, 8, 24].contains(&text.len()) {
-            true => Ok(text.to_owned()),
-            false => Err(must_be(name, "the `next` of an earlier response")),
-        }
-    }
-
-    /// Reads `DD-MM-YYYY` or `DD-MM-YYYY/DD-MM-YYYY`: whole days in UTC, including the last one.
-    fn days(&self, name: &str) -> Result<Option<Period>> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let day = |text: &str| parse_date(text, "%d-%m-%Y");
-        let (first, last) = text.split_once('/').unwrap_or((text, text));
-        let period = day(first).zip(day(last)).filter(|(first, last)| first <= last);
-        let period = period.and_then(|(first, last)| Period::of_days(first, last));
-        let period = period.map(Some);
-        period.ok_or_else(|| must_be(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"))
-    }
-
-    fn truth(&self, name: &str) -> Result<Option<bool>> {
-        Ok(self.one_of(name, &["true", "false"])?.map(|text| text == "true"))
-    }
-
-    fn signature(&self, name: &str) -> Result<Option<[u8; 64]>> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let mut bytes = [0; 64];
-        hex::decode_to_slice(text, &mut bytes)
-            .map_err(|_| must_be(name, "128 hexadecimal digits"))?;
-        Ok(Some(bytes))
-    }
-
-    /// Reads `18`, or `18/30` including both ends.
-    fn range(&self, name: &str) -> Result<Option<[i64; 2]>> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let (least, last) = text.split_once('/').unwrap_or((text, text));
-        let is_plain = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // A number that overflows counts as the largest one.
-        let number = |text: &str| text.parse().unwrap_or(i64::MAX);
-        let number = |text| Some(text).filter(is_plain).map(number);
-        let range = number(least).zip(number(last)).map(|(least, last)| [least, last]);
-        let range = range.filter(|[least, last]| least <= last);
-        range.map(Some).ok_or_else(|| must_be(name, "a whole number, or two as min/max"))
-    }
-
-    fn words(&self, name: &str) -> Result<Vec<String>> {
-        let text = self.text(name).unwrap_or_default();
-        if text.chars().count() > MAX_SEARCH_CHARACTERS {
-            return Err(must_be(name, &format!("at most {MAX_SEARCH_CHARACTERS} characters")));
-        }
-        Ok(text.split_whitespace().map(str::to_owned).collect())
+        self.parsed(name, &format!("one of {}", allowed.join(", ")), |text| {
+            allowed.contains(&text).then(|| text.to_owned())
+        })
     }
 
     /// Returns the values of the parameters `NAME.KEY`, by key.
@@ -194,56 +118,52 @@ impl Parameters {
         }
     }
 
-    fn order(&self, name: &str) -> Result<Option<SortOrder>> {
-        Ok(self.one_of(name, &["asc", "desc"])?.map(|text| match &*text {
-            "asc" => SortOrder::Ascending,
-            _ => SortOrder::Descending,
-        }))
-    }
-
-    fn whole(&self, name: &str, default: i64, most: i64) -> Result<i64> {
-        match self.text(name) {
-            None => Ok(default),
-            Some(text) => match text.parse() {
-                Ok(number) if (1..=most).contains(&number) => Ok(number),
-                _ => Err(must_be(name, &format!("a whole number from 1 to {most}"))),
-            },
-        }
-    }
-
-    /// Reads a whole number of at least 1. One above `most` counts as `most`.
-    fn capped(&self, name: &str, default: i64, most: i64) -> Result<i64> {
-        let number = match self.text(name).map(str::parse::<i64>) {
-            None => Some(default),
-            Some(Ok(number)) => Some(number),
-            Some(Err(error)) => (*error.kind() == IntErrorKind::PosOverflow).then_some(most),
-        };
-        match number {
-            Some(number) if number >= 1 => Ok(number.min(most)),
-            _ => Err(must_be(name, "a whole number of at least 1")),
-        }
+    /// Reads a whole number from 1 to `most`.
+    fn whole(&self, name: &str, most: i64) -> Result<Option<i64>> {
+        self.parsed(name, &format!("a whole number from 1 to {most}"), |text| {
+            text.parse().ok().filter(|number| (1..=most).contains(number))
+        })
     }
 }
 
-macro_rules! kinds {
-    ($(
-        $(#[$about:meta])*
-        $kind:ident $(<$(const $bound:ident),*>)? -> $value:ty = $read:expr, $schema:tt;
-    )*) => {$(
-        $(#[$about])*
-        pub struct $kind $(<$(const $bound: i64),*>)?;
+fn is_cursor(text: &str) -> bool {
+    let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    is_hex && [8, 24].contains(&text.len())
+}
 
-        impl $(<$(const $bound: i64),*>)? Field<Parameters> for $kind $(<$($bound),*>)? {
-            type Value = $value;
+/// Parses a whole number of at least 1. One above `most` counts as `most`.
+fn parse_capped(text: &str, most: i64) -> Option<i64> {
+    let number = match text.parse::<i64>() {
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(most),
+        number => number.ok(),
+    };
+    number.filter(|number| *number >= 1).map(|number| number.min(most))
+}
 
-            fn read(parameters: &Parameters, name: &str) -> Result<$value> {
-                let read: fn(&Parameters, &str) -> Result<$value> = $read;
-                read(parameters, name)
-            }
-        }
+/// Parses `DD-MM-YYYY` or `DD-MM-YYYY/DD-MM-YYYY`: whole days in UTC, including the last one.
+fn parse_days(text: &str) -> Option<Period> {
+    let day = |text: &str| parse_date(text, "%d-%m-%Y");
+    let (first, last) = text.split_once('/').unwrap_or((text, text));
+    let (first, last) = day(first).zip(day(last)).filter(|(first, last)| first <= last)?;
+    Period::of_days(first, last)
+}
 
-        inline_schema! { [$($(const $bound: i64),*)?] $kind $(<$($bound),*>)? = |_generator| json_schema!($schema); }
-    )*};
+fn parse_signature(text: &str) -> Option<[u8; 64]> {
+    let mut bytes = [0; 64];
+    hex::decode_to_slice(text, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Parses `18`, or `18/30` including both ends.
+fn parse_range(text: &str) -> Option<[i64; 2]> {
+    let number = |text: &str| {
+        let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        // A number that overflows counts as the largest one.
+        is_plain.then(|| text.parse().unwrap_or(i64::MAX))
+    };
+    let (least, last) = text.split_once('/').unwrap_or((text, text));
+    let range = [number(least)?, number(last)?];
+    Some(range).filter(|[least, last]| least <= last)
 }
 
 /// One or two dates, or nothing.
@@ -256,70 +176,74 @@ const MAX_SEARCH_CHARACTERS: usize = 500;
 const MAX_KEYS: usize = 20;
 
 kinds! {
+    Field<Parameters>, Parameters -> Result;
     /// A text that is compared exactly.
     Exactly -> Option<String> = |parameters, name| Ok(parameters.text(name).map(str::to_owned)),
         { "type": "string", "pattern": PLAIN };
     /// The `next` of the previous response; empty for the first page.
-    Cursor -> String = |parameters, name| parameters.cursor(name),
+    Cursor -> String = |parameters, name| {
+            let parse = |text: &str| is_cursor(text).then(|| text.to_owned());
+            let cursor = parameters.parsed(name, "the `next` of an earlier response", parse);
+            Ok(cursor?.unwrap_or_default())
+        },
         { "type": "string", "pattern": CURSOR };
-    PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MAX_PAGES),
+    PageNumber -> i64 = |parameters, name| Ok(parameters.whole(name, MAX_PAGES)?.unwrap_or(1)),
         { "type": "integer", "minimum": 1, "maximum": MAX_PAGES, "default": 1 };
     /// A limit; a number above `MOST` counts as `MOST`.
-    Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.capped(name, DEFAULT, MOST),
+    Limit<const DEFAULT: i64, const MOST: i64> -> i64 = |parameters, name| {
+            let parse = |text: &str| parse_capped(text, MOST);
+            let limit = parameters.parsed(name, "a whole number of at least 1", parse);
+            Ok(limit?.unwrap_or(DEFAULT))
+        },
         { "type": "integer", "minimum": 1, "default": DEFAULT };
     /// A limit; a number above `MOST` is refused.
-    StrictLimit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
+    StrictLimit<const DEFAULT: i64, const MOST: i64> -> i64 = |parameters, name|
+            Ok(parameters.whole(name, MOST)?.unwrap_or(DEFAULT)),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
     /// An optional limit.
-    AtMost -> Option<i64> = |parameters, name| match parameters.text(name) {
-            None => Ok(None),
-            Some(_) => parameters.whole(name, 1, MAX_PAGES).map(Some),
-        },
+    AtMost -> Option<i64> = |parameters, name| parameters.whole(name, MAX_PAGES),
         { "type": "integer", "minimum": 1, "maximum": MAX_PAGES };
-    Days -> Option<Period> = |parameters, name| parameters.days(name),
+    Days -> Option<Period> = |parameters, name|
+            parameters.parsed(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY", parse_days),
         { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
-    Truth -> Option<bool> = |parameters, name| parameters.truth(name),
+    Truth -> Option<bool> = |parameters, name|
+            Ok(parameters.one_of(name, &["true", "false"])?.map(|text| text == "true")),
         { "type": "boolean" };
     /// 64 bytes in hexadecimal.
-    Signature -> Option<[u8; 64]> = |parameters, name| parameters.signature(name),
+    Signature -> Option<[u8; 64]> = |parameters, name|
+            parameters.parsed(name, "128 hexadecimal digits", parse_signature),
         { "type": "string", "pattern": "^([0-9A-Fa-f]{128})?$" };
     /// One number, or the two ends of a range.
-    Range -> Option<[i64; 2]> = |parameters, name| parameters.range(name),
+    Range -> Option<[i64; 2]> = |parameters, name|
+            parameters.parsed(name, "a whole number, or two as min/max", parse_range),
         { "type": "string", "pattern": r"^(\d+(/\d+)?)?$", "examples": ["18/30"] };
     /// Words that must all be found.
-    Words -> Vec<String> = |parameters, name| parameters.words(name),
+    Words -> Vec<String> = |parameters, name| {
+            let most = format!("at most {MAX_SEARCH_CHARACTERS} characters");
+            let words = parameters.parsed(name, &most, |text| {
+                let is_short = text.chars().count() <= MAX_SEARCH_CHARACTERS;
+                is_short.then(|| text.split_whitespace().map(str::to_owned).collect())
+            });
+            Ok(words?.unwrap_or_default())
+        },
         { "type": "string", "maxLength": MAX_SEARCH_CHARACTERS, "pattern": PLAIN };
     /// `asc` is ascending, any other text descending.
-    AscElseDesc -> Option<SortOrder> = |parameters, name| Ok(parameters.text(name).map(|text| match text {
-            "asc" => SortOrder::Ascending,
-            _ => SortOrder::Descending,
-        })),
+    AscElseDesc -> Option<SortOrder> = |parameters, name| Ok(parameters.text(name).map(sort_order)),
         { "type": "string", "examples": ["asc", "desc"], "pattern": PLAIN };
-    Direction -> Option<SortOrder> = |parameters, name| parameters.order(name),
+    Direction -> Option<SortOrder> = |parameters, name|
+            Ok(parameters.one_of(name, &["asc", "desc"])?.as_deref().map(sort_order)),
         { "type": "string", "enum": ["asc", "desc"] };
+    /// Parameters `NAME.KEY`, one for each key.
+    ByKey -> Vec<(String, String)> = |parameters, name| parameters.by_key(name),
+        {
+            "type": "object",
+            "additionalProperties": { "type": "string", "pattern": PLAIN },
+            "maxProperties": MAX_KEYS
+        };
 }
 
-/// Parameters `NAME.KEY`, one for each key.
-pub struct ByKey;
-
-impl Field<Parameters> for ByKey {
-    type Value = Vec<(String, String)>;
-
-    fn read(parameters: &Parameters, name: &str) -> Result<Vec<(String, String)>> {
-        parameters.by_key(name)
-    }
-
-    fn is_named(declared: &str, name: &str) -> bool {
-        name.strip_prefix(declared).is_some_and(|key| key.starts_with('.'))
-    }
-}
-
-inline_schema! {
-    [] ByKey = |_generator| json_schema!({
-        "type": "object",
-        "additionalProperties": { "type": "string", "pattern": PLAIN },
-        "maxProperties": MAX_KEYS,
-    });
+fn sort_order(text: &str) -> SortOrder {
+    if text == "asc" { SortOrder::Ascending } else { SortOrder::Descending }
 }
 
 fields! {
@@ -345,7 +269,7 @@ mod tests {
 
     fn query(pairs: &[(&str, &str)]) -> Query<Pages> {
         let pairs = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        Query { parameters: Parameters(pairs.collect()), declared: PhantomData }
+        Parameters(pairs.collect()).into()
     }
 
     #[test]
@@ -369,20 +293,20 @@ mod tests {
     #[test]
     fn day_ranges_include_the_last_day() {
         let day = 86_400_000;
-        let one = query(&[("d", "02-01-1970")]).days("d").unwrap();
+        let one = parse_days("02-01-1970");
         assert_eq!(one, Some(Period { from: Timestamp(day), before: Timestamp(2 * day) }));
-        let two = query(&[("d", "02-01-1970/03-01-1970")]).days("d").unwrap();
+        let two = parse_days("02-01-1970/03-01-1970");
         assert_eq!(two, Some(Period { from: Timestamp(day), before: Timestamp(3 * day) }));
         for bad in
             ["1970-01-02", "31-02-2026", "03-01-1970/02-01-1970", "x", "02-01-1970/", " 2- 1-1970"]
         {
-            assert!(query(&[("d", bad)]).days("d").is_err(), "{bad}");
+            assert!(Days::read(&query(&[("d", bad)]), "d").is_err(), "{bad}");
         }
     }
 
     #[test]
     fn ranges_have_both_ends() {
-        let range = |text| query(&[("age", text)]).range("age");
+        let range = |text| Range::read(&query(&[("age", text)]), "age");
         for (text, expected) in [
             ("", None),
             ("18", Some([18, 18])),

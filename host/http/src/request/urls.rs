@@ -14,20 +14,25 @@ fn has_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// Returns whether a URL is http or https, without credentials.
-pub(super) fn is_http(url: &Url) -> bool {
-    ["http", "https"].contains(&url.scheme()) && url.has_host() && !has_credentials(url)
+/// Returns whether a text is an absolute http or https URL without credentials.
+pub(super) fn is_http(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| is_web(&url) && url.has_host() && !has_credentials(&url))
 }
 
-/// Returns whether a URL is an app link without credentials: `myapp://paid` or
+/// Returns whether a text is an app link without credentials: `myapp://paid` or
 /// `com.example.app:/paid`. A scheme of one letter is a Windows drive.
-pub(super) fn is_app_link(url: &Url) -> bool {
-    let is_web = ["http", "https"].contains(&url.scheme());
-    !is_web
-        && url.scheme().len() > 1
-        && !REFUSED_SCHEMES.contains(&url.scheme())
-        && !url.cannot_be_a_base() // `mailto:ada@example.com`
-        && !has_credentials(url)
+pub(super) fn is_app_link(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        !is_web(&url)
+            && url.scheme().len() > 1
+            && !REFUSED_SCHEMES.contains(&url.scheme())
+            && !url.cannot_be_a_base() // `mailto:ada@example.com`
+            && !has_credentials(&url)
+    })
+}
+
+fn is_web(url: &Url) -> bool {
+    ["http", "https"].contains(&url.scheme())
 }
 
 #[cfg(test)]
@@ -72,8 +77,7 @@ mod tests {
             ("myapp:paid", false),
             ("myapp://ada:secret@paid", false),
         ] {
-            let link = Url::parse(text).is_ok_and(|url| is_app_link(&url));
-            assert_eq!(link, is_link, "{text}");
+            assert_eq!(is_app_link(text), is_link, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::Request,
-    http::{Extensions, HeaderMap, header},
+    http::{Extensions, header},
 };
 
 use tollhouse_platform::{
@@ -26,23 +26,9 @@ pub trait Principals: Clone + Send + Sync + 'static {
     fn operator(&self, token: &str) -> Result<()>;
 }
 
-/// Returns whether this host accepted the request's API key before, and has not refused it since.
-pub fn is_accepted(principals: &impl Principals, request: &Request) -> Result<bool> {
-    Ok(principals.is_accepted(bearer(request.headers())?))
-}
-
-/// Authenticates the company of a request, and returns its id.
-pub async fn company(principals: &impl Principals, request: &mut Request) -> Result<CompanyId> {
-    let key = bearer(request.headers())?.to_owned();
-    principals.company(&key, request.extensions_mut()).await
-}
-
-/// Authenticates the operators.
-pub fn operator(principals: &impl Principals, request: &Request) -> Result<()> {
-    principals.operator(bearer(request.headers())?)
-}
-
-fn bearer(headers: &HeaderMap) -> Result<&str> {
+/// Returns the API key or operator token of a request.
+pub fn bearer(request: &Request) -> Result<&str> {
+    let headers = request.headers();
     let scheme_and_key = || headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ');
     match scheme_and_key() {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() => Ok(key),

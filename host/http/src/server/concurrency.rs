@@ -40,7 +40,6 @@ impl ConcurrencyLimiters {
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
     permits: Arc<Semaphore>,
-    max_per_owner: usize,
     owners: OwnerLimiter<Owner>,
 }
 
@@ -56,8 +55,7 @@ impl ConcurrencyLimiter {
     pub fn new(most: usize) -> ConcurrencyLimiter {
         ConcurrencyLimiter {
             permits: Arc::new(Semaphore::new(most)),
-            max_per_owner: most.div_ceil(2),
-            owners: OwnerLimiter::default(),
+            owners: OwnerLimiter::new(most.div_ceil(2)),
         }
     }
 
@@ -79,7 +77,7 @@ impl ConcurrencyLimiter {
 
     /// Assigns the permit to an owner; 429 if it has too many.
     pub fn assign(&self, permit: &mut Permit, owner: &Owner) -> Result<()> {
-        let share = self.owners.try_acquire(owner.clone(), self.max_per_owner);
+        let share = self.owners.try_acquire(owner.clone());
         permit.owner_permit = Some(share.ok_or(RateLimitExceeded { seconds: 1 })?);
         Ok(())
     }

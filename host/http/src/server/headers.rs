@@ -8,9 +8,10 @@ use axum::{
 };
 
 use super::Server;
-use crate::settings::limits::check_headers;
+use tollhouse_platform::error::Error;
 
-/// Limits request headers. Forbids caching of API responses, and content sniffing.
+/// Refuses requests with too many headers, or whose path and headers together are too long. Forbids
+/// caching of API responses and content sniffing.
 pub async fn apply_header_policy(
     State(server): State<Server>,
     request: Request,
@@ -18,10 +19,13 @@ pub async fn apply_header_policy(
 ) -> Response {
     let path = request.uri().path();
     let private = path.starts_with("/api/") || path.starts_with("/internal/");
-    let checked = check_headers(&server.limits, path, request.headers());
-    let mut response = match checked {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+    let (limits, headers) = (&server.limits, request.headers());
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    let bytes = bytes.sum::<usize>() + path.len();
+    let mut response = if headers.len() > limits.header_count || bytes > limits.header_bytes {
+        Error::HeadersTooLarge.into_response()
+    } else {
+        next.run(request).await
     };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

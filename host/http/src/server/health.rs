@@ -22,11 +22,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<Mutex<Option<DatabaseCheck>>>);
 
-#[derive(Clone, Copy)]
-struct DatabaseCheck {
-    at: Duration,
-    is_healthy: bool,
-}
+/// The time of a check, and whether the database was healthy.
+type DatabaseCheck = (Duration, bool);
 
 pub async fn live() -> MessageResponse {
     MessageResponse("alive")
@@ -46,19 +43,19 @@ pub async fn ready(State(server): State<Server>) -> Result<MessageResponse> {
 /// Returns whether the database works, from a check at most 1 s old.
 async fn is_database_healthy(server: &Server) -> Result<bool> {
     let mut last = server.readiness.0.clone().lock_owned().await;
-    if let Some(look) = *last
-        && server.clock.elapsed().saturating_sub(look.at) < MAX_CHECK_AGE
+    if let Some((at, is_healthy)) = *last
+        && server.clock.elapsed().saturating_sub(at) < MAX_CHECK_AGE
     {
-        return Ok(look.is_healthy);
+        return Ok(is_healthy);
     }
     // Spawned, so that it completes: otherwise clients that disconnect could start many checks.
     let host = server.clone();
-    let look = server.tasks.spawn(async move {
-        let is_well = check_database(&host).await;
-        *last = Some(DatabaseCheck { at: host.clock.elapsed(), is_healthy: is_well });
-        is_well
+    let check = server.tasks.spawn(async move {
+        let is_healthy = check_database(&host).await;
+        *last = Some((host.clock.elapsed(), is_healthy));
+        is_healthy
     });
-    look.await.map_err(Error::internal)
+    check.await.map_err(Error::internal)
 }
 
 /// Checks the database, for at most [`CHECK_TIMEOUT`].

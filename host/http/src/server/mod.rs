@@ -11,13 +11,10 @@ pub mod request_id;
 pub mod request_metrics;
 pub mod router;
 
-use std::{
-    ops::Deref,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use self::{health::Readiness, request_metrics::RequestMetrics};
-use crate::{listener::metrics::ListenerMetrics, settings::limits::ServerLimits};
+use crate::{ServerLimits, listener::metrics::ListenerMetrics};
 use tollhouse_platform::{
     background::tasks::Tasks,
     clock::Clock,
@@ -27,9 +24,8 @@ use tollhouse_platform::{
     telemetry::{Registry, Telemetry},
 };
 
-/// The server of one host, for both of its listeners. Cheap to clone.
-#[derive(Clone)]
-pub struct Server(Arc<ServerParts>);
+/// The server of one host, for both of its listeners.
+pub type Server = Arc<ServerParts>;
 
 /// The parts of a host that the server needs.
 pub struct ServerParts {
@@ -60,20 +56,5 @@ impl ServerMetrics {
     pub fn register(&self, registry: &mut Registry) {
         self.requests.register(registry);
         self.listeners.register(registry);
-    }
-}
-
-impl Server {
-    #[must_use]
-    pub fn new(parts: ServerParts) -> Server {
-        Server(Arc::new(parts))
-    }
-}
-
-impl Deref for Server {
-    type Target = ServerParts;
-
-    fn deref(&self) -> &ServerParts {
-        &self.0
     }
 }

@@ -6,50 +6,47 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Counts by owner. Cheap to clone; all clones share them.
-pub struct OwnerLimiter<K>(Arc<Mutex<HashMap<K, usize>>>);
-
-impl<K> Clone for OwnerLimiter<K> {
-    fn clone(&self) -> OwnerLimiter<K> {
-        OwnerLimiter(self.0.clone())
-    }
-}
-
-impl<K> Default for OwnerLimiter<K> {
-    fn default() -> OwnerLimiter<K> {
-        OwnerLimiter(Arc::default())
-    }
+/// Counts by owner, each at most `max`. Cheap to clone; all clones share the counts.
+#[derive(Clone)]
+pub struct OwnerLimiter<K> {
+    counts: Arc<Mutex<HashMap<K, usize>>>,
+    max: usize,
 }
 
 /// One unit that an owner holds, released when dropped.
 pub struct OwnerPermit<K: Eq + Hash> {
-    shares: OwnerLimiter<K>,
+    limiter: OwnerLimiter<K>,
     owner: K,
 }
 
-impl<K: Clone + Eq + Hash> OwnerLimiter<K> {
-    /// Takes a unit, unless the owner already holds `most`.
+impl<K> OwnerLimiter<K> {
     #[must_use]
-    pub fn try_acquire(&self, owner: K, most: usize) -> Option<OwnerPermit<K>> {
-        let mut counts = self.counts();
-        let count = counts.get(&owner).copied().unwrap_or_default();
-        if count >= most {
-            return None;
-        }
-        counts.insert(owner.clone(), count + 1);
-        Some(OwnerPermit { shares: self.clone(), owner })
+    pub fn new(max: usize) -> OwnerLimiter<K> {
+        OwnerLimiter { counts: Arc::default(), max }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<K, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K> OwnerLimiter<K> {
-    fn counts(&self) -> MutexGuard<'_, HashMap<K, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl<K: Clone + Eq + Hash> OwnerLimiter<K> {
+    /// Takes a unit, unless the owner already holds the maximum.
+    #[must_use]
+    pub fn try_acquire(&self, owner: K) -> Option<OwnerPermit<K>> {
+        let mut counts = self.counts();
+        let count = counts.get(&owner).copied().unwrap_or_default();
+        if count >= self.max {
+            return None;
+        }
+        counts.insert(owner.clone(), count + 1);
+        Some(OwnerPermit { limiter: self.clone(), owner })
     }
 }
 
 impl<K: Eq + Hash> Drop for OwnerPermit<K> {
     fn drop(&mut self) {
-        let mut counts = self.shares.counts();
+        let mut counts = self.limiter.counts();
         match counts.get_mut(&self.owner) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(counts.remove(&self.owner)),
@@ -63,13 +60,13 @@ mod tests {
 
     #[test]
     fn an_owner_is_limited_and_removed_when_it_holds_none() {
-        let shares = OwnerLimiter::default();
-        let first = shares.try_acquire("a", 2).unwrap();
-        let second = shares.try_acquire("a", 2).unwrap();
-        assert!(shares.try_acquire("a", 2).is_none());
-        let other = shares.try_acquire("b", 2).unwrap();
+        let shares = OwnerLimiter::new(2);
+        let first = shares.try_acquire("a").unwrap();
+        let second = shares.try_acquire("a").unwrap();
+        assert!(shares.try_acquire("a").is_none());
+        let other = shares.try_acquire("b").unwrap();
         drop(first);
-        let third = shares.try_acquire("a", 2).unwrap();
+        let third = shares.try_acquire("a").unwrap();
         drop((second, third, other));
         assert!(shares.counts().is_empty());
     }

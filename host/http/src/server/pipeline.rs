@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{
     Server,
-    auth::{self, Principals},
+    auth::{Principals, bearer},
     concurrency::{ConcurrencyLimiters, Permit},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     settings::limits::{BodyLimits, read_body, timeout_error},
 };
 use tollhouse_platform::{
-    error::Result,
+    error::{Error, Result},
     values::id::{CompanyId, Owner},
 };
 
@@ -46,10 +46,10 @@ impl<P: Principals> RequestPipeline<P> {
         let (scope, place) = match self.access {
             Access::Company => {
                 let (company_id, place) = self.authenticate_company(&mut request).await?;
-                (Some(Owner::Company(company_id)), place)
+                (Some(Owner::from(company_id)), place)
             }
             Access::Operator => {
-                auth::operator(&self.principals, &request)?;
+                self.principals.operator(bearer(&request)?)?;
                 (Some(Owner::Service), self.limiters.authenticated.try_acquire()?)
             }
             Access::Unauthenticated | Access::Unthrottled => {
@@ -57,7 +57,8 @@ impl<P: Principals> RequestPipeline<P> {
             }
         };
         let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
-        let (request, upload) = read_body(request, self.sizes, limits.body_timeout, upload).await?;
+        let read = timeout(limits.body_timeout, read_body(request, self.sizes, upload)).await;
+        let (request, upload) = read.map_err(|_| Error::RequestTimeout)??;
         let places = (place, upload);
         if let Some(owner) = scope
             && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
@@ -72,14 +73,15 @@ impl<P: Principals> RequestPipeline<P> {
     /// Authenticates the company of an API key and acquires its permit. Only a key that this host
     /// has accepted before uses a permit of `callers` during the lookup.
     async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
-        let is_accepted = auth::is_accepted(&self.principals, request)?;
+        let key = bearer(request)?.to_owned();
+        let is_accepted = self.principals.is_accepted(&key);
         let room = if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
         let mut place = room.try_acquire()?;
-        let company_id = auth::company(&self.principals, request).await?;
+        let company_id = self.principals.company(&key, request.extensions_mut()).await?;
         if !is_accepted {
             place = self.limiters.authenticated.try_acquire()?;
         }
-        let owner = Owner::Company(company_id.clone());
+        let owner = Owner::from(company_id.clone());
         self.limiters.authenticated.assign(&mut place, &owner)?;
         Ok((company_id, place))
     }

@@ -27,9 +27,8 @@ struct RequestLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResponseLabels {
-    listener: &'static str,
-    method: &'static str,
-    route: Arc<str>,
+    #[prometheus(flatten)]
+    request: RequestLabels,
     status: u16,
 }
 
@@ -67,10 +66,9 @@ impl RequestMetrics {
     pub fn begin(&self, listener: &'static str, method: &str, route: Arc<str>) -> InFlightRequest {
         let in_flight = self.in_flight.get_or_create_owned(&[("listener", listener)]);
         in_flight.inc();
-        let asked = RequestLabels { listener, method: known_method(method), route };
         InFlightRequest {
             metrics: self.clone(),
-            labels: asked,
+            labels: RequestLabels { listener, method: known_method(method), route },
             in_flight,
             began: Instant::now(),
             status: CLIENT_CLOSED_REQUEST,
@@ -107,10 +105,8 @@ impl Drop for InFlightRequest {
             );
         }
         self.in_flight.dec();
-        let RequestLabels { listener, method, ref route } = self.labels;
-        let answered =
-            ResponseLabels { listener, method, route: route.clone(), status: self.status };
-        self.metrics.requests.get_or_create(&answered).inc();
+        let labels = ResponseLabels { request: self.labels.clone(), status: self.status };
+        self.metrics.requests.get_or_create(&labels).inc();
         self.metrics
             .duration
             .get_or_create(&self.labels)

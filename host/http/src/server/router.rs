@@ -40,7 +40,9 @@ where
         interface;
     let rooms = ConcurrencyLimiters::new(server.limits.requests);
     let mut router = Router::new();
-    for Route { path, access, takes, handler, .. } in routes {
+    for route in routes {
+        let known = document.query_parameters(&route);
+        let Route { path, access, handler, .. } = route;
         let usual = server.limits.body_bytes;
         let sizes =
             BodyLimits { usual, max: largest_body(path).map_or(usual, |most| usual.max(most)) };
@@ -55,7 +57,7 @@ where
             Access::Unauthenticated => gated(handler),
             Access::Company | Access::Operator => gated(
                 handler
-                    .layer(middleware::from_fn_with_state(takes, query::reject_unknown_parameters)),
+                    .layer(middleware::from_fn_with_state(known, query::reject_unknown_parameters)),
             ),
         };
         router = router.route(path, handler);

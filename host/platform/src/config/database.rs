@@ -2,49 +2,29 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{ArgAction, Args};
 use url::Url;
 
-use super::secrets;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, secrets, settings};
 use crate::store::{RolePolicy, StoreLimits, unverified_server};
 
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Database")]
-pub struct DatabaseSettings {
+settings! {
+    "Database" DatabaseSettings;
     /// Database URL: `sqlite://FILE` or `postgres://…`
-    #[arg(
-        long,
-        env = "TOLLHOUSE_DATABASE",
-        value_name = "URL",
-        default_value = "sqlite://tollhouse.db"
-    )]
-    pub database: DatabaseUrl,
+    database: DatabaseUrl, "TOLLHOUSE_DATABASE", "URL", default_value = "sqlite://tollhouse.db";
     /// File with the database URL, in place of `database`; for a URL with a password
-    #[arg(long, env = "TOLLHOUSE_DATABASE_FILE", value_name = "file")]
-    pub database_file: Option<PathBuf>,
+    database_file: Option<PathBuf>, "TOLLHOUSE_DATABASE_FILE", "file";
     /// Allow PostgreSQL beyond loopback without sslmode=verify-full; for private networks only
-    #[arg(long, env = "TOLLHOUSE_DATABASE_PLAIN", value_name = "bool", default_value_t = false,
-          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub database_plain: bool,
+    flag database_plain, "TOLLHOUSE_DATABASE_PLAIN";
     /// Allow serving from PostgreSQL as a role that owns the tables or is a superuser
-    #[arg(long, env = "TOLLHOUSE_DATABASE_AS_OWNER", value_name = "bool", default_value_t = false,
-          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub database_as_owner: bool,
+    flag database_as_owner, "TOLLHOUSE_DATABASE_AS_OWNER";
     /// Maximum number of connections; on SQLite, of readers, in addition to the single writer
-    #[arg(long, env = "TOLLHOUSE_DATABASE_CONNECTIONS", value_name = "connections", default_value_t = 16,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub database_connections: u32,
+    database_connections: u32 [1..] = 16, "TOLLHOUSE_DATABASE_CONNECTIONS", "connections";
     /// Maximum wait for a connection, or for the SQLite writer; beyond it the response is 503
-    #[arg(long, alias = "database-wait-ms", env = "TOLLHOUSE_DATABASE_ACQUIRE_TIMEOUT_MS",
-          value_name = "ms", default_value_t = 5_000,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub database_acquire_timeout_ms: u64,
+    database_acquire_timeout_ms: u64 [1..] = 5_000, "TOLLHOUSE_DATABASE_ACQUIRE_TIMEOUT_MS", "ms",
+        alias = "database-wait-ms";
     /// Maximum duration of a transaction until its commit; beyond it: rollback and response 503
-    #[arg(long, alias = "database-deadline-ms", env = "TOLLHOUSE_DATABASE_TRANSACTION_TIMEOUT_MS",
-          value_name = "ms", default_value_t = 10_000,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub database_transaction_timeout_ms: u64,
+    database_transaction_timeout_ms: u64 [1..] = 10_000,
+        "TOLLHOUSE_DATABASE_TRANSACTION_TIMEOUT_MS", "ms", alias = "database-deadline-ms";
 }
 
 impl DatabaseSettings {
@@ -65,12 +45,10 @@ impl DatabaseSettings {
         }
     }
 
-    #[must_use]
     pub fn role_policy(&self) -> RolePolicy {
         if self.database_as_owner { RolePolicy::Any } else { RolePolicy::NonOwner }
     }
 
-    #[must_use]
     pub fn limits(&self) -> StoreLimits {
         StoreLimits {
             connections: self.database_connections,
@@ -86,19 +64,17 @@ pub struct DatabaseUrl(String);
 
 impl DatabaseUrl {
     /// Returns the URL with its password.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    #[must_use]
     pub fn is_sqlite(&self) -> bool {
         self.0.starts_with("sqlite:")
     }
 
-    #[must_use]
     pub fn has_password(&self) -> bool {
-        self.to_string() != self.0
+        let parsed = Url::parse(&self.0);
+        !self.is_sqlite() && parsed.map_or(true, |url| hide_passwords(url).is_some())
     }
 }
 
@@ -128,25 +104,23 @@ impl fmt::Display for DatabaseUrl {
 }
 
 /// Returns the URL with its passwords hidden; `None` if it has none.
-#[must_use]
 pub fn hide_passwords(mut url: Url) -> Option<Url> {
-    let mut secret = url.password().is_some();
-    if secret {
+    let given = url.clone();
+    let is_secret = |name: &str| matches!(name, "password" | "sslpassword");
+    let is_in_query = url.query_pairs().any(|(name, _)| is_secret(&name));
+    let is_in_address = url.password().is_some();
+    if is_in_address {
         // Cannot fail: a URL with a password has a host.
         let _ = url.set_password(Some("hidden"));
     }
-    let hide = |name: &str, value: &str| match name {
-        "password" | "sslpassword" => "hidden".to_owned(),
-        _ => value.to_owned(),
-    };
-    let pairs: Vec<(String, String)> =
-        url.query_pairs().map(|(k, v)| (k.into(), v.into())).collect();
-    let shown: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.clone(), hide(k, v))).collect();
-    if shown != pairs {
-        secret = true;
+    if is_in_query {
+        let shown = given.query_pairs().map(|(name, value)| {
+            let value = if is_secret(&name) { "hidden".into() } else { value };
+            (name, value)
+        });
         url.query_pairs_mut().clear().extend_pairs(shown);
     }
-    secret.then_some(url)
+    (is_in_address || is_in_query).then_some(url)
 }
 
 impl fmt::Debug for DatabaseUrl {
@@ -158,12 +132,6 @@ impl fmt::Debug for DatabaseUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(clap::Parser)]
-    struct Flags {
-        #[command(flatten)]
-        database: DatabaseSettings,
-    }
 
     #[test]
     fn a_server_beyond_loopback_needs_verify_full_or_database_plain() {
@@ -186,8 +154,8 @@ mod tests {
             ("postgres://ada@[2001:db8::1]/t?sslmode=prefer", true),
         ] {
             let parse = |flags: &[&str]| {
-                let flags = [&["test", "--database", url], flags].concat();
-                <Flags as clap::Parser>::parse_from(flags).database.url()
+                let flags = [&["--database", url], flags].concat();
+                crate::config::parse_flags::<DatabaseSettings>(&flags).url()
             };
             match parse(&[]) {
                 Ok(_) => assert!(!refused, "{url}"),
@@ -211,6 +179,7 @@ mod tests {
             ("postgres://ada:s3cret@db.example/t", "postgres://ada:hidden@db.example/t"),
             ("postgres:///t?user=ada&password=s3cret", "postgres:///t?user=ada&password=hidden"),
             ("postgres://ada:s3/cret@db.example:x/t", "postgres://(hidden)"),
+            ("postgres://s3:hidden@db.example/t", "postgres://s3:hidden@db.example/t"),
         ] {
             let parsed: DatabaseUrl = url.parse().unwrap();
             assert_eq!((&*parsed.to_string(), &*format!("{parsed:?}")), (shown, shown));

@@ -3,10 +3,10 @@
 //! Values of the file become the defaults of the flags, so that clap itself applies this order. All
 //! errors in the file and the variables are reported together.
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::{ffi::OsString, fs, iter::successors, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Command, parser::ValueSource};
-use toml::Value;
+use toml::{Table, Value};
 
 use super::secrets;
 use crate::config::{ConfigError, database::DatabaseUrl};
@@ -33,7 +33,6 @@ pub struct ParsedSettings {
 
 impl ParsedSettings {
     /// Returns the source of a setting's value in the given command.
-    #[must_use]
     pub fn source(&self, key: &str) -> SettingSource {
         let given = innermost_matches(&self.matches);
         let known = given.try_contains_id(key).is_ok();
@@ -71,7 +70,9 @@ impl ParsedSettings {
             let place = match self.source(setting) {
                 SettingSource::Flag | SettingSource::Default => return None,
                 SettingSource::Variable => format!("{variable}_FILE"),
-                SettingSource::File => format!("{setting} in {}", self.file()?.display()),
+                SettingSource::File => {
+                    format!("{setting} in {}", settings_file(&self.matches)?.display())
+                }
             };
             let text = format!("{place} and {variable} are both set: remove one of them");
             Some(ConfigError(text))
@@ -79,13 +80,7 @@ impl ParsedSettings {
         twice.collect()
     }
 
-    /// Returns the path of the settings file, if one is given.
-    fn file(&self) -> Option<&PathBuf> {
-        innermost_matches(&self.matches).try_get_one(CONFIG_FLAG).ok().flatten()
-    }
-
     /// Returns the raw value of a setting, if the command accepts it and it has one.
-    #[must_use]
     pub fn raw_value(&self, key: &str) -> Option<String> {
         let values = innermost_matches(&self.matches).try_get_raw(key).ok()??;
         Some(values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","))
@@ -106,25 +101,20 @@ pub fn parse(
     let flags = map_settings(command.clone(), &|arg| arg.env(None::<&str>));
     let flags = flags.try_get_matches_from(&arguments)?;
     let mut wrong = Vec::new();
-    let file = innermost_matches(&flags).try_get_one::<PathBuf>(CONFIG_FLAG).ok().flatten();
     // A command without settings, such as the one that creates the file, works without it.
-    let file = file.filter(|_| accepts_settings(&command, &flags));
+    let given = given_commands(&command, &flags);
+    let file = settings_file(&flags)
+        .filter(|_| given.iter().any(|one| one.get_arguments().any(is_setting)));
     let file = file.map_or_else(Vec::new, |path| read_file(path, settings, &mut wrong));
-    check_variables(&command, settings, &flags, &mut wrong);
+    check_variables(&given, settings, &mut wrong);
     let complete = map_settings(command, &|arg| {
-        let set = file.iter().find(|(key, _)| arg.get_id() == key.as_str());
-        let arg = match set {
+        let key = arg.get_id().to_string();
+        let is_usable = |value| value_error(settings, &key, &[value]).is_none();
+        let has_variable = env_value(&arg).is_some_and(is_usable);
+        let arg = if has_variable { arg } else { arg.env(None::<&str>) };
+        match file.iter().find(|(set, _)| *set == key) {
             Some((_, values)) => arg.default_values(values.clone()),
             None => arg,
-        };
-        match env_value(&arg) {
-            Some(value)
-                if value_error(settings, arg.get_id().as_str(), std::slice::from_ref(&value))
-                    .is_none() =>
-            {
-                arg
-            }
-            _ => arg.env(None::<&str>),
         }
     });
     let matches = complete.try_get_matches_from(&arguments)?;
@@ -143,6 +133,11 @@ fn innermost_matches(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
+/// Returns the path of the settings file, if one is given.
+fn settings_file(matches: &ArgMatches) -> Option<&PathBuf> {
+    innermost_matches(matches).try_get_one(CONFIG_FLAG).ok().flatten()
+}
+
 fn is_setting(arg: &Arg) -> bool {
     arg.get_env().is_some() && arg.get_id() != CONFIG_FLAG
 }
@@ -155,12 +150,13 @@ fn map_arguments(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
     command.mut_args(change).mut_subcommands(|inner| map_arguments(inner, change))
 }
 
-/// Returns whether the given command, or one around it, accepts a setting.
-fn accepts_settings(command: &Command, given: &ArgMatches) -> bool {
-    let inner =
-        given.subcommand().and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
-    command.get_arguments().any(is_setting)
-        || inner.is_some_and(|(command, given)| accepts_settings(command, given))
+/// Returns the commands that the arguments name, the outermost first.
+fn given_commands<'c>(command: &'c Command, given: &'c ArgMatches) -> Vec<&'c Command> {
+    let inner = |&(command, given): &(&'c Command, &'c ArgMatches)| {
+        let (name, given) = given.subcommand()?;
+        Some((command.find_subcommand(name)?, given))
+    };
+    successors(Some((command, given)), inner).map(|(command, _)| command).collect()
 }
 
 /// Returns the value of a setting's variable. An empty one counts as unset.
@@ -170,18 +166,9 @@ fn env_value(arg: &Arg) -> Option<String> {
 }
 
 /// Checks the variables of the given commands only: others may be set for other commands.
-fn check_variables(
-    command: &Command,
-    settings: &Command,
-    flags: &ArgMatches,
-    wrong: &mut Vec<ConfigError>,
-) {
-    if let Some((name, inner)) = flags.subcommand()
-        && let Some(command) = command.find_subcommand(name)
-    {
-        check_variables(command, settings, inner, wrong);
-    }
-    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+fn check_variables(given: &[&Command], settings: &Command, wrong: &mut Vec<ConfigError>) {
+    let args = given.iter().rev().flat_map(|command| command.get_arguments());
+    for arg in args.filter(|arg| is_setting(arg)) {
         let (Some(value), Some(name)) = (env_value(arg), arg.get_env()) else { continue };
         if let Some(what) = value_error(settings, arg.get_id().as_str(), &[value]) {
             wrong.push(ConfigError(format!("{}: {what}", name.to_string_lossy())));
@@ -196,23 +183,10 @@ fn read_file(
     wrong: &mut Vec<ConfigError>,
 ) -> Vec<(String, Vec<String>)> {
     let mut refuse = |what: String| wrong.push(ConfigError(format!("{}: {what}", path.display())));
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) => {
-            refuse(error.to_string());
-            return Vec::new();
-        }
-    };
-    let table = match text.parse::<toml::Table>() {
-        Ok(table) => table,
-        Err(error) => {
-            // Omits the line itself: it may contain a password.
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            refuse(format!("line {line}: {}", error.message()));
-            return Vec::new();
-        }
-    };
+    let table = parse_file(path).unwrap_or_else(|what| {
+        refuse(what);
+        Table::new()
+    });
     let mut settings = Vec::new();
     for (key, value) in table {
         match to_flag_values(&value) {
@@ -228,12 +202,21 @@ fn read_file(
     settings
 }
 
+fn parse_file(path: &PathBuf) -> Result<Table, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    text.parse().map_err(|error: toml::de::Error| {
+        // Omits the line itself: it may contain a password.
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        format!("line {line}: {}", error.message())
+    })
+}
+
 fn to_flag_values(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(vec![text.clone()]),
-        Value::Integer(number) => Some(vec![number.to_string()]),
+        Value::Integer(_) | Value::Boolean(_) => Some(vec![value.to_string()]),
         Value::Float(number) => Some(vec![number.to_string()]),
-        Value::Boolean(yes) => Some(vec![yes.to_string()]),
         Value::Array(values) => {
             let values: Option<Vec<_>> = values.iter().map(to_flag_values).collect();
             values

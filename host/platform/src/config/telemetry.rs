@@ -1,39 +1,32 @@
 //! Telemetry settings.
 
-use clap::{Args, ValueEnum};
-use tracing::level_filters::LevelFilter;
+use std::error::Error;
+
+use tracing::Level;
 use url::Url;
 
-use crate::config::ConfigError;
-use crate::telemetry::TelemetryConfig;
+use crate::config::{ConfigError, settings};
+use crate::telemetry::{self, LogFormat, TraceExporter};
 
 /// OpenTelemetry's standard variable for `otlp_endpoint`.
 const OTEL_ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Telemetry")]
-pub struct TelemetrySettings {
+settings! {
+    "Telemetry" TelemetrySettings;
     /// Format of the logs on standard error
-    #[arg(long, env = "TOLLHOUSE_LOG_FORMAT", value_name = "format", value_enum, default_value_t = LogFormat::Human)]
-    pub log_format: LogFormat,
+    log_format: LogFormat = LogFormat::Human, "TOLLHOUSE_LOG_FORMAT", "format", value_enum;
     /// Base URL of an OpenTelemetry collector (OTLP over HTTP); traces are sent to its path
     /// /v1/traces. Default: OTEL_EXPORTER_OTLP_ENDPOINT. Without either, no traces are sent
-    #[arg(long, env = "TOLLHOUSE_OTLP_ENDPOINT", value_name = "URL")]
-    pub otlp_endpoint: Option<String>,
+    otlp_endpoint: Option<String>, "TOLLHOUSE_OTLP_ENDPOINT", "URL";
     /// Share of traces that are sampled, 0 to 1
-    #[arg(long, env = "TOLLHOUSE_OTLP_SAMPLE_RATIO", value_name = "ratio", default_value_t = 1.0, value_parser = ratio)]
-    pub otlp_sample_ratio: f64,
+    otlp_sample_ratio: f64 = 1.0, "TOLLHOUSE_OTLP_SAMPLE_RATIO", "ratio", value_parser = ratio;
 }
 
 impl TelemetrySettings {
-    #[must_use]
-    pub fn telemetry_config(&self) -> TelemetryConfig {
-        TelemetryConfig {
-            json: self.log_format == LogFormat::Json,
-            level: LevelFilter::INFO,
-            otlp_endpoint: self.endpoint().map(|(_, url)| url),
-            otlp_sample_ratio: self.otlp_sample_ratio,
-        }
+    /// Installs the global logger and trace exporter: see [`telemetry::start`].
+    pub fn start(&self, level: Level) -> Result<TraceExporter, Box<dyn Error + Send + Sync>> {
+        let collector = self.endpoint().map(|(_, url)| (url, self.otlp_sample_ratio));
+        telemetry::start(self.log_format, level, collector)
     }
 
     /// Returns the collector's URL, preceded by the name of its setting.
@@ -62,10 +55,4 @@ impl TelemetrySettings {
 fn ratio(text: &str) -> Result<f64, &'static str> {
     let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
     ratio.ok_or("it must be a number from 0 to 1")
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Human,
-    Json,
 }

@@ -11,7 +11,7 @@ use chacha20poly1305::{
     aead::{Aead, Payload},
 };
 use hmac::{Hmac, Mac};
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, digest::Update};
 
 use crate::random::Random;
 
@@ -94,7 +94,6 @@ pub enum SealError {
 }
 
 /// Generates a master key, in hexadecimal.
-#[must_use]
 pub fn new_master_key(random: &Random) -> String {
     hex::encode(random.bytes::<KEY_BYTES>())
 }
@@ -110,11 +109,8 @@ impl Key {
         Ok(Key { id, cipher: XChaCha20Poly1305::new(&key.into()), mac: mac(&derived) })
     }
 
-    /// Each part is preceded by its length, so that different lists never have the same input.
     fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> Hmac<Sha256> {
-        parts.iter().fold(self.mac.clone(), |mac, part| {
-            mac.chain_update((part.as_ref().len() as u64).to_be_bytes()).chain_update(part)
-        })
+        chain_parts(self.mac.clone(), parts)
     }
 
     fn encode_digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
@@ -137,14 +133,13 @@ impl Sealer {
             }
             keys.push(key);
         }
-        match keys.is_empty() {
-            true => Err(SealError::InvalidKey),
-            false => Ok(Sealer { keys: keys.into(), random }),
+        if keys.is_empty() {
+            return Err(SealError::InvalidKey);
         }
+        Ok(Sealer { keys: keys.into(), random })
     }
 
     /// Returns the id of the key that seals.
-    #[must_use]
     pub fn key_id(&self) -> &str {
         &self.keys[0].id
     }
@@ -155,13 +150,11 @@ impl Sealer {
     }
 
     /// Returns whether a text is sealed under a former key.
-    #[must_use]
     pub fn is_under_former_key(&self, sealed: &str) -> bool {
         let key = sealed.split('.').nth(1);
         self.former_key_ids().any(|former| key == Some(former))
     }
 
-    #[must_use]
     pub fn seal(&self, context: &str, text: &str) -> String {
         let key = &self.keys[0];
         let nonce = self.random.bytes::<NONCE_BYTES>();
@@ -185,6 +178,26 @@ impl Sealer {
         let text = key.cipher.decrypt(&nonce.into(), payload).map_err(|_| SealError::Damaged)?;
         String::from_utf8(text).map_err(|_| SealError::Damaged)
     }
+
+    /// Returns the digest of texts under the key that seals: `d1.<key id>.<hexadecimal>`. Without
+    /// the key, a short text such as a six-digit code cannot be found by brute force.
+    pub fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
+        self.keys[0].encode_digest(parts)
+    }
+
+    /// Returns the digest under each key, the sealing one first, to find older values.
+    pub fn digests(&self, parts: &[&str]) -> Vec<String> {
+        self.keys.iter().map(|key| key.encode_digest(parts)).collect()
+    }
+
+    /// Returns, in constant time, whether `digest` is that of these texts under any of the keys.
+    pub fn verify_digest<P: AsRef<[u8]>>(&self, digest: &str, parts: &[P]) -> bool {
+        let Some(("d1", rest)) = digest.split_once('.') else { return false };
+        let Some((id, digest)) = rest.split_once('.') else { return false };
+        let key = self.keys.iter().find(|key| key.id == id);
+        let (Some(key), Ok(digest)) = (key, hex::decode(digest)) else { return false };
+        key.digest(parts).verify_slice(&digest).is_ok()
+    }
 }
 
 impl SealedColumn {
@@ -202,7 +215,6 @@ impl SealedColumn {
     }
 
     /// Returns whether the text of a row is sealed under a former key or the former context.
-    #[must_use]
     pub fn is_stale(&self, sealer: &Sealer, [company_id, id]: [&str; 2], sealed: &str) -> bool {
         sealer.is_under_former_key(sealed)
             || self
@@ -211,46 +223,27 @@ impl SealedColumn {
     }
 }
 
-impl Sealer {
-    /// Returns the digest of texts under the key that seals: `d1.<key id>.<hexadecimal>`. Without
-    /// the key, a short text such as a six-digit code cannot be found by brute force.
-    #[must_use]
-    pub fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
-        self.keys[0].encode_digest(parts)
-    }
-
-    /// Returns the digest under each key, the sealing one first, to find older values.
-    #[must_use]
-    pub fn digests(&self, parts: &[&str]) -> Vec<String> {
-        self.keys.iter().map(|key| key.encode_digest(parts)).collect()
-    }
-
-    /// Returns, in constant time, whether `digest` is that of these texts under any of the keys.
-    #[must_use]
-    pub fn verify_digest<P: AsRef<[u8]>>(&self, digest: &str, parts: &[P]) -> bool {
-        let Some(("d1", rest)) = digest.split_once('.') else { return false };
-        let Some((id, digest)) = rest.split_once('.') else { return false };
-        let key = self.keys.iter().find(|key| key.id == id);
-        let (Some(key), Ok(digest)) = (key, hex::decode(digest)) else { return false };
-        key.digest(parts).verify_slice(&digest).is_ok()
-    }
-}
-
 /// Returns the SHA-256 of texts, each preceded by its length, so that different lists differ. It is
 /// not keyed: a short text can be found by brute force.
-#[must_use]
 pub fn fingerprint<P: AsRef<[u8]>>(parts: &[P]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.as_ref().len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex::encode(hash.finalize())
+    hex::encode(chain_parts(Sha256::new(), parts).finalize())
+}
+
+/// Each part is preceded by its length, so that different lists never have the same input.
+fn chain_parts<H: Update, P: AsRef<[u8]>>(hash: H, parts: &[P]) -> H {
+    parts
+        .iter()
+        .map(P::as_ref)
+        .fold(hash, |hash, part| hash.chain((part.len() as u64).to_be_bytes()).chain(part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sealer(keys: &str) -> Sealer {
+        Sealer::new(keys, Random::seeded(1)).unwrap()
+    }
 
     #[test]
     fn a_fingerprint_depends_on_where_texts_are_split() {
@@ -260,7 +253,6 @@ mod tests {
 
     #[test]
     fn digests_match_their_texts_under_any_of_the_keys() {
-        let sealer = |keys: &str| Sealer::new(keys, Random::seeded(1)).unwrap();
         let (old, new) = ("07".repeat(32), "08".repeat(32));
         let digest = sealer(&old).digest(&["acme", "login", "123456"]);
         let both = sealer(&format!("{new}\n{old}"));
@@ -283,19 +275,17 @@ mod tests {
 
     #[test]
     fn sealed_text_opens_only_with_its_key_and_context() {
-        let sealer = Sealer::new(&"07".repeat(32), Random::seeded(1)).unwrap();
-        let sealed = sealer.seal("companies/1", "whsec_abc");
+        let (own, other) = (sealer(&"07".repeat(32)), sealer(&"08".repeat(32)));
+        let sealed = own.seal("companies/1", "whsec_abc");
         assert!(!sealed.contains("whsec"));
-        assert_eq!(sealer.open("companies/1", &sealed).unwrap(), "whsec_abc");
-        assert!(matches!(sealer.open("companies/2", &sealed), Err(SealError::Damaged)));
-        let other = Sealer::new(&"08".repeat(32), Random::seeded(1)).unwrap();
+        assert_eq!(own.open("companies/1", &sealed).unwrap(), "whsec_abc");
+        assert!(matches!(own.open("companies/2", &sealed), Err(SealError::Damaged)));
         assert!(matches!(other.open("companies/1", &sealed), Err(SealError::UnknownKey(_))));
-        assert!(matches!(sealer.open("companies/1", "v1.x"), Err(SealError::Damaged)));
+        assert!(matches!(own.open("companies/1", "v1.x"), Err(SealError::Damaged)));
     }
 
     #[test]
     fn the_first_key_seals_and_the_others_open() {
-        let sealer = |keys: &str| Sealer::new(keys, Random::seeded(1)).unwrap();
         let (old, new) = ("07".repeat(32), "08".repeat(32));
         let sealed = sealer(&old).seal("c", "text");
         let both = sealer(&format!("{new}\n{old}\n"));

@@ -1,10 +1,9 @@
 //! The cryptography provider of all TLS connections.
 
-use std::{error::Error, io};
+use std::{error::Error, io, iter::successors};
 
 use rustls::crypto::{CryptoProvider, ring};
 
-#[must_use]
 pub fn provider() -> CryptoProvider {
     ring::default_provider()
 }
@@ -16,17 +15,13 @@ pub fn install_provider() {
 
 /// Returns the TLS failure among the causes of an error. The error inside an `io::Error` is not
 /// among its sources, and may be another `io::Error`.
-#[must_use]
 pub fn find_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    None
+    let cause = |&error: &&'e (dyn Error + 'static)| match error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+        None => error.source(),
+    };
+    successors(Some(error), cause).find_map(|error| error.downcast_ref())
 }

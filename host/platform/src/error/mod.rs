@@ -4,7 +4,7 @@
 
 mod response;
 
-use std::{any::Any, time::Duration};
+use std::{any::Any, error::Error as _, iter::successors, time::Duration};
 
 use crate::{crypto::seal::SealError, rate::RateLimitExceeded, store};
 
@@ -99,27 +99,20 @@ impl Error {
     }
 
     /// Returns the error with its causes and details, for logs and never for clients.
-    #[must_use]
     pub fn chain(&self) -> String {
         if let Error::AfterCommit(error) = self {
             return error.chain();
         }
         let mut text = self.to_string();
-        if let Error::Upstream { detail, .. }
-        | Error::UpstreamTimeout { detail, .. }
-        | Error::RetryLater { detail, .. } = self
-        {
-            text = format!("{text}: {detail}");
+        match self {
+            Error::Upstream { detail, .. }
+            | Error::UpstreamTimeout { detail, .. }
+            | Error::RetryLater { detail, .. } => text = format!("{text}: {detail}"),
+            Error::TimedOut(time) => text = format!("{text}: not done within {} s", time.as_secs()),
+            _ => {}
         }
-        if let Error::TimedOut(time) = self {
-            text = format!("{text}: not done within {} s", time.as_secs());
-        }
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
+        let causes = successors(self.source(), |&cause| cause.source());
+        causes.fold(text, |text, cause| format!("{text}: {cause}"))
     }
 
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
@@ -128,7 +121,6 @@ impl Error {
 }
 
 /// Converts a caught panic to an internal error: only the work that panicked fails.
-#[must_use]
 pub fn from_panic(panic: Box<dyn Any + Send>) -> Error {
     let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let what = what.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -70,18 +70,18 @@ impl IntoResponse for Error {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
         }
-        let retry_after = match &self {
-            Error::RateLimited(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
+        let retry_after_s = match &self {
+            Error::RateLimited(exceeded) => Some(exceeded.seconds),
             Error::RetryLater { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
-                Some(HeaderValue::from(*retry_after_s))
+                Some((*retry_after_s).into())
             }
             Error::QuotaExceeded { retry_after_s, .. }
-            | Error::StorageFull { retry_after_s, .. } => Some(HeaderValue::from(*retry_after_s)),
-            Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
+            | Error::StorageFull { retry_after_s, .. } => Some(*retry_after_s),
+            Error::Unavailable(_) | Error::Database(_) => Some(5),
             _ => None,
         };
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        if let Some(seconds) = retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

@@ -12,9 +12,9 @@ use std::{
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream::BoxStream};
+pub use object_store::buffered::BufWriter;
 use object_store::{
-    ObjectStore, ObjectStoreExt, aws::AmazonS3Builder, buffered::BufWriter, local::LocalFileSystem,
-    path::Path,
+    ObjectStore, ObjectStoreExt, aws::AmazonS3Builder, local::LocalFileSystem, path::Path,
 };
 
 use crate::{clock::Timestamp, crypto::tls, random::Random};
@@ -39,10 +39,7 @@ pub type Result<T> = std::result::Result<T, FilesError>;
 
 /// The location of files. Cheap to clone.
 #[derive(Clone)]
-pub struct Files(Location);
-
-#[derive(Clone)]
-enum Location {
+pub enum Files {
     /// Created on first use.
     Folder(PathBuf),
     Bucket {
@@ -57,11 +54,8 @@ impl Files {
     pub fn new(place: &str) -> Result<Files> {
         let Some(bucket) = place.strip_prefix("s3://") else {
             let is_folder = !place.is_empty() && !place.contains("://");
-            return if is_folder {
-                Ok(Files(Location::Folder(place.into())))
-            } else {
-                Err(FilesError::InvalidLocation)
-            };
+            let folder = is_folder.then(|| Files::Folder(place.into()));
+            return folder.ok_or(FilesError::InvalidLocation);
         };
         let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
         if bucket.is_empty() {
@@ -69,13 +63,13 @@ impl Files {
         }
         tls::install_provider();
         let store = AmazonS3Builder::from_env().with_bucket_name(bucket).build()?;
-        Ok(Files(Location::Bucket { store: Arc::new(store), prefix: prefix.into() }))
+        Ok(Files::Bucket { store: Arc::new(store), prefix: prefix.into() })
     }
 
     /// Creates a file, which appears only when it is finished.
-    pub fn create(&self, name: &str) -> Result<NewFile> {
+    pub fn create(&self, name: &str) -> Result<BufWriter> {
         let (store, path) = self.locate(name)?;
-        Ok(NewFile(BufWriter::with_capacity(store, path, PART_BYTES).with_max_concurrency(1)))
+        Ok(BufWriter::with_capacity(store, path, PART_BYTES).with_max_concurrency(1))
     }
 
     /// Returns the bytes of a file; `None` if it does not exist.
@@ -93,7 +87,7 @@ impl Files {
     /// Removes a file if it exists, and in a folder also what a crashed host left of it.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let (store, path) = self.locate(name)?;
-        if let Location::Folder(folder) = &self.0 {
+        if let Files::Folder(folder) = self {
             match fs::remove_file(folder.join(format!("{name}#1"))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
@@ -108,7 +102,7 @@ impl Files {
     /// Removes generated files older than 24 hours from a folder, and returns their number. Other
     /// files stay. A bucket needs a lifecycle rule of its own.
     pub fn sweep(&self, now: Timestamp) -> Result<u64> {
-        let Location::Folder(folder) = &self.0 else { return Ok(0) };
+        let Files::Folder(folder) = self else { return Ok(0) };
         let files = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             files => files?,
@@ -128,9 +122,9 @@ impl Files {
     }
 
     fn locate(&self, name: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
-        match &self.0 {
-            Location::Bucket { store, prefix } => Ok((store.clone(), prefix.clone().join(name))),
-            Location::Folder(folder) => {
+        match self {
+            Files::Bucket { store, prefix } => Ok((store.clone(), prefix.clone().join(name))),
+            Files::Folder(folder) => {
                 // The files contain personal data: only this user may read them.
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
                 let store = LocalFileSystem::new_with_prefix(folder)?;
@@ -141,7 +135,6 @@ impl Files {
 }
 
 /// Returns an unguessable name for a new file.
-#[must_use]
 pub fn new_name(random: &Random) -> String {
     format!("{}.csv", hex::encode(random.bytes::<20>()))
 }
@@ -151,22 +144,6 @@ fn is_generated_name(name: &str) -> bool {
     let name = name.split_once('#').map_or(name, |(name, _)| name);
     let digits = name.strip_suffix(".csv").unwrap_or_default();
     digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-pub struct NewFile(BufWriter);
-
-impl NewFile {
-    pub async fn put(&mut self, bytes: Bytes) -> Result<()> {
-        Ok(self.0.put(bytes).await?)
-    }
-
-    pub async fn finish(mut self) -> Result<()> {
-        Ok(tokio::io::AsyncWriteExt::shutdown(&mut self.0).await?)
-    }
-
-    pub async fn abort(mut self) -> Result<()> {
-        Ok(self.0.abort().await?)
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Statements that are assembled from fixed pieces. All other values are parameters.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Deref};
 
 use crate::{clock::Timestamp, values::listing::Period};
 
 /// A statement with its parameters.
+#[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct DynamicStatement {
     pub(super) text: String,
@@ -20,15 +21,11 @@ pub enum SqlValue {
 }
 
 impl DynamicStatement {
-    /// Appends a piece.
-    #[must_use]
     pub fn append(mut self, piece: &'static str) -> DynamicStatement {
         self.text.push_str(piece);
         self
     }
 
-    /// Appends a parameter.
-    #[must_use]
     pub fn bind(mut self, value: impl Into<SqlValue>) -> DynamicStatement {
         self.values.push(value.into());
         let _ = write!(self.text, "${}", self.values.len()); // cannot fail
@@ -36,7 +33,6 @@ impl DynamicStatement {
     }
 
     /// Appends a condition and its parameter, if there is one.
-    #[must_use]
     pub fn append_if(
         self,
         condition: &'static str,
@@ -49,7 +45,6 @@ impl DynamicStatement {
     }
 
     /// Appends the conditions for the first instant of a period and for the one after it.
-    #[must_use]
     pub fn append_period(
         self,
         [from, before]: [&'static str; 2],
@@ -60,11 +55,10 @@ impl DynamicStatement {
     }
 
     /// Appends `IN (…)`; an empty list matches nothing.
-    #[must_use]
-    pub fn append_in(self, texts: &[String]) -> DynamicStatement {
+    pub fn append_in<T: Deref<Target = str>>(self, texts: &[T]) -> DynamicStatement {
         let mut sql = self.append(" IN (");
         for (n, text) in texts.iter().enumerate() {
-            sql = sql.append(if n == 0 { "" } else { ", " }).bind(text.as_str());
+            sql = sql.append(if n == 0 { "" } else { ", " }).bind(&**text);
         }
         sql.append(if texts.is_empty() { "NULL)" } else { ")" })
     }
@@ -76,38 +70,18 @@ impl From<&'static str> for DynamicStatement {
     }
 }
 
-impl From<&String> for SqlValue {
-    fn from(text: &String) -> SqlValue {
-        SqlValue::Text(text.clone())
-    }
+macro_rules! sql_values {
+    ($($kind:ident: $($from:ty as $convert:expr),+;)+) => {$($(
+        impl From<$from> for SqlValue {
+            fn from(value: $from) -> SqlValue {
+                SqlValue::$kind($convert(value))
+            }
+        }
+    )+)+};
 }
 
-impl From<&str> for SqlValue {
-    fn from(text: &str) -> SqlValue {
-        SqlValue::Text(text.to_owned())
-    }
-}
-
-impl From<String> for SqlValue {
-    fn from(text: String) -> SqlValue {
-        SqlValue::Text(text)
-    }
-}
-
-impl From<i64> for SqlValue {
-    fn from(number: i64) -> SqlValue {
-        SqlValue::Integer(number)
-    }
-}
-
-impl From<bool> for SqlValue {
-    fn from(flag: bool) -> SqlValue {
-        SqlValue::Boolean(flag)
-    }
-}
-
-impl From<Timestamp> for SqlValue {
-    fn from(at: Timestamp) -> SqlValue {
-        SqlValue::Integer(at.0)
-    }
+sql_values! {
+    Text: String as String::from, &String as String::from, &str as String::from;
+    Integer: i64 as i64::from, Timestamp as |at: Timestamp| at.0;
+    Boolean: bool as bool::from;
 }

@@ -2,23 +2,17 @@
 
 use std::time::Duration;
 
-use prometheus_client::{
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-
-use crate::telemetry::metric::{Histograms, Label, work_time_histogram};
+use super::{READ, WRITE};
+use crate::telemetry::metric::*;
 
 #[derive(Clone)]
 pub struct StoreMetrics {
     duration: Histograms<Label<&'static str>>,
     errors: Family<Label<&'static str>, Counter>,
     retries: Family<Label<&'static str>, Counter>,
-    group: Histogram,
+    /// Writes per group commit.
+    pub(super) group: Histogram,
 }
-
-/// The kinds of transactions.
-const OPERATIONS: [&str; 2] = ["read", "write"];
 
 impl Default for StoreMetrics {
     fn default() -> StoreMetrics {
@@ -28,7 +22,7 @@ impl Default for StoreMetrics {
             retries: Family::default(),
             group: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
         };
-        for operation in OPERATIONS {
+        for operation in [READ, WRITE] {
             drop(metrics.errors.get_or_create(&[("operation", operation)]));
             drop(metrics.retries.get_or_create(&[("operation", operation)]));
         }
@@ -63,10 +57,5 @@ impl StoreMetrics {
 
     pub fn record_retry(&self, operation: &'static str) {
         self.retries.get_or_create(&[("operation", operation)]).inc();
-    }
-
-    /// Records the number of writes in a group commit.
-    pub fn record_group(&self, writes: usize) {
-        self.group.observe(writes as f64);
     }
 }

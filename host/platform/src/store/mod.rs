@@ -26,7 +26,6 @@
 //! 4. a row lock is `FOR UPDATE` or `FOR UPDATE SKIP LOCKED`, removed for SQLite's single writer;
 //! 5. nullable parameters are compared as `CAST($1 AS TEXT) IS NULL`, sums are cast to `BIGINT`.
 
-mod columns;
 mod crash_point;
 mod dynamic_statement;
 mod error;
@@ -49,7 +48,7 @@ use sqlx::migrate::Migrator;
 pub use sqlx::{FromRow, Type, types::Json};
 use tokio::{
     sync::{Notify, futures::Notified},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tracing::Instrument;
 
@@ -73,10 +72,16 @@ pub use crate::store::{
 use crate::{
     random::Random,
     store::metrics::StoreMetrics,
-    telemetry::{ComputedGauges, Registry, spans},
+    telemetry::{Registry, computed_gauges, spans},
 };
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What the stores of records name: `use tollhouse_platform::store::prelude::*`.
+pub mod prelude {
+    pub use super::{DynamicStatement, FromRow, Json, Result, Tx, Type, params};
+    pub use crate::{clock::Timestamp, values::id::CompanyId};
+}
 
 /// Names of transactions in metrics and traces.
 const READ: &str = "read";
@@ -120,7 +125,7 @@ pub struct Store {
     random: Random,
     worker_wakeup: Arc<Notify>,
     metrics: StoreMetrics,
-    crash_point: CrashPoint,
+    pub crash_point: CrashPoint,
 }
 
 #[derive(Clone)]
@@ -129,22 +134,15 @@ enum Engine {
     Postgres(Postgres),
 }
 
-/// A failed run of a closure.
+/// A failed run of a closure, with the error of the database if there was one.
 struct FailedRun<E> {
     error: E,
-    /// The error of the database, if there was one.
     cause: Option<Error>,
-    /// True if another run may succeed.
-    is_transient: bool,
 }
 
 impl<E: From<Error>> From<Error> for FailedRun<E> {
     fn from(error: Error) -> FailedRun<E> {
-        FailedRun {
-            is_transient: error.is_transient(),
-            cause: Some(error.clone()),
-            error: error.into(),
-        }
+        FailedRun { cause: Some(error.clone()), error: error.into() }
     }
 }
 
@@ -174,50 +172,38 @@ impl Store {
     }
 
     async fn connect(url: &str, limits: StoreLimits, random: Random) -> Result<Store> {
-        let (jobs_woken, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
+        let (worker_wakeup, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
         let engine = if url.starts_with("postgres") {
             Engine::Postgres(Postgres::open(url, limits).await?)
         } else {
-            let woken = jobs_woken.clone();
-            Engine::Sqlite(
-                Sqlite::open(url, limits, &sqlite_schema(), woken, metrics.clone()).await?,
-            )
+            let (schema, wakeup) = (sqlite_schema(), worker_wakeup.clone());
+            Engine::Sqlite(Sqlite::open(url, limits, &schema, wakeup, metrics.clone()).await?)
         };
-        Ok(Store {
-            engine,
-            limits,
-            random,
-            worker_wakeup: jobs_woken,
-            metrics,
-            crash_point: CrashPoint::default(),
-        })
+        let crash_point = CrashPoint::default();
+        Ok(Store { engine, limits, random, worker_wakeup, metrics, crash_point })
     }
 
     /// Runs `work` on one read-only snapshot.
-    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
-        E: From<Error>,
-    {
+    pub async fn read<T, E: From<Error>>(
+        &self,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+    ) -> Result<T, E> {
         self.measure(READ, self.run(Mode::Read, work)).await
     }
 
     /// Runs `work`, which is one `SELECT`: on PostgreSQL one round trip, not three.
-    pub async fn select<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
-        E: From<Error>,
-    {
+    pub async fn select<T, E: From<Error>>(
+        &self,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+    ) -> Result<T, E> {
         self.measure(READ, self.run(Mode::Select, work)).await
     }
 
     /// Runs `work` in a transaction and commits it, unless `work` fails.
-    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
+    pub async fn write<T: Send + 'static, E: From<Error> + Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
+    ) -> Result<T, E> {
         match &self.engine {
             Engine::Sqlite(sqlite) => self.measure(WRITE, sqlite.write(work)).await,
             Engine::Postgres(_) => self.measure(WRITE, self.run(Mode::Write, work)).await,
@@ -226,10 +212,10 @@ impl Store {
 
     /// Runs `work` on batches of 1,000 rows until it returns 0, each in its own transaction so that
     /// other writers can interleave. Returns the sum.
-    pub async fn write_in_batches<F>(&self, work: F) -> Result<u64>
-    where
-        F: AsyncFnOnce(&mut Tx, i64) -> Result<u64> + Clone + Send + 'static,
-    {
+    pub async fn write_in_batches(
+        &self,
+        work: impl AsyncFnOnce(&mut Tx, i64) -> Result<u64> + Clone + Send + 'static,
+    ) -> Result<u64> {
         let mut found = 0;
         loop {
             let work = work.clone();
@@ -242,39 +228,21 @@ impl Store {
 
     /// Checks that data can be read and that a write transaction can begin and end, without a sync.
     pub async fn probe(&self) -> Result<()> {
-        let one = async |tx: &mut Tx| {
-            tx.sql(
-                "SELECT id FROM companies LIMIT
-        1",
-            )
-            .optional()
-            .await
-        };
-        let _: Option<(String,)> = self.select(one).await?;
+        let one = async |tx: &mut Tx| tx.sql("SELECT id FROM companies LIMIT 1").execute().await;
+        self.select(one).await?;
         self.write(async |_| Ok(())).await
     }
 
     /// Closes idle connections. Call it periodically.
     pub fn close_idle(&self) {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.close_idle(),
-            Engine::Postgres(postgres) => postgres.close_idle(),
+            Engine::Sqlite(sqlite) => sqlite.readers.close_idle(),
+            Engine::Postgres(postgres) => postgres.pool.close_idle(),
         }
-    }
-
-    /// Test only: simulates a crash. After this many transactions, each further one blocks forever.
-    pub fn crash_after(&self, transactions: usize) {
-        self.crash_point.crash_after(transactions);
-    }
-
-    /// Resolves when a transaction beyond the limit of [`Store::crash_after`] is requested.
-    pub async fn crashed(&self) {
-        self.crash_point.crashed().await;
     }
 
     /// Returns the time after which no transaction can still be committed, on any host with these
     /// limits: one run, the server's idle timeout, and the commit.
-    #[must_use]
     pub fn max_transaction_time(&self) -> Duration {
         self.limits.transaction_timeout * (1 + IDLE_TIMEOUT_FACTOR + 1)
     }
@@ -297,23 +265,19 @@ impl Store {
         self.worker_wakeup.notified()
     }
 
-    /// Registers the metrics of this store.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         let engine = self.engine.clone();
         let connections = move || {
             let (all, idle) = match &engine {
-                Engine::Sqlite(sqlite) => sqlite.connections(),
-                Engine::Postgres(postgres) => postgres.connections(),
+                Engine::Sqlite(sqlite) => sqlite.readers.connections(),
+                Engine::Postgres(postgres) => postgres.pool.connections(),
             };
             let used = all.saturating_sub(idle);
             vec![([("state", "used")], used as f64), ([("state", "idle")], idle as f64)]
         };
-        registry.register(
-            "store_connections",
-            "Pooled connections by state",
-            ComputedGauges(connections),
-        );
+        let connections = computed_gauges(connections);
+        registry.register("store_connections", "Pooled connections by state", connections);
     }
 
     async fn measure<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
@@ -324,16 +288,19 @@ impl Store {
         done
     }
 
-    async fn run<T, E, F>(&self, mode: Mode, work: F) -> Result<T, E>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
-        E: From<Error>,
-    {
+    async fn run<T, E: From<Error>>(
+        &self,
+        mode: Mode,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+    ) -> Result<T, E> {
         let operation = if mode == Mode::Write { WRITE } else { READ };
         for tries in 1.. {
+            let connection = Box::pin(self.connection()).await;
+            // The pool has already waited for a connection.
+            let may_retry = connection.is_ok() && tries < MAX_ATTEMPTS;
             // Boxed, so that callers do not hold it on the stack.
-            let run = Box::pin(self.run_once(mode, work.clone()));
-            let FailedRun { error, cause, is_transient } = match run.await {
+            let run = Box::pin(async { self.run_once(connection?, mode, work.clone()).await });
+            let FailedRun { error, cause } = match run.await {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
@@ -342,44 +309,37 @@ impl Store {
             {
                 postgres.invalidate_connections();
             }
-            if tries == MAX_ATTEMPTS || !is_transient {
+            if !may_retry || !cause.as_ref().is_some_and(Error::is_transient) {
                 if cause.as_ref().is_some_and(Error::is_unavailable) {
                     self.metrics.record_error(operation);
                 }
                 return Err(error);
             }
             self.metrics.record_retry(operation);
-            self.back_off(tries).await;
+            // Longer each time, with jitter, so that conflicting transactions do not meet again.
+            let half = (FIRST_BACKOFF_MS << (tries - 1)) / 2;
+            let ms = self.random.up_to(half) + half;
+            sleep(Duration::from_millis(ms.unsigned_abs())).await;
         }
         unreachable!("the last try returns")
     }
 
-    async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, FailedRun<E>>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E>,
-        E: From<Error>,
-    {
+    async fn run_once<T, E: From<Error>>(
+        &self,
+        connection: Connection,
+        mode: Mode,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, FailedRun<E>> {
         let deadline = self.limits.transaction_timeout;
-        let connection = self.connection().await;
-        // Not retried: the pool has already waited.
-        let connection = connection
-            .map_err(|error| FailedRun { is_transient: false, ..FailedRun::from(error) })?;
         let mut tx = Tx::new(connection, mode);
         let run = timeout(deadline, async {
             tx.begin().await?;
             work(&mut tx).await
         });
-        let done = run.await.map_err(|_| Error::timed_out(deadline))?;
-        let done = done.map_err(|error| {
-            let cause = tx.failure().cloned();
-            FailedRun {
-                is_transient: cause.as_ref().is_some_and(Error::is_transient),
-                error,
-                cause,
-            }
-        })?;
+        let done = run.await.map_err(|_| timed_out(deadline))?;
+        let done = done.map_err(|error| FailedRun { error, cause: tx.state.failed.clone() })?;
         if mode == Mode::Write {
-            let woke_jobs = tx.wakes_workers();
+            let woke_jobs = tx.wakes_workers;
             let committed = timeout(deadline, tx.commit()).await;
             let late = || Error::CommitUnknown("it was not received in time".to_owned());
             committed.unwrap_or_else(|_| Err(late()))?;
@@ -393,15 +353,8 @@ impl Store {
     async fn connection(&self) -> Result<Connection> {
         Ok(match &self.engine {
             Engine::Sqlite(sqlite) => Connection::Sqlite(sqlite.reader().await?),
-            Engine::Postgres(postgres) => Connection::Postgres(postgres.connection().await?),
+            Engine::Postgres(postgres) => Connection::Postgres(postgres.pool.get().await?),
         })
-    }
-
-    /// Waits longer each time, with jitter, so that conflicting transactions do not meet again.
-    async fn back_off(&self, tries: u32) {
-        let most = FIRST_BACKOFF_MS << (tries - 1);
-        let ms = self.random.up_to(most / 2) + most / 2;
-        tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
     }
 }
 
@@ -423,11 +376,14 @@ pub async fn migrate(
         None => {}
     }
     Store::open(url, limits, random).await?;
-    if is_postgres {
-        postgres::roles::grant_host_roles(url, host_role).await
-    } else {
-        Ok(Vec::new())
+    match is_postgres {
+        true => postgres::roles::grant_host_roles(url, host_role).await,
+        false => Ok(Vec::new()),
     }
+}
+
+fn timed_out(deadline: Duration) -> Error {
+    Error::late(UnavailableReason::TimedOut, "it did not end", deadline)
 }
 
 fn check_url(url: &str) -> Result<()> {

@@ -10,7 +10,10 @@ use deadpool::{
 };
 use tokio::time::timeout;
 
-use super::{Error, Result};
+use super::{
+    Error, Result,
+    UnavailableReason::{PoolExhausted, Unreachable},
+};
 
 /// Timeout of the check that a connection still works.
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -18,6 +21,7 @@ const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A pool of connections. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct Pool<M: Manager> {
     pool: managed::Pool<M>,
     acquire_timeout: Duration,
@@ -40,16 +44,21 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
         match timeout(self.acquire_timeout, self.pool.get()).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
-            Ok(Err(error)) => Err(Error::unreachable(error.to_string())),
-            // If all permitted connections exist, they are in use; otherwise none could be opened.
-            Err(_) if self.is_full() => Err(Error::pool_exhausted(self.acquire_timeout)),
-            Err(_) => Err(Error::connect_timed_out(self.acquire_timeout)),
+            Ok(Err(error)) => Err(Error::unavailable(Unreachable, error.to_string())),
+            Err(_) => {
+                let status = self.pool.status();
+                // If all permitted connections exist, they are in use.
+                let (reason, what) = match status.size == status.max_size {
+                    true => (PoolExhausted, "it did not begin"),
+                    false => (Unreachable, "no connection could be opened"),
+                };
+                Err(Error::late(reason, what, self.acquire_timeout))
+            }
         }
     }
 
-    fn is_full(&self) -> bool {
-        let status = self.pool.status();
-        status.size == status.max_size
+    pub(super) fn manager(&self) -> &M {
+        self.pool.manager()
     }
 
     /// Closes idle connections. A LIFO pool would keep the least recently used ones open.
@@ -61,11 +70,5 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
     pub(super) fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
-    }
-}
-
-impl<M: Manager> Clone for Pool<M> {
-    fn clone(&self) -> Pool<M> {
-        Pool { pool: self.pool.clone(), acquire_timeout: self.acquire_timeout }
     }
 }

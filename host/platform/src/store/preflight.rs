@@ -1,23 +1,19 @@
 //! Read-only checks of a database.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
-use sqlx::{
-    Connection as _,
-    postgres::{PgConnectOptions, PgConnection},
-};
+use sqlx::Connection as _;
 use tokio::time::timeout;
 
 use super::{
-    Error, Result, RolePolicy, check_url, error::UnavailableReason, postgres_schema, schema,
-    sqlite_schema,
-};
-use crate::store::{
+    Error, Result, RolePolicy, UnavailableReason, check_url,
     postgres::roles,
+    postgres_schema, schema,
     sqlite::{
         backup,
         file::{self, not_writable},
     },
+    sqlite_schema,
 };
 
 /// Timeout of a check.
@@ -28,10 +24,12 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn missing_migrations(url: &str) -> Result<usize> {
     check_url(url)?;
     with_timeout(async {
-        match url.starts_with("postgres") {
-            true => missing_in_postgres(url).await,
-            false => missing_in_sqlite(url).await,
+        if url.starts_with("sqlite") {
+            return missing_in_sqlite(url).await;
         }
+        let (connection, missing) = roles::count_missing(url, &postgres_schema()).await?;
+        connection.close().await?;
+        Ok(missing)
     })
     .await
 }
@@ -42,19 +40,9 @@ pub async fn check_server(url: &str, role: RolePolicy) -> Result<()> {
 }
 
 async fn with_timeout<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
-    let late = |_| Error::Unavailable {
-        trouble: UnavailableReason::Unreachable,
-        cause: format!("there was no response within {} s", CHECK_TIMEOUT.as_secs()),
-    };
+    let late = format!("there was no response within {} s", CHECK_TIMEOUT.as_secs());
+    let late = |_| Error::unavailable(UnavailableReason::Unreachable, late);
     timeout(CHECK_TIMEOUT, look).await.map_err(late)?
-}
-
-async fn missing_in_postgres(url: &str) -> Result<usize> {
-    let options = PgConnectOptions::from_str(url)?;
-    let mut connection = PgConnection::connect_with(&options).await?;
-    let applied = schema::applied_in_postgres(&mut connection).await?;
-    connection.close().await?;
-    Ok(schema::count_missing(&postgres_schema(), &applied)?)
 }
 
 async fn missing_in_sqlite(url: &str) -> Result<usize> {

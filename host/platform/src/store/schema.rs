@@ -20,7 +20,7 @@ pub(super) async fn applied_in_postgres(
 ) -> Result<Vec<AppliedMigration>> {
     let readable =
         "SELECT COALESCE(has_table_privilege(to_regclass('_sqlx_migrations'), 'SELECT'), FALSE)";
-    let (readable,): (bool,) = sqlx::query_as(readable).fetch_one(&mut *connection).await?;
+    let readable: bool = sqlx::query_scalar(readable).fetch_one(&mut *connection).await?;
     if !readable {
         return Ok(Vec::new());
     }
@@ -31,7 +31,7 @@ pub(super) async fn applied_in_sqlite(
     connection: &mut SqliteConnection,
 ) -> Result<Vec<AppliedMigration>> {
     let there = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
-    let (there,): (i64,) = sqlx::query_as(there).fetch_one(&mut *connection).await?;
+    let there: i64 = sqlx::query_scalar(there).fetch_one(&mut *connection).await?;
     if there == 0 {
         return Ok(Vec::new());
     }

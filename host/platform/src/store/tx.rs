@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{
-    AssertSqlSafe, Connection as _, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
+    AssertSqlSafe, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
     postgres::{PgArguments, PgRow, Postgres},
     sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
@@ -12,10 +12,12 @@ use super::{
     DynamicStatement, Error, Result, SqlValue, pool::PooledConnection, postgres::PostgresManager,
     sqlite::SqliteManager,
 };
-use crate::values::listing::PageRequest;
+use crate::values::listing::{ListPage, PageRequest};
 
 /// Timeout for restoring a connection that was left during a statement or transaction.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
+
+const UNTIL_THE_END: &str = "the connection is taken only at the end";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -31,18 +33,18 @@ pub struct Tx {
     /// `None` when the transaction has ended.
     connection: Option<Connection>,
     mode: Mode,
-    state: TxState,
-    wakes_workers: bool,
+    pub(super) state: TxState,
+    pub(super) wakes_workers: bool,
 }
 
 /// The state of a transaction.
 #[derive(Default)]
-struct TxState {
+pub(super) struct TxState {
     statements: usize,
     is_running: bool,
     /// The error of a statement. No other may run after it: PostgreSQL refuses them, and SQLite may
     /// have ended the transaction.
-    failed: Option<Error>,
+    pub(super) failed: Option<Error>,
 }
 
 pub(super) enum Connection {
@@ -61,13 +63,6 @@ impl Connection {
         }
     }
 
-    async fn ping(&mut self) -> sqlx::Result<()> {
-        match self {
-            Connection::Sqlite(sqlite) => sqlite.connection.ping().await,
-            Connection::Postgres(postgres) => postgres.ping().await,
-        }
-    }
-
     /// Removes the connection from the pool, whatever it is doing.
     fn discard(self) {
         match self {
@@ -76,14 +71,11 @@ impl Connection {
         }
     }
 
+    /// Ends what is in progress: a statement, and a transaction if `mode` has one.
     async fn clean_up(mut self, mode: Mode) {
-        let cleaned = tokio::time::timeout(CLEAN_UP_TIMEOUT, async {
-            match mode {
-                Mode::Select => self.ping().await,
-                Mode::Write | Mode::Read => self.execute("ROLLBACK").await,
-            }
-        });
-        if !matches!(cleaned.await, Ok(Ok(()))) {
+        let sql = if mode == Mode::Select { "SELECT 1" } else { "ROLLBACK" };
+        let cleaned = tokio::time::timeout(CLEAN_UP_TIMEOUT, self.execute(sql)).await;
+        if !matches!(cleaned, Ok(Ok(()))) {
             self.discard();
         }
     }
@@ -95,7 +87,7 @@ impl Tx {
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("the connection is taken only at the end")
+        self.connection.as_mut().expect(UNTIL_THE_END)
     }
 
     pub(super) async fn begin(&mut self) -> Result<()> {
@@ -116,8 +108,7 @@ impl Tx {
 
     /// Starts a statement: bind its parameters, then request its result.
     pub fn sql(&mut self, sql: &'static str) -> Statement<'_> {
-        let text = if self.is_sqlite() { without_row_locks(sql) } else { None };
-        self.statement(text.unwrap_or_else(|| sql.into_sql_str()))
+        self.statement(sql.into_sql_str())
     }
 
     fn is_sqlite(&self) -> bool {
@@ -126,10 +117,8 @@ impl Tx {
 
     /// Like [`Tx::sql`], for an assembled statement, whose parameters are bound.
     pub fn dynamic(&mut self, sql: &DynamicStatement) -> Statement<'_> {
-        let text = if self.is_sqlite() { without_row_locks(&sql.text) } else { None };
         // Safe: its text consists of pieces of this program.
-        let text = text.unwrap_or_else(|| AssertSqlSafe(sql.text.clone()).into_sql_str());
-        let statement = self.statement(text);
+        let statement = self.statement(AssertSqlSafe(sql.text.clone()).into_sql_str());
         sql.values.iter().fold(statement, |statement, value| match value {
             SqlValue::Text(text) => statement.bind(text.clone()),
             SqlValue::Integer(number) => statement.bind(*number),
@@ -137,19 +126,18 @@ impl Tx {
         })
     }
 
-    /// Returns a page of a list and the total number of its items. `filter` completes a `SELECT`
-    /// with table and conditions.
+    /// Returns a page of a list. `filter` completes a `SELECT` with table and conditions.
     pub async fn list<T: Record>(
         &mut self,
         filter: impl Fn(&'static str) -> DynamicStatement,
         select: &'static str,
         order_by: &'static str,
         page: PageRequest,
-    ) -> Result<(i64, Vec<T>)> {
-        let (total,) = self.dynamic(&filter("SELECT COUNT(*)")).one().await?;
+    ) -> Result<ListPage<T>> {
+        let total = self.dynamic(&filter("SELECT COUNT(*)")).value().await?;
         let sql = filter(select).append(order_by).append(" LIMIT ").bind(page.limit);
         let items = self.dynamic(&sql.append(" OFFSET ").bind(page.offset())).all().await?;
-        Ok((total, items))
+        Ok(page.to_list_page(total, items))
     }
 
     /// Returns the engine's query plan for a statement, one line per step.
@@ -162,8 +150,7 @@ impl Tx {
             let steps: Vec<(i64, i64, i64, String)> = self.dynamic(&sql).all().await?;
             return Ok(steps.into_iter().map(|(.., step)| step).collect());
         }
-        let steps: Vec<(String,)> = self.dynamic(&sql).all().await?;
-        Ok(steps.into_iter().map(|(step,)| step).collect())
+        self.dynamic(&sql).values().await
     }
 
     fn statement(&mut self, sql: SqlStr) -> Statement<'_> {
@@ -172,11 +159,12 @@ impl Tx {
         assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
         self.state.statements += 1;
         let unbound = count_parameters(sql.as_str());
-        let engine =
-            match self.connection.as_mut().expect("the connection is taken only at the end") {
-                Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
-                Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
-            };
+        let engine = match self.connection.as_mut().expect(UNTIL_THE_END) {
+            Connection::Sqlite(tx) => {
+                Engine::Sqlite(&mut tx.connection, sqlx::query(without_row_locks(sql)))
+            }
+            Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
+        };
         Statement { engine, state: &mut self.state, unbound }
     }
 
@@ -191,21 +179,7 @@ impl Tx {
         if self.is_sqlite() {
             return Ok(());
         }
-        self.sql("SELECT pg_notify($1, '')").bind(channel).run().await.map(drop)
-    }
-
-    pub(super) fn wakes_workers(&self) -> bool {
-        self.wakes_workers
-    }
-
-    /// Returns the error of the statement that failed, if one did.
-    pub(super) fn failure(&self) -> Option<&Error> {
-        self.state.failed.as_ref()
-    }
-
-    /// Clears the failure after a rollback to a savepoint before it.
-    pub(super) fn clear_failure(&mut self) {
-        self.state.failed = None;
+        self.sql("SELECT pg_notify($1, '')").bind(channel).execute().await
     }
 
     pub(super) async fn commit(mut self) -> Result<()> {
@@ -213,9 +187,9 @@ impl Tx {
             return Err(Error::Aborted);
         }
         let done = self.connection().execute("COMMIT").await.map_err(Error::from_commit);
-        let connection = self.connection.take().expect("the connection is taken only at the end");
-        if done.is_err() {
-            connection.discard();
+        match self.connection.take() {
+            Some(connection) if done.is_err() => connection.discard(),
+            returned => drop(returned),
         }
         done
     }
@@ -301,6 +275,16 @@ impl TxState {
     }
 }
 
+/// Evaluates the same expression for the connection and query of either engine.
+macro_rules! on_engine {
+    ($engine:expr, |$connection:ident, $query:ident| $result:expr) => {
+        match $engine {
+            Engine::Sqlite($connection, $query) => $result,
+            Engine::Postgres($connection, $query) => $result,
+        }
+    };
+}
+
 impl<'t> Statement<'t> {
     pub fn bind(self, value: impl Param<'t>) -> Self {
         let engine = match self.engine {
@@ -321,42 +305,62 @@ impl<'t> Statement<'t> {
     }
 
     pub async fn optional<T: Record>(self) -> Result<Option<T>> {
-        let (engine, fate) = self.require_all_bound()?;
-        let record = match engine {
-            Engine::Sqlite(conn, query) => {
-                fate.record_result(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
-            }
-            Engine::Postgres(conn, query) => {
-                fate.record_result(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
-            }
-        };
-        Ok(record.transpose()?)
+        let (engine, state) = self.require_all_bound()?;
+        let record = on_engine!(engine, |connection, query| {
+            let row = state.record_result(query.fetch_optional(connection).await)?;
+            row.as_ref().map(T::from_row).transpose()
+        });
+        Ok(record?)
     }
 
     pub async fn all<T: Record>(self) -> Result<Vec<T>> {
-        let (engine, fate) = self.require_all_bound()?;
-        let records: sqlx::Result<Vec<T>> = match engine {
-            Engine::Sqlite(conn, query) => {
-                fate.record_result(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
-            }
-            Engine::Postgres(conn, query) => {
-                fate.record_result(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
-            }
-        };
+        let (engine, state) = self.require_all_bound()?;
+        let records: sqlx::Result<_> = on_engine!(engine, |connection, query| {
+            let rows = state.record_result(query.fetch_all(connection).await)?;
+            rows.iter().map(T::from_row).collect()
+        });
         Ok(records?)
+    }
+
+    /// Like [`Statement::one`], for rows of one column.
+    pub async fn value<T>(self) -> Result<T>
+    where
+        (T,): Record,
+    {
+        self.one().await.map(|(value,)| value)
+    }
+
+    /// Like [`Statement::optional`], for rows of one column.
+    pub async fn optional_value<T>(self) -> Result<Option<T>>
+    where
+        (T,): Record,
+    {
+        Ok(self.optional().await?.map(|(value,)| value))
+    }
+
+    /// Like [`Statement::all`], for rows of one column.
+    pub async fn values<T>(self) -> Result<Vec<T>>
+    where
+        (T,): Record,
+    {
+        Ok(self.all().await?.into_iter().map(|(value,)| value).collect())
+    }
+
+    pub async fn execute(self) -> Result<()> {
+        self.run().await.map(drop)
     }
 
     /// Runs the statement. Returns the number of affected rows.
     pub async fn run(self) -> Result<u64> {
-        let (engine, fate) = self.require_all_bound()?;
-        match engine {
-            Engine::Sqlite(conn, query) => {
-                Ok(fate.record_result(query.execute(conn).await)?.rows_affected())
-            }
-            Engine::Postgres(conn, query) => {
-                Ok(fate.record_result(query.execute(conn).await)?.rows_affected())
-            }
-        }
+        let (engine, state) = self.require_all_bound()?;
+        on_engine!(engine, |connection, query| {
+            Ok(state.record_result(query.execute(connection).await)?.rows_affected())
+        })
+    }
+
+    /// Runs the statement. Returns whether it affected one row.
+    pub async fn affects_one(self) -> Result<bool> {
+        self.run().await.map(|rows| rows == 1)
     }
 
     /// Requires that all parameters are bound: SQLite would read a missing one as NULL.
@@ -370,12 +374,14 @@ impl<'t> Statement<'t> {
     }
 }
 
-/// Returns `None` if the statement has no row locks.
-fn without_row_locks(sql: &str) -> Option<SqlStr> {
-    let locks = sql.contains(" FOR UPDATE");
-    let without = || sql.replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
+/// Removes row locks, which SQLite does not need.
+fn without_row_locks(sql: SqlStr) -> SqlStr {
+    if !sql.as_str().contains(" FOR UPDATE") {
+        return sql;
+    }
+    let text = sql.as_str().replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
     // Safe: only words were removed.
-    locks.then(|| AssertSqlSafe(without()).into_sql_str())
+    AssertSqlSafe(text).into_sql_str()
 }
 
 /// Returns the highest `$n` of a statement.

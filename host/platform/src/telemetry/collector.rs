@@ -3,11 +3,11 @@
 
 use std::{
     error::Error,
-    pin::Pin,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use opentelemetry::KeyValue;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -83,30 +83,26 @@ impl Collector {
     }
 }
 
-/// The return type that `#[async_trait]` would generate, written out to avoid that dependency.
-type SendFuture<'t> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 't>>;
-
 impl HttpClient for Collector {
-    fn send_bytes<'s, 't>(&'s self, request: Request<Bytes>) -> SendFuture<'t>
+    fn send_bytes<'s, 't>(
+        &'s self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'t, Result<Response<Bytes>, HttpError>>
     where
         's: 't,
         Self: 't,
     {
         Box::pin(async move {
-            let exchange = exchange(self.client.clone(), request);
+            let client = self.client.clone();
+            let exchange = async move {
+                let sent = client.execute(request.try_into()?).await;
+                let status = sent.map_err(reqwest::Error::without_url)?.status();
+                // Only the status is used.
+                Ok(Response::builder().status(status).body(Bytes::new())?)
+            };
             let sent = self.runtime.spawn(exchange).await.unwrap_or_else(|gone| Err(gone.into()));
             self.log_availability(&sent);
             sent
         })
     }
-}
-
-async fn exchange(
-    client: reqwest::Client,
-    request: Request<Bytes>,
-) -> Result<Response<Bytes>, HttpError> {
-    let answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
-    let status = answer.status();
-    // Only the status is used.
-    Ok(Response::builder().status(status).body(Bytes::new())?)
 }

@@ -4,13 +4,16 @@ use std::{fmt, sync::atomic::AtomicU64};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder},
-    metrics::{MetricType, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::MetricType,
+    registry::Metric,
+};
+pub use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
 };
 
-/// Histograms by label set.
 pub type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// A floating-point gauge.
 pub type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// A single label as name and value, where a struct would add nothing.
@@ -31,12 +34,11 @@ pub fn work_time_histogram() -> Histogram {
     ])
 }
 
-/// A gauge that is computed at each scrape.
-pub struct ComputedGauge<F>(pub F);
+struct Computed<F>(F);
 
-impl<F: Fn() -> f64> EncodeMetric for ComputedGauge<F> {
-    fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
-        encoder.encode_gauge(&(self.0)())
+impl<F: Fn(MetricEncoder<'_>) -> fmt::Result> EncodeMetric for Computed<F> {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        (self.0)(encoder)
     }
 
     fn metric_type(&self) -> MetricType {
@@ -44,30 +46,23 @@ impl<F: Fn() -> f64> EncodeMetric for ComputedGauge<F> {
     }
 }
 
-impl<F> fmt::Debug for ComputedGauge<F> {
+impl<F> fmt::Debug for Computed<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Now")
+        f.write_str("Computed")
     }
 }
 
-/// Labelled gauges that are computed at each scrape.
-pub struct ComputedGauges<F>(pub F);
-
-impl<L: EncodeLabelSet, F: Fn() -> Vec<(L, f64)>> EncodeMetric for ComputedGauges<F> {
-    fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
-        for (labels, value) in (self.0)() {
-            encoder.encode_family(&labels)?.encode_gauge(&value)?;
-        }
-        Ok(())
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Gauge
-    }
+/// Creates a gauge that is computed at each scrape.
+pub fn computed_gauge(value: impl Fn() -> f64 + Send + Sync + 'static) -> impl Metric {
+    Computed(move |mut encoder: MetricEncoder<'_>| encoder.encode_gauge(&value()))
 }
 
-impl<F> fmt::Debug for ComputedGauges<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Each")
-    }
+/// Creates labelled gauges that are computed at each scrape.
+pub fn computed_gauges<L: EncodeLabelSet + 'static>(
+    values: impl Fn() -> Vec<(L, f64)> + Send + Sync + 'static,
+) -> impl Metric {
+    Computed(move |mut encoder: MetricEncoder<'_>| {
+        let mut values = values().into_iter();
+        values.try_for_each(|(labels, value)| encoder.encode_family(&labels)?.encode_gauge(&value))
+    })
 }

@@ -14,8 +14,9 @@ use prometheus_client::encoding::text;
 pub use prometheus_client::{metrics::counter::Counter, registry::Registry};
 
 pub use self::{
-    metric::{ComputedGauge, ComputedGauges},
-    output::{TelemetryConfig, TraceExporter},
+    metric::{computed_gauge, computed_gauges},
+    output::{LogFormat, TraceExporter, start},
+    process::resident_bytes,
 };
 use crate::clock::Timestamp;
 
@@ -30,7 +31,6 @@ pub const OPENMETRICS_CONTENT_TYPE: &str =
 
 impl Telemetry {
     /// Creates the registry with the process metrics. `started` is the start time of this host.
-    #[must_use]
     pub fn new(started: Timestamp) -> Telemetry {
         let mut registry = Registry::default();
         process::register(&mut registry, started);
@@ -38,14 +38,12 @@ impl Telemetry {
     }
 
     /// Registers the metrics of a module; their names get the prefix `tollhouse_`.
-    #[must_use]
     pub fn with(mut self, register: impl FnOnce(&mut Registry)) -> Telemetry {
         register(self.registry.sub_registry_with_prefix("tollhouse"));
         self
     }
 
     /// Returns all metrics in the text format of OpenMetrics 1.0.
-    #[must_use]
     pub fn scrape(&self) -> String {
         let mut page = String::new();
         text::encode(&mut page, &self.registry).expect("writing to a String cannot fail");

@@ -1,6 +1,6 @@
 //! Process metrics under Prometheus' standard names. Those read from `/proc` exist on Linux only.
 
-use std::{fmt, fs};
+use std::{fmt, fs, str::FromStr};
 
 use prometheus_client::{
     collector::Collector,
@@ -28,18 +28,21 @@ struct Process {
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut gauge = |name: &str, help: &str, unit: Option<Unit>, value: Option<f64>| {
-            let Some(value) = value else { return Ok(()) };
-            let gauge = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-            ConstGauge::new(value).encode(gauge)
-        };
         let started = self.started.0 as f64 / 1_000.0;
-        gauge("process_start_time", "Start time (Unix time).", Some(Unit::Seconds), Some(started))?;
-        let resident = process_status("VmRSS:").map(|kib| kib * 1_024.0);
-        gauge("process_resident_memory", "Resident memory size.", Some(Unit::Bytes), resident)?;
-        gauge("process_threads", "Number of threads.", None, process_status("Threads:"))?;
-        gauge("process_open_fds", "Number of open file descriptors.", None, open_files())?;
-        gauge("process_max_fds", "Maximum number of open file descriptors.", None, max_files())?;
+        let resident = resident_bytes().map(|bytes| bytes as f64);
+        let threads = labelled_number("status", "Threads:");
+        let max_files = labelled_number("limits", "Max open files");
+        for (name, help, unit, value) in [
+            ("process_start_time", "Start time (Unix time).", Some(Unit::Seconds), Some(started)),
+            ("process_resident_memory", "Resident memory size.", Some(Unit::Bytes), resident),
+            ("process_threads", "Number of threads.", None, threads),
+            ("process_open_fds", "Number of open file descriptors.", None, open_files()),
+            ("process_max_fds", "Maximum number of open file descriptors.", None, max_files),
+        ] {
+            let Some(value) = value else { continue };
+            let gauge = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+            ConstGauge::new(value).encode(gauge)?;
+        }
         let Some(seconds) = cpu_seconds() else { return Ok(()) };
         let (name, help) = ("process_cpu", "User and system CPU time.");
         let unit = Some(&Unit::Seconds);
@@ -48,22 +51,21 @@ impl Collector for Process {
     }
 }
 
-/// Returns a number from `/proc/self/status`.
-fn process_status(field: &str) -> Option<f64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+/// Returns the resident memory of this process; `None` if the system does not report it.
+pub fn resident_bytes() -> Option<usize> {
+    labelled_number("status", "VmRSS:").map(|kib: usize| kib << 10)
+}
+
+/// Returns the first number behind a label in a file of `/proc/self`.
+fn labelled_number<T: FromStr>(file: &str, label: &str) -> Option<T> {
+    let text = fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
 fn open_files() -> Option<f64> {
     // Listing the directory opens one more descriptor.
     Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as f64)
-}
-
-fn max_files() -> Option<f64> {
-    let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 fn cpu_seconds() -> Option<f64> {
@@ -81,10 +83,10 @@ mod tests {
 
     #[test]
     fn process_metrics_are_read_from_proc() {
-        assert!(process_status("VmRSS:").is_some_and(|kib| kib > 1_000.0));
-        assert!(process_status("Threads:").is_some_and(|threads| threads >= 1.0));
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(labelled_number("status", "Threads:").is_some_and(|threads: f64| threads >= 1.0));
         assert!(open_files().is_some_and(|open| open >= 3.0));
-        assert!(max_files().is_some_and(|most| most >= 3.0));
+        assert!(labelled_number("limits", "Max open files").is_some_and(|most: f64| most >= 3.0));
         assert!(cpu_seconds().is_some_and(|seconds| (0.0..1e6).contains(&seconds)));
     }
 }

@@ -14,7 +14,6 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 pub const SPAN_TARGET: &str = "spans";
 
 /// Creates the span of an incoming request, which continues the trace in a `traceparent` header.
-#[must_use]
 pub fn request(id: &str, method: &str, route: &str, headers: &HeaderMap) -> Span {
     let method = known_method(method);
     let span = info_span!(
@@ -40,11 +39,10 @@ pub fn request(id: &str, method: &str, route: &str, headers: &HeaderMap) -> Span
 pub fn record_status(span: &Span, status: u16) {
     span.record("http.response.status_code", status);
     if status >= 500 {
-        span.record("otel.status_code", "ERROR");
+        mark_failed(span);
     }
 }
 
-#[must_use]
 pub fn job(kind: &str, failures: i64) -> Span {
     info_span!(
         target: SPAN_TARGET,
@@ -58,7 +56,6 @@ pub fn job(kind: &str, failures: i64) -> Span {
 }
 
 /// Creates the span of an outgoing request. The trace context is not propagated to the upstream.
-#[must_use]
 pub fn egress(sender: &str, method: &str) -> Span {
     let method = known_method(method);
     info_span!(
@@ -76,15 +73,8 @@ pub fn egress(sender: &str, method: &str) -> Span {
 }
 
 /// Creates the span of a transaction, which includes the wait for a connection or the writer.
-#[must_use]
 pub fn transaction(kind: &'static str) -> Span {
     info_span!(target: SPAN_TARGET, "transaction", otel.name = kind, otel.kind = "client", otel.status_code = Empty)
-}
-
-/// Records why an outgoing request got no response.
-pub fn record_failure(span: &Span, kind: &str) {
-    span.record("error.type", kind);
-    mark_failed(span);
 }
 
 pub fn mark_failed(span: &Span) {
@@ -92,7 +82,6 @@ pub fn mark_failed(span: &Span) {
 }
 
 /// Returns a standard HTTP method, or `other` for one invented by a client or plugin.
-#[must_use]
 pub fn known_method(method: &str) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| *known == method).unwrap_or("other")

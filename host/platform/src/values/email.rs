@@ -2,7 +2,6 @@
 
 use email_address::{EmailAddress, Options};
 
-#[must_use]
 pub fn is_valid(text: &str) -> bool {
     let options =
         Options::default().with_required_tld().without_display_text().without_domain_literal();
@@ -10,13 +9,11 @@ pub fn is_valid(text: &str) -> bool {
 }
 
 /// Returns the form in which addresses are compared: case-insensitive.
-#[must_use]
 pub fn comparison_key(address: &str) -> String {
     address.to_lowercase()
 }
 
 /// Makes a text safe for a header: replaces whitespace and control characters by single blanks.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let breaks = |c: char| c.is_whitespace() || c.is_control();
     text.split(breaks).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

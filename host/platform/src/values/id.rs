@@ -1,6 +1,6 @@
 //! Ids as types, so that the id of one record cannot stand in for that of another.
 
-use sqlx::{Database, Decode, Encode, Type, encode::IsNull, error::BoxDynError};
+use crate::store::SqlValue;
 
 /// Declares types of opaque texts, written like plain strings in JSON, in SQL and in OpenAPI.
 #[macro_export]
@@ -10,14 +10,14 @@ macro_rules! __text_types {
         $(#[doc = $about])*
         #[derive(
             Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
-            serde::Deserialize, serde::Serialize, sqlx::Type,
+            serde::Deserialize, serde::Serialize, sqlx::Type, schemars::JsonSchema,
         )]
+        #[schemars(inline, rename = "string", with = "String", description = "")]
         #[serde(transparent)]
         #[sqlx(transparent)]
         pub struct $name(String);
 
         impl $name {
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -54,24 +54,9 @@ macro_rules! __text_types {
                 f.write_str(&self.0)
             }
         }
-
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                <String as schemars::JsonSchema>::schema_name()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                <String as schemars::JsonSchema>::json_schema(generator)
-            }
-        }
     )*};
 }
 
-use crate::store::SqlValue;
 pub use __text_types as text_types;
 
 text_types! {
@@ -88,7 +73,6 @@ pub enum Owner {
 
 impl Owner {
     /// Returns the value of the column `company_id`.
-    #[must_use]
     pub fn column(&self) -> &str {
         match self {
             Owner::Service => "",
@@ -111,37 +95,12 @@ impl From<&CompanyId> for Owner {
 
 impl From<CompanyId> for Owner {
     fn from(id: CompanyId) -> Owner {
-        if id.is_empty() { Owner::Service } else { Owner::Company(id) }
+        Owner::Company(id)
     }
 }
 
-impl<DB: Database> Type<DB> for Owner
-where
-    String: Type<DB>,
-{
-    fn type_info() -> DB::TypeInfo {
-        String::type_info()
-    }
-
-    fn compatible(info: &DB::TypeInfo) -> bool {
-        String::compatible(info)
-    }
-}
-
-impl<'q, DB: Database> Encode<'q, DB> for Owner
-where
-    String: Encode<'q, DB>,
-{
-    fn encode_by_ref(&self, buffer: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        self.column().to_owned().encode(buffer)
-    }
-}
-
-impl<'r, DB: Database> Decode<'r, DB> for Owner
-where
-    String: Decode<'r, DB>,
-{
-    fn decode(value: DB::ValueRef<'r>) -> Result<Owner, BoxDynError> {
-        String::decode(value).map(|id| CompanyId::from(id).into())
+impl From<String> for Owner {
+    fn from(column: String) -> Owner {
+        if column.is_empty() { Owner::Service } else { Owner::Company(column.into()) }
     }
 }

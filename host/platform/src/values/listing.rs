@@ -15,7 +15,6 @@ pub struct Period {
 
 impl Period {
     /// Returns a period of whole days in UTC, including `last`; `None` if no day follows it.
-    #[must_use]
     pub fn of_days(first: NaiveDate, last: NaiveDate) -> Option<Period> {
         let begins =
             |day: NaiveDate| Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
@@ -23,7 +22,6 @@ impl Period {
     }
 
     /// Returns the period of a name in [`PERIODS`], relative to `today`.
-    #[must_use]
     pub fn named(name: &str, today: NaiveDate) -> Option<Period> {
         let monday = today - Days::new(today.weekday().num_days_from_monday().into());
         let (month, january) = (today.with_day(1)?, today.with_ordinal(1)?);
@@ -56,7 +54,6 @@ pub enum SortOrder {
 }
 
 /// Returns the `ORDER BY` clause for records with times; ids break ties. Default: newest first.
-#[must_use]
 pub fn order_by(created: Option<SortOrder>, updated: Option<SortOrder>) -> &'static str {
     match (created, updated) {
         (Some(SortOrder::Ascending), _) => " ORDER BY created_at, id",
@@ -93,13 +90,19 @@ pub struct ListPage<T> {
     pub docs: Vec<T>,
 }
 
+impl<T> ListPage<T> {
+    pub fn map<U>(self, convert: impl FnMut(T) -> U) -> ListPage<U> {
+        let ListPage { total, page, per_page, prev, next, total_page, docs } = self;
+        let docs = docs.into_iter().map(convert).collect();
+        ListPage { total, page, per_page, prev, next, total_page, docs }
+    }
+}
+
 impl PageRequest {
-    #[must_use]
     pub fn offset(self) -> i64 {
         (self.number - 1).saturating_mul(self.limit)
     }
 
-    #[must_use]
     pub fn to_list_page<T>(self, total: i64, docs: Vec<T>) -> ListPage<T> {
         let pages = (total + self.limit - 1) / self.limit;
         ListPage {

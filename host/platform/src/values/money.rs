@@ -1,10 +1,8 @@
 //! Amounts: integers in minor units inside the host, decimal numbers in the major unit on the wire.
 
-use std::borrow::Cow;
-
 use crate::values::id::text_types;
 use rust_decimal::Decimal;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Number;
 
@@ -20,7 +18,15 @@ text_types! {
 }
 
 /// An amount in minor units (kobo, cent), serialized as a decimal number in the major unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, sqlx::Type, JsonSchema)]
+#[sqlx(transparent)]
+#[schemars(
+    inline,
+    rename = "Amount",
+    with = "Number",
+    description = "",
+    extend("examples" = [Minor(250_050)])
+)]
 pub struct Minor(pub i64);
 
 /// An amount and its currency.
@@ -67,12 +73,10 @@ impl Minor {
     }
 
     /// Returns the amount in the major unit, if it has no decimals.
-    #[must_use]
     pub fn to_whole_major(self) -> Option<i64> {
         (self.0 % 100 == 0).then_some(self.0 / 100)
     }
 
-    #[must_use]
     pub fn to_major(self) -> Number {
         let text = Decimal::new(self.0, 2).normalize().to_string();
         text.parse().expect("a decimal is a JSON number")
@@ -89,20 +93,6 @@ impl<'de> Deserialize<'de> for Minor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Minor, D::Error> {
         let number = Number::deserialize(deserializer)?;
         Minor::from_major(&number).map_err(|_| D::Error::custom("not an amount with two decimals"))
-    }
-}
-
-impl JsonSchema for Minor {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Amount".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "examples": [Minor(250_050)] })
     }
 }
 

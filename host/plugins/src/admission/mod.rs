@@ -5,17 +5,16 @@
 pub mod publishers;
 pub mod signature;
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 
-use super::{Call, CallError, Credentials, Fault, Manifest, Plugin, PluginHandle};
+use crate::prelude::*;
 use crate::{
     call::{executor::CallExecutor, reply::failure_summary},
     contract::v1,
     manifest::capabilities::Capabilities,
+    runtime::compile,
 };
 
 /// Number of digest digits in log labels, enough to distinguish builds of one version.
@@ -30,7 +29,7 @@ pub struct AdmissionCheck {
     pub check: &'static str,
     pub passed: bool,
     /// Details of the result; the reason if the check failed.
-    pub said: String,
+    pub result: String,
 }
 
 /// The result of admitting a component.
@@ -66,8 +65,8 @@ struct CheckSequence(Vec<AdmissionCheck>);
 
 impl AdmissionCheck {
     pub fn new(check: &'static str, found: &Result<String, String>) -> AdmissionCheck {
-        let said = found.as_ref().unwrap_or_else(|reason| reason).clone();
-        AdmissionCheck { check, passed: found.is_ok(), said }
+        let result = found.as_ref().unwrap_or_else(|reason| reason).clone();
+        AdmissionCheck { check, passed: found.is_ok(), result }
     }
 }
 
@@ -79,9 +78,11 @@ impl CheckSequence {
         mode: AdmissionMode,
     ) -> Result<Arc<Plugin>, String> {
         let most = calls.limits.component_bytes;
-        self.record("size", check_size(wasm.len(), most), |()| {
-            format!("{} of at most {most} bytes", wasm.len())
-        })?;
+        let size = match wasm.len() {
+            bytes if bytes > most => Err(format!("the component is larger than {most} bytes")),
+            bytes => Ok(bytes),
+        };
+        self.record("size", size, |bytes| format!("{bytes} of at most {most} bytes"))?;
         let manifest = match mode {
             AdmissionMode::Readmission => Manifest::read_installed(&wasm),
             AdmissionMode::Full | AdmissionMode::Author => Manifest::read(&wasm),
@@ -89,7 +90,8 @@ impl CheckSequence {
         let manifest = self.record("manifest", manifest, describe_manifest)?;
         let digest = signature::digest(&wasm);
         let began = Instant::now();
-        let compiled = calls.compile(&digest, &wasm).await;
+        let CallExecutor { engine, limits, compiling, .. } = &**calls;
+        let compiled = compile::load_or_compile(engine, limits, compiling, &digest, &wasm).await;
         let component =
             self.record("compile", compiled, |_| format!("{} ms", began.elapsed().as_millis()))?;
         self.record("contract", v1::check_versions(&component), |()| "version 1".to_owned())?;
@@ -99,13 +101,16 @@ impl CheckSequence {
         let contract = v1::check_types(&component);
         self.record("types", contract, |()| "match the contract".to_owned())?;
         let guest = self.record("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
-            guest.interfaces().join(", ")
+            guest.offers.names().join(", ")
         })?;
         let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics));
         let started = calls.instantiate_trial(&plugin).await;
         self.record("start", started, |()| "instantiated, with every function".to_owned())?;
-        let country = plugin.manifest.check_country(&plugin.guest.interfaces());
-        self.record("country", country, |()| describe_types(&plugin.manifest))?;
+        let country = plugin.manifest.check_country(&plugin.interfaces());
+        self.record("country", country, |()| match &plugin.manifest.country {
+            Some(country) => format!("{} identity types", country.identities.len()),
+            None => "none".to_owned(),
+        })?;
         if mode == AdmissionMode::Full {
             self.record("examples", call_examples(calls, &plugin).await, String::clone)?;
         }
@@ -116,28 +121,18 @@ impl CheckSequence {
         &mut self,
         check: &'static str,
         found: Result<T, String>,
-        said: impl FnOnce(&T) -> String,
+        describe: impl FnOnce(&T) -> String,
     ) -> Result<T, String> {
-        self.0.push(AdmissionCheck::new(check, &found.as_ref().map(said).map_err(String::clone)));
+        self.0
+            .push(AdmissionCheck::new(check, &found.as_ref().map(describe).map_err(String::clone)));
         found
     }
-}
-
-fn check_size(bytes: usize, most: usize) -> Result<(), String> {
-    if bytes > most { Err(format!("the component is larger than {most} bytes")) } else { Ok(()) }
 }
 
 fn describe_manifest(manifest: &Manifest) -> String {
     let asks = Capabilities::of(manifest);
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.to_string() };
     format!("{} {}, which requests {asks}", manifest.name, manifest.version)
-}
-
-fn describe_types(manifest: &Manifest) -> String {
-    match &manifest.country {
-        Some(country) => format!("{} identity types", country.identities.len()),
-        None => "none".to_owned(),
-    }
 }
 
 /// Lists imports. Those of WASI are only counted: language runtimes add them, without access to
@@ -154,26 +149,23 @@ fn describe_imports(component: &wasmtime::component::Component) -> String {
 /// Calls each function with its example and the manifest's canned responses. A returned fault
 /// passes; a trap, an exceeded limit or an unreadable result does not.
 async fn call_examples(calls: &CallExecutor, plugin: &Plugin) -> Result<String, String> {
-    let calls = Arc::new(calls.with_script(plugin.manifest.examples.script()));
+    let calls = Arc::new(calls.with_script(Arc::new(plugin.manifest.examples.script())));
     let apart = Arc::new(plugin.with_metrics(&calls.metrics));
     let callable = PluginHandle::standalone(apart, calls);
     let credentials = Credentials::example(&plugin.manifest);
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     for call in Call::examples(&callable) {
         let function = call.function();
         // Examples raise no alarms and leave no traces.
-        let asked = callable.execute(&credentials, &call).with_subscriber(NoSubscriber::new());
-        let reply = asked.await;
+        let reply = callable.execute(&credentials, &call);
+        let reply = reply.with_subscriber(NoSubscriber::new()).await;
         if let Err(CallError { fault, .. }) = &reply
             && fault.code == Fault::PLUGIN_BROKE
         {
-            let why = &fault.message;
-            return Err(format!("{function} fails with its example: {why}"));
+            return Err(format!("{function} fails with its example: {}", fault.message));
         }
-        said.push(match failure_summary(&reply) {
-            Ok(()) => format!("{function} ok"),
-            Err(words) => format!("{function} {words}"),
-        });
+        let result = failure_summary(&reply).err().unwrap_or_else(|| "ok".to_owned());
+        results.push(format!("{function} {result}"));
     }
-    Ok(said.join(", "))
+    Ok(results.join(", "))
 }

@@ -10,8 +10,6 @@
 //! In the component, the signature is the last custom section, `tollhouse:signature`. It is removed
 //! before any other processing, so that a component has one digest, signed or not.
 
-use std::sync::Arc;
-
 use ed25519_dalek::{
     Signature, Signer, SigningKey, VerifyingKey,
     pkcs8::{
@@ -21,7 +19,7 @@ use ed25519_dalek::{
 };
 use sha2::{Digest, Sha256};
 
-use tollhouse_platform::random::Random;
+use crate::prelude::*;
 
 pub const SIGNATURE_BYTES: usize = 64;
 
@@ -37,7 +35,6 @@ pub struct SignedComponent {
 }
 
 impl SignedComponent {
-    #[must_use]
     pub fn parse(mut file: Vec<u8>) -> SignedComponent {
         let signatures = file.last_chunk().copied().into_iter().collect();
         let start = file.len().saturating_sub(SIGNATURE_SECTION_HEADER.len() + SIGNATURE_BYTES);
@@ -49,18 +46,15 @@ impl SignedComponent {
     }
 
     /// Returns the component without its signature, for uses that do not verify it.
-    #[must_use]
     pub fn strip_signature(file: Vec<u8>) -> Vec<u8> {
         Arc::unwrap_or_clone(SignedComponent::parse(file).wasm)
     }
 
     /// Returns the SHA-256 in hexadecimal, by which hosts identify the component.
-    #[must_use]
     pub fn digest(&self) -> String {
         digest(&self.wasm)
     }
 
-    #[must_use]
     pub fn embed_signature(wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> Vec<u8> {
         [wasm, SIGNATURE_SECTION_HEADER, signature].concat()
     }
@@ -78,7 +72,6 @@ fn message(digest: &str) -> String {
 pub struct PrivateKey(SigningKey);
 
 impl PrivateKey {
-    #[must_use]
     pub fn generate(random: &Random) -> PrivateKey {
         PrivateKey(SigningKey::from_bytes(&random.bytes()))
     }
@@ -90,19 +83,16 @@ impl PrivateKey {
     }
 
     /// Returns the PEM file, zeroized on drop.
-    #[must_use]
     pub fn to_pem(&self) -> impl AsRef<[u8]> + use<> {
         // OpenSSL does not read a file that includes the public key.
         let key = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         key.to_pkcs8_pem(LineEnding::LF).expect("a key of 32 bytes can be written")
     }
 
-    #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    #[must_use]
     pub fn sign(&self, wasm: &[u8]) -> [u8; SIGNATURE_BYTES] {
         self.0.sign(message(&digest(wasm)).as_bytes()).to_bytes()
     }
@@ -119,19 +109,16 @@ impl PublicKey {
     }
 
     /// Returns `None` if the line is not an Ed25519 key or the key is weak.
-    #[must_use]
     pub fn from_line(line: &str) -> Option<PublicKey> {
         let pem = format!("-----BEGIN PUBLIC KEY-----\n{line}\n-----END PUBLIC KEY-----\n");
         let key = PublicKey::from_pem(&pem).ok()?;
         (!key.0.is_weak()).then_some(key)
     }
 
-    #[must_use]
     pub fn to_pem(&self) -> String {
         self.0.to_public_key_pem(LineEnding::LF).expect("a key of 32 bytes can be written")
     }
 
-    #[must_use]
     pub fn to_line(&self) -> String {
         self.to_pem().lines().nth(1).unwrap_or_default().to_owned()
     }

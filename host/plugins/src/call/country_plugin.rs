@@ -1,12 +1,9 @@
 //! Identity register calls in the host's own types. All values are personal: they are never logged.
 
-use std::ops::Deref;
-
 use bytes::Bytes;
-use futures::FutureExt;
 use serde_json::{Map, Value};
 
-use crate::{CallError, Country, Credentials, PluginHandle};
+use crate::{Country, CountryPlugin};
 
 /// User data that a register may compare with its entry.
 #[derive(Clone)]
@@ -50,17 +47,6 @@ pub struct FaceComparison {
     pub message: String,
 }
 
-#[derive(Clone)]
-pub struct CountryPlugin(pub(crate) PluginHandle);
-
-impl Deref for CountryPlugin {
-    type Target = PluginHandle;
-
-    fn deref(&self) -> &PluginHandle {
-        &self.0
-    }
-}
-
 impl CountryPlugin {
     /// Returns the manifest's description of the country.
     ///
@@ -69,45 +55,5 @@ impl CountryPlugin {
     #[must_use]
     pub fn country(&self) -> &Country {
         self.manifest().country.as_ref().expect("the manifest of a country has a country section")
-    }
-
-    pub async fn look_up(
-        &self,
-        credentials: &Credentials,
-        question: &IdentityQuery,
-    ) -> Result<RegisterEntry, CallError> {
-        let guest = &self.plugin.guest;
-        self.call("identity-lookup.lookup", credentials, &|run| {
-            guest.look_up(run.store, run.instance, question).boxed()
-        })
-        .await
-    }
-
-    /// Looks up an entry and compares its photo with a selfie.
-    pub async fn compare(
-        &self,
-        credentials: &Credentials,
-        question: &IdentityQuery,
-        selfie: &Image,
-    ) -> Result<(RegisterEntry, FaceComparison), CallError> {
-        let guest = &self.plugin.guest;
-        self.call("identity-face.compare", credentials, &|run| {
-            guest.compare(run.store, run.instance, question, selfie).boxed()
-        })
-        .await
-    }
-
-    /// Looks up the entry for a document. Returns the identifier on the document and the entry.
-    pub async fn read(
-        &self,
-        credentials: &Credentials,
-        identity: &str,
-        document: &Image,
-    ) -> Result<(String, RegisterEntry), CallError> {
-        let guest = &self.plugin.guest;
-        self.call("identity-document.read", credentials, &|run| {
-            guest.read(run.store, run.instance, identity, document).boxed()
-        })
-        .await
     }
 }

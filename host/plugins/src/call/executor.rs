@@ -1,40 +1,33 @@
 //! Executes calls: each run has a fresh instance that ends at `http.send`; the next run
 //! re-executes.
 //!
-//! `judge` decides whether a failed call may have had an effect. `Progress::sent` is set before bytes
-//! can leave, and reset only if it is certain that none did. `invalid`, `refused`, `not-found` and
-//! `misconfigured` mean "not done", unless a request other than GET and HEAD has no response
-//! (`Progress::unanswered`). `unavailable`, `other`, a trap, a limit or a time-out after a request was
-//! sent: unknown.
+//! `outcome::with_certainty` decides whether a failed call may have had an effect. `Progress::sent`
+//! is set before bytes can leave, and reset only if it is certain that none did.
 
 use std::{
-    marker::PhantomData,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
-use futures::future::BoxFuture;
-use tokio::sync::{Mutex, SemaphorePermit};
+use futures::FutureExt;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tracing::Instrument;
-use wasmtime::{
-    Engine, Store,
-    component::{Component, Instance, Linker},
-};
+use wasmtime::{Engine, component::Linker};
 
 use super::{
     outcome::{failure_reason, measurements, with_certainty},
-    plugin_handle::CallTarget,
-    send::{BreakerKey, check_secrets, reserve_memory},
+    send::{check_secrets, reserve_memory},
 };
 use crate::metrics::{self, PluginMetrics};
 use crate::{
-    CallError, Certainty, Fault, FaultCategory, Plugin, PluginKind,
-    contract::v1::{self, GuestResult},
+    Call, CallError, Certainty, Fault, FaultCategory, NotificationRefusal, Plugin, PluginHandle,
+    PluginKind, PluginReply,
+    contract::v1,
     limits::{
         breaker::CircuitBreakers,
-        bulkhead::{Bulkhead, MemoryReservation},
+        bulkhead::Bulkhead,
         cpu::{CpuExhausted, CpuMeter},
-        cpu_throttle::{CpuPermits, CpuThrottle, throttled},
+        cpu_throttle::{cpu_permits, throttled},
         priority_semaphore::PrioritySemaphore,
     },
     runtime::{
@@ -48,11 +41,12 @@ use crate::{
 };
 use tollhouse_platform::{
     clock::Clock,
-    outbound::egress::{self, Egress, EgressError, EgressRequest},
+    outbound::egress::{Egress, Script},
     random::Random,
 };
 
 /// State shared by all plugin calls.
+#[derive(Clone)]
 pub struct CallExecutor {
     pub engine: Engine,
     pub linker: Linker<State>,
@@ -60,32 +54,23 @@ pub struct CallExecutor {
     /// Instance slots of the host. Calls queue here, because an exhausted pool returns an error.
     pub slots: Arc<PrioritySemaphore>,
     /// Serializes compilations, because each may use all cores and much memory.
-    compiling: Arc<Mutex<()>>,
+    pub compiling: Arc<Mutex<()>>,
     pub metrics: PluginMetrics,
     pub egress: Egress,
     cache: Arc<Cache>,
     /// Circuit breakers; `None` if a script answers requests, because its failures are deliberate.
-    pub breakers: Option<Arc<CircuitBreakers<BreakerKey>>>,
+    pub breakers: Option<Arc<CircuitBreakers>>,
     /// Recorder of calls; unset if calls are not recorded.
     pub recorder: OnceLock<Recorder>,
     /// CPU permits for throttled calls.
-    cpu_permits: Arc<CpuPermits>,
+    cpu_permits: Arc<Semaphore>,
     pub clock: Clock,
-    random: Random,
+    pub random: Random,
 }
 
-/// An instance that is ready to be called. `'f` is the lifetime of the call's arguments.
-pub struct ReadyInstance<'a, 'f> {
-    pub store: &'a mut Store<State>,
-    pub instance: &'a Instance,
-    arguments: PhantomData<&'a &'f ()>,
-}
-
-pub type Invoke<'f, T> =
-    dyn for<'a> Fn(ReadyInstance<'a, 'f>) -> BoxFuture<'a, GuestResult<T>> + Send + Sync + 'f;
-
-enum RunOutcome<T> {
-    Done(Result<T, Fault>),
+#[expect(clippy::large_enum_variant, reason = "one per run, which is matched at once")]
+enum RunOutcome {
+    Done(Result<PluginReply, Fault>),
     Suspended(HttpRequest, Box<Session>),
     /// Rejected before it began, because the queue is full or the wait was too long.
     Rejected,
@@ -114,22 +99,21 @@ impl CallExecutor {
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
-            cpu_permits: Arc::default(),
+            cpu_permits: Arc::new(cpu_permits()),
             clock,
             random,
         })
     }
 
     /// Makes a call. A call with n requests takes n + 1 runs.
-    pub async fn call<'f, T>(
+    pub async fn call(
         &self,
-        called: CallTarget<'_>,
-        function: &'static str,
+        called: &PluginHandle,
+        call: &Call,
         grant: Arc<Grant>,
-        invoke: &Invoke<'f, T>,
         progress: &mut Progress,
-    ) -> Result<T, CallError> {
-        let CallTarget { plugin, bulkhead, company } = called;
+    ) -> Result<PluginReply, CallError> {
+        let (PluginHandle { plugin, bulkhead, company, .. }, function) = (called, call.function());
         if self.egress.is_closed() {
             return Err(rejection(Fault::EGRESS_CLOSED, "the host runs with no_jobs", CLOSED_S));
         }
@@ -137,13 +121,13 @@ impl CallExecutor {
             return Err(rejection("busy", TOO_MANY_CALLS, BUSY_S));
         };
         // Anyone who knows a webhook's URL can send to it, so failures count against no company.
-        let unauthenticated = function == "notifications.parse";
+        let unauthenticated = matches!(call, Call::ParseNotification(_));
         let is_probe = self.check_health(plugin, company, unauthenticated)?;
         let _counted = plugin.meter.begin_call();
         let began = Instant::now();
         let span =
             metrics::call_span(&plugin.name, plugin.meter.version(), &plugin.digest, function);
-        let work = self.run_to_completion(called, grant, invoke, progress);
+        let work = self.run_to_completion(called, call, grant, progress);
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
@@ -154,7 +138,7 @@ impl CallExecutor {
         };
         match progress.rejected {
             _ if unauthenticated => {}
-            true if is_probe => plugin.health.abandon_probe(company, self.clock.now()),
+            true if is_probe => plugin.health.breakers.abandon_probe(company, self.clock.now()),
             true => {}
             false => self.record_health(plugin, company, result.is_err() && !progress.timed_out),
         }
@@ -167,14 +151,14 @@ impl CallExecutor {
         {
             // A register's fault message may contain personal data.
             let is_country = plugin.manifest.kind == PluginKind::Country;
-            let said = if is_country { "" } else { &*fault.message };
+            let fault_message = if is_country { "" } else { &*fault.message };
             let (plugin, code) = (&*plugin.label, &*fault.code);
             tracing::error!(
                 alarm = "plugin",
                 plugin,
                 function,
                 code,
-                said,
+                fault_message,
                 "plugin call requires attention"
             );
         }
@@ -221,29 +205,26 @@ impl CallExecutor {
     }
 
     /// Executes the runs of a call. The outer `Err` says why the plugin broke, for operators.
-    async fn run_to_completion<'f, T>(
+    async fn run_to_completion(
         &self,
-        called: CallTarget<'_>,
+        called: &PluginHandle,
+        call: &Call,
         grant: Arc<Grant>,
-        invoke: &Invoke<'f, T>,
         progress: &mut Progress,
-    ) -> Result<Result<T, Fault>, String> {
-        let plugin = called.plugin;
+    ) -> Result<Result<PluginReply, Fault>, String> {
+        let plugin = &called.plugin;
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
         let mut journal = Journal::new(seed, self.clock.now());
-        let mut reservation = MemoryReservation::empty(&called.bulkhead.memory);
+        let (budget, mut reserved) = (&called.bulkhead.memory, Vec::new());
         loop {
             if progress.usage.cpu > self.limits.cpu {
                 return Err(CpuExhausted.to_string()); // used by the host between two runs
             }
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
-            let (request, session) = match self.run(called, session, invoke, progress).await {
-                // Faults are logged, and the plugin may have seen secrets in a webhook.
-                RunOutcome::Done(answer) => {
-                    return Ok(answer.map_err(|fault| grant.redact_fault(fault)));
-                }
+            let (request, session) = match self.run(called, call, session, progress).await {
+                RunOutcome::Done(answer) => return Ok(redact(answer, &grant)),
                 RunOutcome::Failed(reason) => return Err(reason),
                 RunOutcome::MemoryBudgetFull(session) if progress.usage.requests > 0 => {
                     // Rejecting a call that has sent requests would leave its outcome unknown.
@@ -263,19 +244,19 @@ impl CallExecutor {
             check_secrets(&request, &session, &mut progress.usage.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.send(plugin, &request, &session, left, progress).await;
-            let answer = reserve_memory(&mut reservation, &request, answer, progress);
+            let answer = reserve_memory(budget, &mut reserved, &request, answer, progress);
             journal = session.journal;
             journal.entries.push(JournalEntry::Http(request, answer));
         }
     }
 
-    async fn run<'f, T>(
+    async fn run(
         &self,
-        CallTarget { plugin, bulkhead, .. }: CallTarget<'_>,
+        PluginHandle { plugin, bulkhead, .. }: &PluginHandle,
+        call: &Call,
         session: Session,
-        invoke: &Invoke<'f, T>,
         progress: &mut Progress,
-    ) -> RunOutcome<T> {
+    ) -> RunOutcome {
         let Some(_places) = self.acquire_instance(bulkhead, progress.usage.runs > 0).await else {
             return RunOutcome::Rejected;
         };
@@ -285,44 +266,38 @@ impl CallExecutor {
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
-            let arguments = PhantomData;
-            invoke(ReadyInstance { store: &mut store, instance: &instance, arguments }).await
+            // Boxed, because it is large and the futures of all callers contain it.
+            plugin.guest.offers.call(&mut store, &instance, call).boxed().await
         };
-        let lane =
-            CpuThrottle { plugin_permits: &bulkhead.cpu_permits, host_permits: &self.cpu_permits };
-        let result = throttled(run, &meter, &mut used.cpu, &lane).await;
+        let permits = [&bulkhead.cpu_permits, &*self.cpu_permits];
+        let result = throttled(run, &meter, &mut used.cpu, permits).await;
         let mut state = store.into_data();
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         if let Some(heard) = &mut progress.transcript {
             state.session.add_to_transcript(heard);
         }
-        match result {
+        let error = match result {
             Ok(answer) => {
-                drop(log_output(&mut state, tracing::Level::DEBUG));
-                RunOutcome::Done(answer)
+                log_output(&mut state, tracing::Level::DEBUG);
+                return RunOutcome::Done(answer);
             }
-            Err(_) if state.session.pending_request.is_some() => {
-                let request = state.session.pending_request.take();
-                RunOutcome::Suspended(
-                    request.expect("the run waits for it"),
-                    Box::new(state.session),
-                )
-            }
-            Err(_) if state.memory.budget_exhausted => {
-                RunOutcome::MemoryBudgetFull(Box::new(state.session))
-            }
-            Err(error) => {
-                // Panic messages. Those of a register may contain personal data.
-                let level = match plugin.manifest.kind {
-                    PluginKind::Country => tracing::Level::DEBUG,
-                    PluginKind::Provider | PluginKind::Sms => tracing::Level::WARN,
-                };
-                let wrote = log_output(&mut state, level);
-                // With scripted responses, the output is for the author and not personal.
-                let wrote = if self.breakers.is_none() { wrote } else { String::new() };
-                RunOutcome::Failed(prepend_output(&wrote, failure_reason(&error, &state)))
-            }
+            Err(error) => error,
+        };
+        if let Some(request) = state.session.pending_request.take() {
+            return RunOutcome::Suspended(request, Box::new(state.session));
         }
+        if state.memory.budget_exhausted {
+            return RunOutcome::MemoryBudgetFull(Box::new(state.session));
+        }
+        // Panic messages. Those of a register may contain personal data.
+        let level = match plugin.manifest.kind {
+            PluginKind::Country => tracing::Level::DEBUG,
+            PluginKind::Provider | PluginKind::Sms => tracing::Level::WARN,
+        };
+        let wrote = log_output(&mut state, level);
+        // With scripted responses, the output is for the author and not personal.
+        let wrote = if self.breakers.is_none() { wrote } else { String::new() };
+        RunOutcome::Failed(prepend_output(&wrote, failure_reason(&error, &state)))
     }
 
     /// Acquires an instance permit of the plugin and one of the host. `None`: a call that has not
@@ -347,78 +322,39 @@ impl CallExecutor {
         }
         let began = Instant::now();
         let slot = self.slots.acquire(has_begun).await?;
-        self.metrics.observe_slot_wait(began.elapsed());
+        self.metrics.observe_instance_wait(began.elapsed());
         Some(slot)
     }
 
     /// Returns a copy whose requests are answered by a script and whose metrics are separate.
-    pub fn with_script(
-        &self,
-        script: impl Fn(&EgressRequest) -> Result<egress::EgressResponse, EgressError>
-        + Send
-        + Sync
-        + 'static,
-    ) -> CallExecutor {
-        self.with_script_at(self.clock.clone(), self.random.clone(), script)
-    }
-
-    /// Returns a scripted copy with a clock and randomness of its own.
-    pub fn with_script_at(
-        &self,
-        clock: Clock,
-        random: Random,
-        script: impl Fn(&EgressRequest) -> Result<egress::EgressResponse, EgressError>
-        + Send
-        + Sync
-        + 'static,
-    ) -> CallExecutor {
+    pub fn with_script(&self, script: Arc<Script>) -> CallExecutor {
         let metrics = PluginMetrics::default();
         CallExecutor {
-            engine: self.engine.clone(),
-            linker: self.linker.clone(),
-            limits: self.limits.clone(),
-            slots: self.slots.clone(),
-            compiling: self.compiling.clone(),
-            egress: self.egress.with_script(Arc::new(script)),
+            egress: self.egress.with_script(script),
             breakers: None,
             recorder: OnceLock::new(),
-            cpu_permits: self.cpu_permits.clone(),
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
-            clock,
-            random,
+            ..self.clone()
         }
     }
 
     /// Instantiates a component once, for admission. It waits for a slot however busy the host is.
     pub async fn instantiate_trial(&self, plugin: &Plugin) -> Result<(), String> {
         let _slot = self.slots.acquire(false).await.ok_or("the engine is closed")?;
-        let starting = self.instantiate_once(&plugin.guest, plugin.label.clone());
-        let started = tokio::time::timeout(self.limits.wall_clock, starting).await;
-        started.unwrap_or_else(|_| Err("the component took too long to start".to_owned()))
-    }
-
-    async fn instantiate_once(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
-        let journal = Journal::new(0, self.clock.now());
+        let (label, journal) = (plugin.label.clone(), Journal::new(0, self.clock.now()));
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
         let budget = bulkhead.memory.clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
-        let lane =
-            CpuThrottle { plugin_permits: &bulkhead.cpu_permits, host_permits: &self.cpu_permits };
-        let starting = guest.pre.instantiate_async(&mut store);
-        let instance = throttled(starting, &meter, &mut Duration::default(), &lane).await;
-        let instance =
-            instance.map_err(|error| format!("the component does not start: {error}"))?;
-        guest.check(&mut store, &instance)
-    }
-
-    /// Returns machine code for a component, from the disk cache if possible.
-    pub async fn compile(&self, digest: &str, wasm: &Arc<Vec<u8>>) -> Result<Component, String> {
-        crate::runtime::compile::load_or_compile(
-            &self.engine, &self.limits, &self.compiling, digest, wasm,
-        )
-        .await
+        let permits = [&bulkhead.cpu_permits, &*self.cpu_permits];
+        let (starting, mut used) = (plugin.guest.pre.instantiate_async(&mut store), Duration::ZERO);
+        let starting = throttled(starting, &meter, &mut used, permits);
+        let instance = tokio::time::timeout(self.limits.wall_clock, starting)
+            .await
+            .map_err(|_| "the component took too long to start")?
+            .map_err(|error| format!("the component does not start: {error}"))?;
+        plugin.guest.offers.check(&mut store, &instance)
     }
 }
 
@@ -428,6 +364,18 @@ const TOO_MANY_CALLS: &str = "too many calls of this plugin are in progress";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
 const CLOSED_S: u32 = 60;
+
+/// Redacts secrets from texts that are logged: the plugin may have seen some in a webhook.
+fn redact(answer: Result<PluginReply, Fault>, grant: &Grant) -> Result<PluginReply, Fault> {
+    match answer {
+        Err(fault) => Err(grant.redact_fault(fault)),
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
+            let refusal = NotificationRefusal::Malformed(grant.redact(&why));
+            Ok(PluginReply::Parsed(Err(refusal)))
+        }
+        Ok(reply) => Ok(reply),
+    }
+}
 
 /// Marks the call as rejected by the host, and returns the fault.
 fn reject(progress: &mut Progress) -> Fault {

@@ -6,3 +6,4 @@ pub mod outcome;
 pub mod plugin_handle;
 pub mod reply;
 pub mod send;
+pub mod webhook;

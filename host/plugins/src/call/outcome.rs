@@ -7,7 +7,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use crate::{
     CallError, Certainty, Fault, FaultCategory,
     limits::cpu::CpuExhausted,
-    metrics::{CallMeasurements, CallOutcome},
+    metrics::{self, CallMeasurements},
     runtime::{
         engine::{MAX_FRAMES, State},
         progress::{Progress, Usage},
@@ -48,18 +48,11 @@ pub fn measurements<T>(
 }
 
 /// Returns the outcome by which metrics count a result.
-pub fn outcome<T>(result: &Result<T, CallError>) -> CallOutcome {
+pub fn outcome<T>(result: &Result<T, CallError>) -> &'static str {
     match result {
-        Ok(_) => CallOutcome::Ok,
-        Err(error) if error.timed_out => CallOutcome::TimedOut,
-        Err(error) => match error.fault.category {
-            FaultCategory::Invalid => CallOutcome::Invalid,
-            FaultCategory::Refused => CallOutcome::Refused,
-            FaultCategory::NotFound => CallOutcome::NotFound,
-            FaultCategory::Unavailable => CallOutcome::Unavailable,
-            FaultCategory::Misconfigured => CallOutcome::Misconfigured,
-            FaultCategory::Other => CallOutcome::Other,
-        },
+        Ok(_) => metrics::OK,
+        Err(error) if error.timed_out => metrics::TIMED_OUT,
+        Err(error) => error.fault.category.name(),
     }
 }
 

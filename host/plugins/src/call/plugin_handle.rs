@@ -1,15 +1,11 @@
 //! A plugin with everything that its calls need, and the grants that follow from credentials.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Deref, sync::Arc};
 
-use super::{
-    executor::{CallExecutor, Invoke},
-    outcome,
-    reply::{ResultSummary, UNAUTHENTIC},
-};
+use super::{executor::CallExecutor, outcome};
 use crate::metrics::{PluginMeter, PluginMetrics};
 use crate::{
-    Call, CallError, Manifest,
+    Call, CallError, Manifest, NotificationRefusal, PluginReply,
     admission::LABEL_DIGITS,
     contract::v1,
     limits::{bulkhead::Bulkhead, health::Health},
@@ -23,7 +19,7 @@ use crate::{
 use tollhouse_platform::{
     clock::{Clock, Timestamp},
     error::Error,
-    outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
+    outbound::egress::{Egress, Script},
     random::Random,
 };
 
@@ -57,7 +53,7 @@ impl Plugin {
     /// Returns the interfaces that the component exports.
     #[must_use]
     pub fn interfaces(&self) -> Vec<&'static str> {
-        self.guest.interfaces()
+        self.guest.offers.names()
     }
 
     /// Returns a copy whose calls count in other metrics.
@@ -79,22 +75,31 @@ pub struct Credentials {
 pub struct PluginHandle {
     pub(crate) plugin: Arc<Plugin>,
     /// Limits shared with the other serving versions of the plugin.
-    bulkhead: Arc<Bulkhead>,
+    pub(super) bulkhead: Arc<Bulkhead>,
     calls: Arc<CallExecutor>,
     /// The company on whose behalf calls are made; empty for the service itself.
-    company: Arc<str>,
+    pub(super) company: Arc<str>,
     observer: Option<UsageObserver>,
     /// Recorded cache reads and vault results, set in a replay.
     replayed: Option<Arc<Transcript>>,
 }
 
-/// The target of a call, and the company on whose behalf it is made.
-#[derive(Clone, Copy)]
-pub struct CallTarget<'c> {
-    pub plugin: &'c Plugin,
-    pub bulkhead: &'c Bulkhead,
-    pub company: &'c str,
+/// Handles, one type per kind of plugin; [`crate::contract::v1::functions`] declares their methods.
+macro_rules! handles {
+    ($($name:ident),+) => {$(
+        #[derive(Clone)]
+        pub struct $name(pub(crate) PluginHandle);
+
+        impl Deref for $name {
+            type Target = PluginHandle;
+
+            fn deref(&self) -> &PluginHandle {
+                &self.0
+            }
+        }
+    )+};
 }
+handles!(Provider, Gateway, CountryPlugin);
 
 /// Random seed of every replay.
 const REPLAY_SEED: u64 = 1;
@@ -143,7 +148,7 @@ impl PluginHandle {
         &self.plugin.label
     }
 
-    /// Returns a callable that reports the usage of each call to `watch`.
+    /// Returns a callable that reports the usage of each call to `observer`.
     #[must_use]
     pub fn with_observer(self, observer: UsageObserver) -> PluginHandle {
         PluginHandle { observer: Some(observer), ..self }
@@ -151,23 +156,24 @@ impl PluginHandle {
 
     #[must_use]
     pub fn exports(&self, interface: &str) -> bool {
-        self.plugin.guest.interfaces().contains(&interface)
+        self.plugin.interfaces().contains(&interface)
     }
 
     /// Returns a callable for replays: the clock stands at `began`, cache and vault return the
-    /// values in `known`, `script` replaces the upstream, and `recorder` receives the new
+    /// values in `replayed`, `script` replaces the upstream, and `recorder` receives the new
     /// recording. No request leaves the host, and metrics are separate.
     #[must_use]
     pub fn for_replay(
         &self,
         began: Timestamp,
         replayed: Transcript,
-        script: impl Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync + 'static,
+        script: Arc<Script>,
         recorder: Recorder,
     ) -> PluginHandle {
-        let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPLAY_SEED));
-        let calls = Arc::new(self.calls.with_script_at(clock, random, script));
-        let _ = calls.recorder.set(recorder);
+        let mut calls = self.calls.with_script(script);
+        (calls.clock, calls.random) = (Clock::frozen_at(began), Random::seeded(REPLAY_SEED));
+        calls.recorder = recorder.into();
+        let calls = Arc::new(calls);
         let plugin = Arc::new(self.plugin.with_metrics(&calls.metrics));
         PluginHandle {
             replayed: Some(Arc::new(replayed)),
@@ -175,46 +181,42 @@ impl PluginHandle {
         }
     }
 
-    /// Makes a call that must not be recorded.
-    pub(crate) async fn call<'f, T>(
+    /// Makes a call. Records it if the host has a recorder, unless its data are personal.
+    pub async fn execute(
         &self,
-        function: &'static str,
         credentials: &Credentials,
-        invoke: &Invoke<'f, T>,
-    ) -> Result<T, CallError> {
-        let grant = self.grant(credentials);
-        self.execute_call(function, grant, invoke, &mut Progress::default()).await
-    }
-
-    /// Makes a call, and records it if the host has a recorder.
-    pub(crate) async fn call_recorded<'f, T: ResultSummary>(
-        &self,
-        function: &'static str,
-        to_call: impl FnOnce() -> Call,
-        credentials: &Credentials,
-        invoke: &Invoke<'f, T>,
-    ) -> Result<T, CallError> {
-        let Some(recorder) = self.calls.recorder.get() else {
-            return self.call(function, credentials, invoke).await;
-        };
+        call: &Call,
+    ) -> Result<PluginReply, CallError> {
+        let recorder = self.calls.recorder.get().filter(|_| !call.is_personal());
         let (grant, began) = (self.grant(credentials), self.calls.clock.now());
-        let mut progress =
-            Progress { transcript: Some(Transcript::default()), ..Progress::default() };
-        let result = self.execute_call(function, grant.clone(), invoke, &mut progress).await;
-        let summary = result.as_ref().map_or("", ResultSummary::summary);
-        if let Some(transcript) = progress.transcript.filter(|_| progress.usage.runs > 0)
-            && (summary != UNAUTHENTIC || self.replayed.is_some())
+        let transcript = recorder.map(|_| Transcript::default());
+        let mut progress = Progress { transcript, ..Progress::default() };
+        let result = self.calls.call(self, call, grant.clone(), &mut progress).await;
+        if let Some(watch) = &self.observer {
+            watch(progress.usage);
+        }
+        // Anyone can send a webhook that the provider did not sign.
+        let forged =
+            matches!(result, Ok(PluginReply::Parsed(Err(NotificationRefusal::Unauthentic))));
+        if let Some(recorder) = recorder
+            && let Some(transcript) = progress.transcript.filter(|_| progress.usage.runs > 0)
+            && (!forged || self.replayed.is_some())
         {
             recorder(CompletedCall {
                 plugin: self.clone(),
                 company: self.company.clone(),
                 began,
-                call: to_call().without_secrets(&grant),
+                call: match call {
+                    Call::ParseNotification(webhook) => {
+                        Call::ParseNotification(webhook.without_secrets(&grant))
+                    }
+                    _ => call.clone(),
+                },
                 settings: self.manifest().explicit_settings(credentials),
                 secrets: grant.secrets.names(),
                 transcript,
-                outcome: outcome::outcome(&result).name(),
-                summary,
+                outcome: outcome::outcome(&result),
+                summary: result.as_ref().map_or("", PluginReply::summary),
                 fault: result.as_ref().err().map(|error| error.fault.clone()),
             });
         }
@@ -226,22 +228,6 @@ impl PluginHandle {
         grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
         grant.replayed.clone_from(&self.replayed);
         Arc::new(grant)
-    }
-
-    async fn execute_call<'f, T>(
-        &self,
-        function: &'static str,
-        grant: Arc<Grant>,
-        invoke: &Invoke<'f, T>,
-        progress: &mut Progress,
-    ) -> Result<T, CallError> {
-        let called =
-            CallTarget { plugin: &self.plugin, bulkhead: &self.bulkhead, company: &self.company };
-        let result = self.calls.call(called, function, grant, invoke, progress).await;
-        if let Some(watch) = &self.observer {
-            watch(progress.usage);
-        }
-        result
     }
 }
 
@@ -295,30 +281,27 @@ impl Manifest {
         egress: &Egress,
     ) -> Result<(), Error> {
         let given = |name: &str| values.get(name).is_some_and(|value| !value.is_empty());
-        let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
         let settings = self.settings.iter();
         let needed = settings.filter(|(_, s)| s.default.is_none()).map(|(name, _)| name);
         let needed = self.secrets.names().chain(needed);
         let missing: Vec<&String> =
             needed.filter(|name| !self.optional.contains(name) && !given(name)).collect();
-        let mut unknown: Vec<&String> = values.keys().filter(|name| !known(name)).collect();
+        let mut unknown: Vec<&String> =
+            values.keys().filter(|name| !self.has_credential(name)).collect();
         unknown.sort();
         let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
         let urls = urls.filter(|(name, _)| !missing.contains(name));
-        let wrong: Vec<(&String, &str)> = urls
-            .filter_map(|(name, _)| Some((name, egress.check_base(values.get(name)?).err()?)))
-            .collect();
-
-        let missing = format_names(&missing).map(|(which, many)| {
-            format!("{which} {}", if many { "are required" } else { "is required" })
+        let wrong = urls.filter_map(|(name, _)| {
+            let what = egress.check_base(values.get(name)?).err()?;
+            Some(format!("the credentials.{name} field must be {what}"))
         });
-        let unknown = format_names(&unknown).map(|(which, many)| {
-            format!("{which} must be {} that {} uses", if many { "ones" } else { "one" }, self.name)
-        });
-        let wrong = wrong
+        let [one, ones] =
+            ["one", "ones"].map(|which| format!("must be {which} that {} uses", self.name));
+        let faults: Vec<String> = describe_fields(&missing, "is required", "are required")
             .into_iter()
-            .map(|(name, what)| format!("the credentials.{name} field must be {what}"));
-        let faults: Vec<String> = missing.into_iter().chain(unknown).chain(wrong).collect();
+            .chain(describe_fields(&unknown, &one, &ones))
+            .chain(wrong)
+            .collect();
         match faults.is_empty() {
             true => Ok(()),
             false => Err(Error::Invalid(faults.join("; "))),
@@ -326,12 +309,12 @@ impl Manifest {
     }
 }
 
-/// Formats names for a sentence, and returns whether they are several; `None` if there are none.
-fn format_names(names: &[&String]) -> Option<(String, bool)> {
+/// Lists the fields, followed by `one` or `several`; `None` if there are none.
+fn describe_fields(names: &[&String], one: &str, several: &str) -> Option<String> {
     let names: Vec<String> = names.iter().map(|name| format!("credentials.{name}")).collect();
     match &names[..] {
         [] => None,
-        [one] => Some((format!("the {one} field"), false)),
-        [first @ .., last] => Some((format!("the {} and {last} fields", first.join(", ")), true)),
+        [name] => Some(format!("the {name} field {one}")),
+        [first @ .., last] => Some(format!("the {} and {last} fields {several}", first.join(", "))),
     }
 }

@@ -3,27 +3,25 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 
 use super::executor::CallExecutor;
 use crate::{
     Fault, FaultCategory, Plugin,
-    limits::{bulkhead::MemoryReservation, cpu},
+    limits::{bulkhead::MemoryBudget, cpu},
     manifest::bindings::RequestPart,
     runtime::{
         progress::Progress,
-        session::{Grant, HttpRequest, HttpResponse, MAX_REQUEST_BYTES, Session},
+        session::{Grant, HttpRequest, MAX_REQUEST_BYTES, Session, response_bytes},
         transcript::{RecordedResponse, TransportError},
         vault::Placeholders,
     },
 };
-use tollhouse_platform::outbound::egress::{self, EgressError, EgressRequest};
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 /// Time reserved after a request's timeout, so that the request times out before the call.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
-
-/// Account and origin of a circuit breaker: one company's wrong address does not affect others.
-pub type BreakerKey = (String, String);
 
 impl CallExecutor {
     /// Inserts secrets, sends the request, and redacts secrets from the response.
@@ -34,14 +32,15 @@ impl CallExecutor {
         session: &Session,
         left: Duration,
         progress: &mut Progress,
-    ) -> Result<HttpResponse, Fault> {
+    ) -> Result<EgressResponse, Fault> {
         let origin = check_grant(&session.grant, &request.url)?;
         let filled =
             cpu::count(&mut progress.usage.cpu, || insert_secrets(request, &session.placeholders));
         let Some((headers, body)) = filled else {
             return Err(HttpRequest::too_large_fault());
         };
-        let key = (session.grant.scope.clone(), origin);
+        // Per account, so that one company's wrong address does not affect others.
+        let key = format!("{} {origin}", session.grant.scope);
         self.check_breaker(&key, progress)?;
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let outgoing = EgressRequest {
@@ -57,7 +56,7 @@ impl CallExecutor {
         let sent_before = std::mem::replace(&mut progress.sent, true);
         let answer = self.egress.send(outgoing).await;
         if let Some(breakers) = &self.breakers {
-            breakers.record(key, has_response(&answer), self.clock.now());
+            breakers.record(&key, has_response(&answer), self.clock.now());
         }
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
         match &answer {
@@ -74,7 +73,7 @@ impl CallExecutor {
         Ok(answer)
     }
 
-    fn check_breaker(&self, key: &BreakerKey, progress: &mut Progress) -> Result<(), Fault> {
+    fn check_breaker(&self, key: &str, progress: &mut Progress) -> Result<(), Fault> {
         let Some(breakers) = &self.breakers else { return Ok(()) };
         breakers.admit(key, self.clock.now()).map(drop).map_err(|seconds| {
             progress.retry_after_s = Some(seconds);
@@ -87,13 +86,15 @@ impl CallExecutor {
 
 /// Reserves memory for request and response. A response beyond the budget becomes a fault.
 pub(crate) fn reserve_memory(
-    reservation: &mut MemoryReservation,
+    budget: &MemoryBudget,
+    reserved: &mut Vec<OwnedSemaphorePermit>,
     request: &HttpRequest,
-    answer: Result<HttpResponse, Fault>,
+    answer: Result<EgressResponse, Fault>,
     progress: &mut Progress,
-) -> Result<HttpResponse, Fault> {
-    let response_bytes = answer.as_ref().map_or(0, HttpResponse::bytes);
-    if reservation.try_extend(request.bytes() + response_bytes) {
+) -> Result<EgressResponse, Fault> {
+    let received = answer.as_ref().map_or(0, response_bytes);
+    if let Some(permit) = budget.try_reserve(request.bytes() + received) {
+        reserved.push(permit);
         return answer;
     }
     progress.unanswered |= request.may_have_side_effects();
@@ -153,14 +154,14 @@ fn insert_secrets(request: &HttpRequest, placeholders: &Placeholders) -> Option<
 }
 
 /// Redacts secrets from a response.
-fn redact_response(answer: egress::EgressResponse, session: &Session) -> HttpResponse {
-    let secrets = session.grant.secrets.redactor(&session.placeholders);
+fn redact_response(answer: EgressResponse, session: &Session) -> EgressResponse {
+    let secrets = session.grant.secrets.redactor(Some(&session.placeholders));
     let headers = answer.headers.into_iter();
     let headers = headers.map(|(name, value)| (name, secrets.redact_text(&value)));
-    HttpResponse {
+    EgressResponse {
         status: answer.status,
         headers: headers.collect(),
-        body: secrets.redact(&answer.body),
+        body: secrets.redact(&answer.body).into(),
     }
 }
 
@@ -189,7 +190,7 @@ fn egress_fault(error: EgressError) -> Fault {
 }
 
 /// Returns whether the upstream responded. 502, 503 and 504 are a gateway's responses.
-fn has_response(answer: &Result<egress::EgressResponse, EgressError>) -> bool {
+fn has_response(answer: &Result<EgressResponse, EgressError>) -> bool {
     match answer {
         Ok(answer) => ![502, 503, 504].contains(&answer.status),
         Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,

@@ -1,14 +1,8 @@
 //! Circuit breakers: reject calls to what fails repeatedly, then admit one probe.
 
-use std::{
-    borrow::Borrow,
-    collections::HashMap,
-    hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::MutexGuard;
 
-use super::outcome_window::OutcomeWindow;
-use tollhouse_platform::clock::Timestamp;
+use crate::prelude::*;
 
 /// Open time at first and at most. Each failed probe doubles it.
 const MIN_OPEN_MS: i64 = 5_000;
@@ -18,52 +12,42 @@ const DISCARD_AFTER_MS: i64 = 600_000;
 /// Time after which an unfinished probe counts as abandoned.
 const PROBE_TIMEOUT_MS: i64 = 60_000;
 
+/// Window length and failure threshold, in calls.
+const WINDOW_CALLS: u32 = 20;
+const FAILURE_THRESHOLD: u32 = 16;
+/// Time between two calls after which the window is cleared.
+const GAP_MS: i64 = 60_000;
+
 /// Circuit breakers by key. A key without recent failures has none.
-pub struct CircuitBreakers<K>(Mutex<HashMap<K, CircuitBreaker>>);
+#[derive(Default)]
+pub struct CircuitBreakers(Mutex<HashMap<String, CircuitBreaker>>);
 
-impl<K> Default for CircuitBreakers<K> {
-    fn default() -> CircuitBreakers<K> {
-        CircuitBreakers(Mutex::default())
-    }
-}
-
-impl<K: Eq + Hash> CircuitBreakers<K> {
+impl CircuitBreakers {
     /// Admits a call, as the half-open probe if `Ok(true)`. `Err`: seconds until the next probe.
-    pub fn admit<Q>(&self, key: &Q, now: Timestamp) -> Result<bool, u32>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        match self.lock().get_mut(key) {
-            Some(breaker) => breaker.admit(now),
-            None => Ok(false),
-        }
+    pub fn admit(&self, key: &str, now: Timestamp) -> Result<bool, u32> {
+        self.lock().get_mut(key).map_or(Ok(false), |breaker| breaker.admit(now))
     }
 
     /// Records the outcome of an admitted call.
-    pub fn record(&self, key: K, succeeded: bool, now: Timestamp) {
+    pub fn record(&self, key: &str, succeeded: bool, now: Timestamp) {
         let mut breakers = self.lock();
-        match breakers.get_mut(&key) {
+        match breakers.get_mut(key) {
             None if succeeded => {}
             None => {
                 breakers.retain(|_, other| other.is_recent(now));
-                breakers.entry(key).or_default().record(false, now);
+                breakers.entry(key.to_owned()).or_default().record(false, now);
             }
             Some(breaker) => {
                 breaker.record(succeeded, now);
-                if breaker.is_idle() {
-                    breakers.remove(&key);
+                if breaker.state.is_none() && breaker.failures.has_no_failures() {
+                    breakers.remove(key);
                 }
             }
         }
     }
 
     /// Releases an unused probe, so that the next call becomes the probe.
-    pub fn abandon_probe<Q>(&self, key: &Q, now: Timestamp)
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
+    pub fn abandon_probe(&self, key: &str, now: Timestamp) {
         if let Some(open) = self.lock().get_mut(key).and_then(|breaker| breaker.state.as_mut())
             && open.probe_in_flight
         {
@@ -72,30 +56,23 @@ impl<K: Eq + Hash> CircuitBreakers<K> {
     }
 
     /// Returns the remaining open time in seconds; `None` if closed or if a probe is due.
-    pub fn open_for<Q>(&self, key: &Q, now: Timestamp) -> Option<u32>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
+    pub fn open_for(&self, key: &str, now: Timestamp) -> Option<u32> {
         let breakers = self.lock();
         let open = breakers.get(key)?.state.filter(|open| now < open.until)?;
         Some(seconds(open.until.0 - now.0))
     }
 
-    /// Discards all breakers.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Returns the number of open circuits.
-    #[must_use]
     pub fn open_count(&self, now: Timestamp) -> usize {
         let breakers = self.lock();
         let open = breakers.values().filter(|breaker| breaker.state.is_some());
         open.filter(|breaker| breaker.is_recent(now)).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, CircuitBreaker>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CircuitBreaker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,10 +110,7 @@ impl CircuitBreaker {
             (Some(_), true) => *self = CircuitBreaker::default(),
             // A call that began before the circuit opened is not a probe.
             (Some(OpenState { probe_in_flight: false, .. }), false) => {}
-            (Some(open), false) => {
-                let open_ms = (open.open_ms * 2).min(MAX_OPEN_MS);
-                self.trip(open_ms, now);
-            }
+            (Some(open), false) => self.trip((open.open_ms * 2).min(MAX_OPEN_MS), now),
             (None, false) if self.failures.reaches_threshold() => self.trip(MIN_OPEN_MS, now),
             (None, _) => {}
         }
@@ -148,11 +122,33 @@ impl CircuitBreaker {
     }
 
     fn is_recent(&self, now: Timestamp) -> bool {
-        now.0 - self.failures.latest().0 <= DISCARD_AFTER_MS
+        now.0 - self.failures.latest.0 <= DISCARD_AFTER_MS
+    }
+}
+
+/// A window of the latest outcomes, which distinguishes an outage from a few failures.
+#[derive(Clone, Copy, Debug, Default)]
+struct OutcomeWindow {
+    /// One bit per outcome, 1 for a failure. The lowest bit is the latest.
+    failures: u32,
+    latest: Timestamp,
+}
+
+impl OutcomeWindow {
+    fn record(&mut self, failed: bool, now: Timestamp) {
+        if now.0 - self.latest.0 > GAP_MS {
+            self.failures = 0;
+        }
+        self.latest = now;
+        self.failures = (self.failures << 1 | u32::from(failed)) & ((1 << WINDOW_CALLS) - 1);
     }
 
-    fn is_idle(&self) -> bool {
-        self.state.is_none() && self.failures.has_no_failures()
+    fn reaches_threshold(&self) -> bool {
+        self.failures.count_ones() >= FAILURE_THRESHOLD
+    }
+
+    fn has_no_failures(&self) -> bool {
+        self.failures == 0
     }
 }
 
@@ -164,11 +160,11 @@ fn seconds(ms: i64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Records more failures than open a circuit.
-    fn down(breakers: &CircuitBreakers<&str>, what: &'static str) {
-        for _ in 0..20 {
-            breakers.record(what, false, Timestamp(0));
-        }
+    /// Returns breakers with more failures of `a` than open its circuit.
+    fn down() -> CircuitBreakers {
+        let breakers = CircuitBreakers::default();
+        (0..20).for_each(|_| breakers.record("a", false, Timestamp(0)));
+        breakers
     }
 
     #[test]
@@ -189,8 +185,7 @@ mod tests {
 
     #[test]
     fn each_failed_probe_doubles_the_open_time() {
-        let breakers = CircuitBreakers::default();
-        down(&breakers, "a");
+        let breakers = down();
         let mut now = 0;
         for rest in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] {
             assert!(breakers.admit("a", Timestamp(now + rest - 1)).is_err(), "{rest}");
@@ -207,8 +202,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_probe_is_replaced_after_a_minute() {
-        let breakers = CircuitBreakers::default();
-        down(&breakers, "a");
+        let breakers = down();
         assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(true));
         assert_eq!(breakers.admit("a", Timestamp(64_999)), Err(1));
         assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(true));
@@ -216,8 +210,7 @@ mod tests {
 
     #[test]
     fn an_unused_probe_passes_to_the_next_call() {
-        let breakers = CircuitBreakers::default();
-        down(&breakers, "a");
+        let breakers = down();
         breakers.abandon_probe("a", Timestamp(1_000));
         assert_eq!(breakers.admit("a", Timestamp(1_000)), Err(4), "no probe was in flight");
         assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(true));
@@ -229,8 +222,7 @@ mod tests {
 
     #[test]
     fn a_breaker_without_outcomes_for_ten_minutes_is_discarded() {
-        let breakers = CircuitBreakers::default();
-        down(&breakers, "a");
+        let breakers = down();
         breakers.record("b", false, Timestamp(600_000));
         assert_eq!(breakers.open_count(Timestamp(600_000)), 1);
         assert_eq!(breakers.open_count(Timestamp(600_001)), 0);
@@ -249,5 +241,30 @@ mod tests {
             breakers.record("a", true, Timestamp(200 + n));
         }
         assert!(breakers.lock().is_empty());
+    }
+
+    fn of(outcomes: &[bool], every_ms: i64) -> OutcomeWindow {
+        let mut recent = OutcomeWindow::default();
+        for (n, is_bad) in (1..).zip(outcomes) {
+            recent.record(*is_bad, Timestamp(n * every_ms));
+        }
+        recent
+    }
+
+    #[test]
+    fn sixteen_failures_of_twenty_reach_the_threshold() {
+        assert!(!of(&[true; 15], 1).reaches_threshold());
+        assert!(of(&[true; 16], 1).reaches_threshold());
+        let mixed: Vec<bool> = (0..40).map(|n| n % 5 != 0).collect();
+        assert!(of(&mixed, 1).reaches_threshold(), "four of five");
+        let mixed: Vec<bool> = (0..40).map(|n| n % 4 != 0).collect();
+        assert!(!of(&mixed, 1).reaches_threshold(), "three of four");
+    }
+
+    #[test]
+    fn failures_more_than_a_minute_apart_do_not_add_up() {
+        assert!(of(&[true; 40], GAP_MS).reaches_threshold());
+        assert!(!of(&[true; 40], GAP_MS + 1).reaches_threshold());
+        assert!(of(&[false; 20], 1).has_no_failures());
     }
 }

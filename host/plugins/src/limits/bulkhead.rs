@@ -1,69 +1,39 @@
 //! Limits that all versions of one plugin share: calls, queue, instances, CPU permits and memory.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::{cpu_throttle::CpuPermits, priority_semaphore::PrioritySemaphore};
+use super::{cpu_throttle::cpu_permits, priority_semaphore::PrioritySemaphore};
 use crate::runtime::engine::Limits;
 
 /// Divisor of the host's instances for one plugin: half of them.
 const INSTANCE_SHARE_DIVISOR: u32 = 2;
 
 pub struct Bulkhead {
-    calls: CallLimit,
-    queue: CallLimit,
+    calls: Semaphore,
+    /// New calls that wait for an instance.
+    queue: Semaphore,
     instances: PrioritySemaphore,
-    pub cpu_permits: CpuPermits,
-    /// Memory of all calls together, in bytes.
-    pub memory: Arc<MemoryBudget>,
-}
-
-struct CallLimit {
-    in_flight: AtomicUsize,
-    most: usize,
-}
-
-/// A permit, released on drop.
-pub struct CallPermit<'b>(&'b CallLimit);
-
-impl Drop for CallPermit<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl CallLimit {
-    fn new(most: usize) -> CallLimit {
-        CallLimit { in_flight: AtomicUsize::new(0), most }
-    }
-
-    fn try_acquire(&self) -> Option<CallPermit<'_>> {
-        let place = self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
-            (now < self.most).then_some(now + 1)
-        });
-        place.ok().map(|_| CallPermit(self))
-    }
+    pub cpu_permits: Semaphore,
+    pub memory: MemoryBudget,
 }
 
 impl Bulkhead {
     pub fn new(limits: &Limits) -> Bulkhead {
         let instances = limits.instances.div_ceil(INSTANCE_SHARE_DIVISOR);
         Bulkhead {
-            calls: CallLimit::new(limits.calls),
-            queue: CallLimit::new(limits.queue),
+            calls: Semaphore::new(limits.calls),
+            queue: Semaphore::new(limits.queue),
             instances: PrioritySemaphore::new(instances as usize),
-            cpu_permits: CpuPermits::default(),
-            memory: Arc::new(MemoryBudget::new(limits.plugin_memory_bytes)),
+            cpu_permits: cpu_permits(),
+            memory: MemoryBudget::new(limits.plugin_memory_bytes),
         }
     }
 
     /// Counts a call until the permit is dropped. `None`: too many calls are in flight.
-    pub fn try_begin_call(&self) -> Option<CallPermit<'_>> {
-        self.calls.try_acquire()
+    pub fn try_begin_call(&self) -> Option<SemaphorePermit<'_>> {
+        self.calls.try_acquire().ok()
     }
 
     /// Acquires an instance permit. New calls wait in the queue; `None` if it is full. Calls in
@@ -72,62 +42,33 @@ impl Bulkhead {
         if let Some(place) = self.instances.try_acquire() {
             return Some(place);
         }
-        let _waits = if in_progress { None } else { Some(self.queue.try_acquire()?) };
+        let _waits = if in_progress { None } else { Some(self.queue.try_acquire().ok()?) };
         self.instances.acquire(in_progress).await
     }
 }
 
 /// Memory shared by all calls of a plugin: instances, requests and responses.
+#[derive(Clone)]
 pub struct MemoryBudget {
-    used: AtomicUsize,
-    most: usize,
+    kib: Arc<Semaphore>,
+    max_bytes: usize,
 }
 
 impl MemoryBudget {
-    pub fn new(most: usize) -> MemoryBudget {
-        MemoryBudget { used: AtomicUsize::new(0), most }
+    pub fn new(max_bytes: usize) -> MemoryBudget {
+        let kib = Semaphore::new((max_bytes >> 10).min(Semaphore::MAX_PERMITS));
+        MemoryBudget { kib: Arc::new(kib), max_bytes }
     }
 
-    /// Reserves memory. Returns `false` if not enough is available.
-    pub fn try_reserve(&self, bytes: usize) -> bool {
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= self.most)
-        });
-        taken.is_ok()
+    /// Reserves memory, in whole KiB, until the permit is dropped. `None`: not enough is available.
+    pub fn try_reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let kib = u32::try_from(bytes.div_ceil(1 << 10)).ok()?;
+        self.kib.clone().try_acquire_many_owned(kib).ok()
     }
 
     /// Returns whether the request could ever be granted.
     pub fn could_ever_grant(&self, bytes: usize) -> bool {
-        bytes <= self.most
-    }
-
-    pub fn release(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// A memory reservation, released on drop.
-pub struct MemoryReservation {
-    budget: Arc<MemoryBudget>,
-    bytes: usize,
-}
-
-impl MemoryReservation {
-    pub fn empty(budget: &Arc<MemoryBudget>) -> MemoryReservation {
-        MemoryReservation { budget: budget.clone(), bytes: 0 }
-    }
-
-    /// Extends the reservation. Returns `false` if not enough is available.
-    pub fn try_extend(&mut self, bytes: usize) -> bool {
-        let taken = self.budget.try_reserve(bytes);
-        self.bytes += if taken { bytes } else { 0 };
-        taken
-    }
-}
-
-impl Drop for MemoryReservation {
-    fn drop(&mut self) {
-        self.budget.release(self.bytes);
+        bytes <= self.max_bytes
     }
 }
 
@@ -168,21 +109,12 @@ mod tests {
 
     #[test]
     fn memory_is_reserved_up_to_the_limit_and_released() {
-        let budget = MemoryBudget::new(10);
-        assert!(budget.try_reserve(6) && !budget.try_reserve(5) && budget.try_reserve(4));
-        assert!(!budget.try_reserve(usize::MAX));
-        budget.release(10);
-        assert!(
-            budget.try_reserve(10) && budget.could_ever_grant(10) && !budget.could_ever_grant(11)
-        );
-    }
-
-    #[test]
-    fn a_dropped_reservation_is_released() {
-        let budget = Arc::new(MemoryBudget::new(10));
-        let mut held = MemoryReservation::empty(&budget);
-        assert!(held.try_extend(6) && !held.try_extend(5) && held.try_extend(4));
+        let budget = MemoryBudget::new(10 << 10);
+        let held = [6 << 10, 5 << 10, 4 << 10].map(|bytes| budget.try_reserve(bytes));
+        assert!(held[0].is_some() && held[1].is_none() && held[2].is_some());
+        assert!(budget.try_reserve(1).is_none() && budget.try_reserve(usize::MAX).is_none());
         drop(held);
-        assert!(budget.try_reserve(10));
+        assert!(budget.try_reserve(10 << 10).is_some());
+        assert!(budget.could_ever_grant(10 << 10) && !budget.could_ever_grant((10 << 10) + 1));
     }
 }

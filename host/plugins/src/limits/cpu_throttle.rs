@@ -14,40 +14,30 @@ use super::cpu::CpuMeter;
 /// CPU time above which a call is throttled.
 const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
-/// CPU permits for throttled calls: half of the cores.
-pub struct CpuPermits(Semaphore);
-
-impl Default for CpuPermits {
-    fn default() -> CpuPermits {
-        let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
-        CpuPermits(Semaphore::new(half.max(1)))
-    }
+/// Creates the permits of throttled calls: one per two cores.
+pub fn cpu_permits() -> Semaphore {
+    let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
+    Semaphore::new(half.max(1))
 }
 
-/// The CPU permits that a plugin's calls need.
-pub struct CpuThrottle<'l> {
-    /// The plugin's own, acquired first: they bound its calls that queue for the shared ones.
-    pub plugin_permits: &'l CpuPermits,
-    pub host_permits: &'l CpuPermits,
-}
-
-impl<'l> CpuThrottle<'l> {
-    async fn acquire(&self) -> (Option<SemaphorePermit<'l>>, Option<SemaphorePermit<'l>>) {
-        // The semaphores are never closed.
-        (self.plugin_permits.0.acquire().await.ok(), self.host_permits.0.acquire().await.ok())
-    }
+/// Acquires a permit of the plugin, then one of the host: the plugin's own permits bound its calls
+/// that queue for the shared ones.
+async fn acquire<'s>([plugin, host]: [&'s Semaphore; 2]) -> [Option<SemaphorePermit<'s>>; 2] {
+    // The semaphores are never closed.
+    [plugin.acquire().await.ok(), host.acquire().await.ok()]
 }
 
 /// Polls a future and meters it. `used` is updated after each poll, so that it survives a drop of
-/// this future. Above `FAST`, the future continues only with CPU permits.
+/// this future. Above [`UNTHROTTLED_CPU`], the future continues only with CPU permits, those of the
+/// plugin and of the host.
 pub async fn throttled<F: Future>(
     future: F,
     meter: &CpuMeter,
     used: &mut Duration,
-    throttle: &CpuThrottle<'_>,
+    permits: [&Semaphore; 2],
 ) -> F::Output {
     let mut future = pin!(future);
-    let mut permits = None;
+    let mut acquired = None;
     loop {
         let polled = poll_fn(|context| {
             let polled = meter.count(|| future.as_mut().poll(context));
@@ -57,8 +47,8 @@ pub async fn throttled<F: Future>(
         if let Poll::Ready(output) = polled.await {
             return output;
         }
-        match *used > UNTHROTTLED_CPU && permits.is_none() {
-            true => permits = Some(throttle.acquire().await),
+        match *used > UNTHROTTLED_CPU && acquired.is_none() {
+            true => acquired = Some(acquire(permits).await),
             false => tokio::task::yield_now().await,
         }
     }
@@ -72,16 +62,12 @@ mod tests {
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
-        let (of_all, [a, b]) =
-            (CpuPermits(Semaphore::new(1)), [(), ()].map(|()| CpuPermits(Semaphore::new(1))));
-        let (a, b) = (
-            CpuThrottle { plugin_permits: &a, host_permits: &of_all },
-            CpuThrottle { plugin_permits: &b, host_permits: &of_all },
-        );
-        let running = a.acquire().now_or_never().expect("permits are free");
-        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(a.acquire())).collect();
+        let [of_all, a, b] = [(); 3].map(|()| Semaphore::new(1));
+        let [a, b] = [[&a, &of_all], [&b, &of_all]];
+        let running = acquire(a).now_or_never().expect("permits are free");
+        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(acquire(a))).collect();
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut other = Box::pin(b.acquire());
+        let mut other = Box::pin(acquire(b));
         assert!(other.as_mut().now_or_never().is_none());
         drop(running);
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));

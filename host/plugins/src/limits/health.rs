@@ -12,7 +12,7 @@ const QUARANTINE_COMPANIES: usize = 2;
 #[derive(Default)]
 pub struct Health {
     /// Circuit breakers by company.
-    breakers: CircuitBreakers<String>,
+    pub breakers: CircuitBreakers,
     state: AtomicU8,
 }
 
@@ -23,13 +23,11 @@ const QUARANTINE_UNSAVED: u8 = 1;
 const QUARANTINED: u8 = 2;
 
 impl Health {
-    #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.state.load(Ordering::Relaxed) == HEALTHY
     }
 
     /// Returns whether the version is healthy and the company's circuit is not open.
-    #[must_use]
     pub fn is_healthy_for(&self, company: &str, now: Timestamp) -> bool {
         self.is_healthy() && self.breakers.open_for(company, now).is_none()
     }
@@ -45,20 +43,14 @@ impl Health {
 
     /// Records the outcome of a company's call. Returns whether it triggers quarantine.
     pub fn record(&self, company: &str, failed: bool, now: Timestamp) -> bool {
-        self.breakers.record(company.to_owned(), !failed, now);
+        self.breakers.record(company, !failed, now);
         let relaxed = Ordering::Relaxed;
         failed
             && self.breakers.open_count(now) >= QUARANTINE_COMPANIES
             && self.state.compare_exchange(HEALTHY, QUARANTINE_UNSAVED, relaxed, relaxed).is_ok()
     }
 
-    /// Releases an unused probe, so that the next call becomes the probe.
-    pub fn abandon_probe(&self, company: &str, now: Timestamp) {
-        self.breakers.abandon_probe(company, now);
-    }
-
     /// Returns whether the registry does not have the quarantine yet.
-    #[must_use]
     pub fn needs_saving(&self) -> bool {
         self.state.load(Ordering::Relaxed) == QUARANTINE_UNSAVED
     }

@@ -17,13 +17,12 @@
 //! | Secret in another header, the body, the URL, or to another origin | `send::check_secrets` | `unruly.rs`, `send-secret` |
 //! | Placeholder in a client's text | Placeholders are random and valid for one call | `secrets.rs` |
 //! | Forbidden, private and metadata addresses | Grants, `Egress::check_url` | `unruly.rs`, `outbound/egress` |
-//! | Name that resolves to a private address, redirect | `CheckedResolver` at connection time; redirects are not followed | `outbound/egress`; `unruly.rs` |
-//! | Slow upstream with many calls | A waiting call holds no instance; `Bulkhead::begin`, circuit breakers | `containment.rs`, `benches/waiting.rs` |
+//! | Name that resolves to a private address, redirect | `EgressPolicy::resolve` at connection time; redirects are not followed | `outbound/egress`; `unruly.rs` |
+//! | Slow upstream with many calls | A waiting call holds no instance; `Bulkhead::try_begin_call`, circuit breakers | `containment.rs`, `benches/waiting.rs` |
 
 pub mod breaker;
 pub mod bulkhead;
 pub mod cpu;
 pub mod cpu_throttle;
 pub mod health;
-pub mod outcome_window;
 pub mod priority_semaphore;

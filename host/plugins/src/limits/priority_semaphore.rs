@@ -9,13 +9,10 @@ pub struct PrioritySemaphore {
 }
 
 impl PrioritySemaphore {
-    #[must_use]
     pub fn new(count: usize) -> PrioritySemaphore {
         PrioritySemaphore { permits: Semaphore::new(count), new_calls: Mutex::default() }
     }
 
-    /// Returns the number of free permits.
-    #[must_use]
     pub fn available_permits(&self) -> usize {
         self.permits.available_permits()
     }

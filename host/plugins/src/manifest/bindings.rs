@@ -6,10 +6,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
+use super::is_word;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, SeqAccess, Visitor},
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
 };
 
 /// Separates a secret from its place in a capability. Names of secrets have no spaces.
@@ -64,26 +68,23 @@ pub struct AccountBinding {
 }
 
 impl DeclaredSecrets {
-    /// Returns the names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 
-    #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Returns one sentence about each unbound secret.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let unbound = self.0.iter().filter(|(_, binding)| binding.is_none());
-        let warning = |name: &String| {
+        let warning = |(name, _)| {
             format!(
                 "the secret {name} is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach"
             )
         };
-        unbound.map(|(name, _)| warning(name)).collect()
+        unbound.map(warning).collect()
     }
 
     /// Returns capabilities: `secret:key -> header authorization at base_url`, unbound
@@ -103,11 +104,10 @@ impl DeclaredSecrets {
             Some(SecretBinding { to, places }) => {
                 let defaults = to.iter().filter_map(|to| default_of(to));
                 let hosts: Vec<String> = to.iter().cloned().chain(defaults).collect();
-                let at = |place| {
-                    let each = hosts.iter().map(move |host| (place, host));
-                    each.map(|(place, host)| format!("secret:{name}{ARROW}{place} at {host}"))
-                };
-                places.iter().flat_map(at).collect()
+                let at = |(place, host)| format!("secret:{name}{ARROW}{place} at {host}");
+                let each =
+                    places.iter().flat_map(|place| hosts.iter().map(move |host| (place, host)));
+                each.map(at).collect()
             }
         })
     }
@@ -167,8 +167,6 @@ impl AccountBinding {
 }
 
 impl RequestPart<'_> {
-    /// Returns whether any secret may be in this part.
-    #[must_use]
     pub fn may_hold_secrets(self) -> bool {
         matches!(self, RequestPart::Header(_) | RequestPart::Body)
     }
@@ -193,12 +191,9 @@ impl TryFrom<String> for SecretPlace {
     type Error = String;
 
     fn try_from(text: String) -> Result<SecretPlace, String> {
-        let is_usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
         match text.split_once(':') {
             None if text == "body" => Ok(SecretPlace::Body),
-            Some(("header", name))
-                if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_usual) =>
-            {
+            Some(("header", name)) if is_word(name, MAX_NAME_BYTES, &['-', '_']) => {
                 Ok(SecretPlace::Header(name.to_owned()))
             }
             _ => Err(format!("{text:?} must be body, or header:NAME with the name in lower case")),
@@ -241,20 +236,15 @@ impl<'de> Visitor<'de> for DeclaredSecretsVisitor {
         f.write_str("an object of bindings by name, or a list of names")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<DeclaredSecrets, A::Error> {
-        let mut secrets = BTreeMap::new();
-        while let Some(name) = list.next_element()? {
-            secrets.insert(name, None);
-        }
-        Ok(DeclaredSecrets(secrets))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<DeclaredSecrets, A::Error> {
+        let names = Vec::deserialize(SeqAccessDeserializer::new(list))?;
+        Ok(DeclaredSecrets(names.into_iter().map(|name| (name, None)).collect()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<DeclaredSecrets, A::Error> {
-        let mut secrets = BTreeMap::new();
-        while let Some((name, binding)) = object.next_entry()? {
-            secrets.insert(name, Some(binding));
-        }
-        Ok(DeclaredSecrets(secrets))
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<DeclaredSecrets, A::Error> {
+        let bindings = BTreeMap::deserialize(MapAccessDeserializer::new(object))?;
+        let bindings = bindings.into_iter().map(|(name, binding)| (name, Some(binding)));
+        Ok(DeclaredSecrets(bindings.collect()))
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeSet, ops::Bound};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::bindings::{ARROW, NOT_SENT};
-use crate::Manifest;
+use crate::prelude::*;
 
 /// Capabilities, such as `host:api.example.com`, `address:base_url` (any URL in that setting),
 /// `secret:key -> header authorization at base_url` (`secret:key` alone: any header and the body,
@@ -18,7 +16,6 @@ pub struct Capabilities(BTreeSet<String>);
 
 impl Capabilities {
     /// Returns everything that a component with this manifest can use.
-    #[must_use]
     pub fn of(manifest: &Manifest) -> Capabilities {
         let hosts = manifest.hosts.iter().map(|host| format!("host:{host}"));
         let urls = manifest.settings.iter().filter(|(_, setting)| setting.kind == "url");
@@ -46,14 +43,12 @@ impl Capabilities {
         self
     }
 
-    /// Returns the union of both sets.
     #[must_use]
     pub fn union(mut self, others: &Capabilities) -> Capabilities {
         self.0.extend(others.0.iter().cloned());
         self
     }
 
-    /// Returns the capabilities that `granted` does not cover.
     #[must_use]
     pub fn not_covered_by(&self, granted: &Capabilities) -> Capabilities {
         Capabilities(self.0.iter().filter(|wanted| !granted.covers(wanted)).cloned().collect())
@@ -80,7 +75,6 @@ impl Capabilities {
         self.0.range::<str, _>(from).next().is_some_and(|first| first.starts_with(prefix))
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -108,25 +102,25 @@ mod tests {
 
     use super::*;
 
-    fn asked(manifest: serde_json::Value) -> Capabilities {
+    /// Returns what a manifest with these keys requests.
+    fn asked(keys: serde_json::Value) -> Capabilities {
+        let mut manifest = json!({
+            "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme",
+        });
+        manifest.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
         Capabilities::of(&serde_json::from_value(manifest).unwrap())
     }
 
     #[test]
     fn new_capabilities_of_a_later_version_are_found() {
         let first = asked(json!({
-            "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme",
             "hosts": ["api.acme.example"], "secrets": ["key"],
             "settings": { "sender": { "kind": "text" }, "base_url": { "kind": "url" } },
         }));
         assert_eq!(first.to_string(), "address:base_url, host:api.acme.example, secret:key");
-        let next = asked(json!({
-            "kind": "sms", "name": "acme", "version": "1.1.0", "display_name": "Acme",
-            "hosts": ["api.acme.example", "files.acme.example"], "secrets": [],
-        }));
+        let next = asked(json!({ "hosts": ["api.acme.example", "files.acme.example"] }));
         assert_eq!(next.not_covered_by(&first).to_string(), "host:files.acme.example");
         let elsewhere = asked(json!({
-            "kind": "sms", "name": "acme", "version": "1.0.1", "display_name": "Acme",
             "hosts": ["api.acme.example"], "secrets": ["key"],
             "settings": { "base_url": { "kind": "url", "default": "https://evil.example/api" } },
         }));
@@ -141,10 +135,8 @@ mod tests {
     #[test]
     fn a_wider_binding_is_beyond_a_narrower_one() {
         let with = |secrets: serde_json::Value| {
-            asked(json!({
-                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme", "hosts": ["a.example"],
-                "secrets": secrets, "settings": { "url": { "kind": "url" } },
-            }))
+            let settings = json!({ "url": { "kind": "url" } });
+            asked(json!({ "hosts": ["a.example"], "secrets": secrets, "settings": settings }))
         };
         let unbound = with(json!(["key"]));
         let unsent = with(json!({ "key": {} }));
@@ -155,7 +147,6 @@ mod tests {
         let other = with(json!({ "key": {}, "key2": {} }));
         let by_default = |url: &str| {
             asked(json!({
-                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme",
                 "hosts": ["a.example", "b.example"],
                 "secrets": { "key": { "to": ["url"], "in": ["header:x-key"] } },
                 "settings": { "url": { "kind": "url", "default": url } },
@@ -189,7 +180,7 @@ mod tests {
     fn a_changed_price_is_beyond_the_granted_one() {
         let with = |prices: serde_json::Value| {
             asked(json!({
-                "kind": "country", "name": "atlantis", "version": "1.0.0", "display_name": "Atlantis",
+                "kind": "country", "name": "atlantis",
                 "country": { "code": "AT", "countries": [], "continents": [], "identities": [{
                     "name": "citizen", "path": "citizen", "display_name": "Citizen", "description": "", "image": "",
                     "field": "number", "pattern": "[0-9]", "rule": "", "face": true, "example": "1", "prices": prices,

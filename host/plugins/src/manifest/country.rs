@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use regex::{Regex, RegexBuilder};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::Manifest;
+use super::is_word;
+use crate::prelude::*;
 use tollhouse_platform::values::money::Minor;
 
 /// Maximum size of a compiled pattern.
@@ -103,13 +102,11 @@ impl From<Pattern> for String {
 }
 
 impl Pattern {
-    #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
     /// Returns the expression without anchors.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -132,13 +129,11 @@ impl Manifest {
 impl IdentityType {
     /// Returns the identifier as it matches the pattern: as written, else without spaces, without
     /// hyphens, or without both, so that all spellings give one identifier. `None`: no match.
-    #[must_use]
     pub fn normalize_identifier(&self, written: &str) -> Option<String> {
         let written = if self.upper { written.to_ascii_uppercase() } else { written.to_owned() };
-        let without = |text: &str, left_out: fn(char) -> bool| text.replace(left_out, "");
-        let (spaceless, unhyphenated) =
-            (without(&written, char::is_whitespace), without(&written, is_hyphen));
-        let neither = without(&spaceless, is_hyphen);
+        let spaceless = written.replace(char::is_whitespace, "");
+        let (unhyphenated, neither) =
+            (written.replace(is_hyphen, ""), spaceless.replace(is_hyphen, ""));
         let spellings = [written, spaceless, unhyphenated, neither];
         spellings.into_iter().find(|spelling| self.pattern.matches(spelling))
     }
@@ -146,24 +141,21 @@ impl IdentityType {
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
         let must = |what: &str| Err(format!("the manifest's identity {name:?} must {what}"));
-        let is_name = |text: &str, other: u8| {
-            let usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == other;
-            (1..=50).contains(&text.len()) && text.bytes().all(usual)
-        };
+        let is_name = |text: &str, separator: char| is_word(text, 50, &[separator]);
         let segments: Vec<&str> = self.path.split('/').collect();
-        if !is_name(name, b'_') || ["face", "image"].contains(&&**name) {
+        if !is_name(name, '_') || ["face", "image"].contains(&&**name) {
             return must(
                 "have a name of 1 to 50 characters of a-z, 0-9 and _, other than face and image",
             );
         }
         if segments.len() > 3
-            || !segments.iter().all(|part| is_name(part, b'-') && !RESERVED_SEGMENTS.contains(part))
+            || !segments.iter().all(|part| is_name(part, '-') && !RESERVED_SEGMENTS.contains(part))
         {
             return must(
                 "have a path of 1 to 3 parts of a-z, 0-9 and -, none of which is lookup, image or with-face",
             );
         }
-        if !is_name(&self.field, b'_') || ["user_id", "send_otp", "image"].contains(&&*self.field) {
+        if !is_name(&self.field, '_') || ["user_id", "send_otp", "image"].contains(&&*self.field) {
             return must(
                 "have a field of 1 to 50 characters of a-z, 0-9 and _, other than user_id, send_otp and image",
             );
@@ -201,12 +193,11 @@ impl Country {
         if RESERVED_NAMES.contains(&name) || name.contains('-') {
             return Err(format!("a country cannot have the name {name}"));
         }
-        let is_code = self.code.len() == 2 && self.code.bytes().all(|b| b.is_ascii_uppercase());
-        if !is_code {
+        if self.code.len() != 2 || !self.code.bytes().all(|b| b.is_ascii_uppercase()) {
             return Err("a country's code must be two capital letters".to_owned());
         }
-        let places = self.countries.iter().chain(&self.continents);
-        if places.clone().any(|name| name.is_empty() || name.chars().any(char::is_control)) {
+        let mut places = self.countries.iter().chain(&self.continents);
+        if places.any(|name| name.is_empty() || name.chars().any(char::is_control)) {
             return Err(
                 "the names of countries and continents must be non-empty single-line texts"
                     .to_owned(),

@@ -1,20 +1,14 @@
 //! Example calls, the same for all plugins, and the canned upstream responses in a manifest.
 
-use std::collections::{BTreeMap, HashMap};
-
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::prelude::*;
 use crate::{
-    CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityQuery, IdentityType, Image,
-    Manifest, Person, PluginHandle, RefundOrder, TextMessage,
-    runtime::{session::Grant, vault::Placeholders},
+    CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image, Person, RefundOrder,
+    TextMessage, Webhook,
 };
-use tollhouse_platform::{
-    outbound::egress::{EgressError, EgressRequest, EgressResponse},
-    values::money::{Minor, Money},
-};
+use tollhouse_platform::values::money::{Minor, Money};
 
 /// Fixed arguments of all example calls, so that authors can write matching responses.
 pub const SERVICE_REF: &str = "example-1";
@@ -75,30 +69,25 @@ impl Examples {
     pub fn matcher(
         &self,
     ) -> impl Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync + 'static {
-        let answers = self.answers.iter().filter_map(|example| {
-            let (method, end) = example.to.split_once(' ')?;
+        let examples = self.answers.clone();
+        move |request| {
+            let path = request.url.split('?').next().unwrap_or_default();
+            let matches =
+                |(method, end): (&str, &str)| method == request.method && path.ends_with(end);
+            let example =
+                examples.iter().find(|example| example.to.split_once(' ').is_some_and(matches))?;
             let body = match &example.body {
                 Value::String(text) => text.clone(),
                 json => json.to_string(),
             };
             let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-            let answer = EgressResponse { status: example.status, headers, body: body.into() };
-            Some((method.to_owned(), end.to_owned(), answer))
-        });
-        let answers: Vec<(String, String, EgressResponse)> = answers.collect();
-        move |request| {
-            let path = request.url.split('?').next().unwrap_or_default();
-            let fitting = answers
-                .iter()
-                .find(|(method, end, _)| *method == request.method && path.ends_with(end.as_str()));
-            fitting.map(|(.., answer)| answer.clone())
+            Some(EgressResponse { status: example.status, headers, body: body.into() })
         }
     }
 }
 
 impl Credentials {
     /// Returns example values for all secrets, and for settings without a default.
-    #[must_use]
     pub fn example(manifest: &Manifest) -> Credentials {
         let secrets = manifest.secrets.names().map(|name| (name.clone(), SECRET.to_owned()));
         let unset = manifest.settings.iter().filter(|(_, setting)| setting.default.is_none());
@@ -111,85 +100,17 @@ impl Credentials {
     }
 }
 
-/// A call with its arguments, serialized by function; register calls are personal and skipped.
-#[derive(Clone, Serialize, Deserialize)]
-pub enum Call {
-    #[serde(rename = "checkout.start")]
-    StartCheckout(CheckoutOrder),
-    #[serde(rename = "verification.verify")]
-    Verify(String),
-    #[serde(rename = "saved-card.charge")]
-    ChargeCard(CardOrder),
-    #[serde(rename = "saved-card.deauthorize")]
-    Deauthorize(String),
-    #[serde(rename = "direct-debit.debit")]
-    Debit(DebitOrder),
-    #[serde(rename = "refunds.start")]
-    StartRefund(RefundOrder),
-    #[serde(rename = "refunds.check")]
-    CheckRefund(String),
-    #[serde(rename = "notifications.parse")]
-    ParseNotification {
-        headers: Vec<(String, String)>,
-        #[serde(with = "text")]
-        body: Vec<u8>,
-    },
-    #[serde(rename = "sms.send")]
-    SendText(TextMessage),
-    #[serde(skip)]
-    LookUp(IdentityQuery),
-    #[serde(skip)]
-    Compare(IdentityQuery, Image),
-    #[serde(skip)]
-    Read(String, Image),
-}
-
-/// Serializes bytes as text. Invalid UTF-8 is replaced.
-mod text {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&String::from_utf8_lossy(bytes))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        String::deserialize(deserializer).map(String::into_bytes)
-    }
-}
-
 impl Call {
-    /// Removes the account's secrets: some providers send one with each webhook.
-    pub(crate) fn without_secrets(self, grant: &Grant) -> Call {
-        let Call::ParseNotification { headers, body } = self else { return self };
-        let secrets = grant.secrets.redactor(&Placeholders::default());
-        let clean = |(name, value): (String, String)| (name, secrets.redact_text(&value));
-        let headers = headers.into_iter().map(clean).collect();
-        Call::ParseNotification { headers, body: secrets.redact(&body) }
-    }
-
-    /// Returns the function's name, for example `checkout.start`.
-    #[must_use]
-    pub fn function(&self) -> &'static str {
-        match self {
-            Call::StartCheckout(_) => "checkout.start",
-            Call::Verify(_) => "verification.verify",
-            Call::ChargeCard(_) => "saved-card.charge",
-            Call::Deauthorize(_) => "saved-card.deauthorize",
-            Call::Debit(_) => "direct-debit.debit",
-            Call::StartRefund(_) => "refunds.start",
-            Call::CheckRefund(_) => "refunds.check",
-            Call::ParseNotification { .. } => "notifications.parse",
-            Call::SendText(_) => "sms.send",
-            Call::LookUp(_) => "identity-lookup.lookup",
-            Call::Compare(..) => "identity-face.compare",
-            Call::Read(..) => "identity-document.read",
-        }
-    }
-
     /// Returns one call of each function that the plugin exports.
-    #[must_use]
     pub fn examples(plugin: &PluginHandle) -> Vec<Call> {
-        let manifest = plugin.manifest();
+        let calls = Call::all_examples(plugin.manifest());
+        calls.filter(|call| plugin.exports(call.interface())).collect()
+    }
+
+    /// Returns one call of each function; for registers, of those with a fitting identity type.
+    pub(crate) fn all_examples(manifest: &Manifest) -> impl Iterator<Item = Call> {
+        let ExampleNotification { headers, body } = manifest.examples.notification.clone();
+        let (headers, body) = (headers.into_iter().collect(), Bytes::from(body));
         let calls = [
             Call::StartCheckout(checkout_order(manifest)),
             Call::Verify(SERVICE_REF.to_owned()),
@@ -198,12 +119,10 @@ impl Call {
             Call::Debit(debit_order(manifest)),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
-            notification(&manifest.examples.notification),
+            Call::ParseNotification(Webhook { headers, body }),
             Call::SendText(text_message()),
         ];
-        let calls = calls.into_iter().chain(lookups(manifest));
-        let interface = |call: &Call| call.function().split('.').next().unwrap_or_default();
-        calls.filter(|call| plugin.exports(interface(call))).collect()
+        calls.into_iter().chain(lookups(manifest))
     }
 }
 
@@ -250,13 +169,6 @@ fn refund_order(manifest: &Manifest) -> RefundOrder {
         refund_ref: "example-refund-1".to_owned(),
         amount: amount(manifest),
         reason: "Example".to_owned(),
-    }
-}
-
-fn notification(ExampleNotification { headers, body }: &ExampleNotification) -> Call {
-    Call::ParseNotification {
-        headers: headers.clone().into_iter().collect(),
-        body: body.clone().into_bytes(),
     }
 }
 

@@ -5,15 +5,12 @@ pub mod capabilities;
 pub mod country;
 pub mod examples;
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::Url;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 use crate::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
+use crate::prelude::*;
 use tollhouse_platform::store::Type;
 
 const SECTION: &str = "tollhouse:manifest";
@@ -97,7 +94,6 @@ impl ReferenceRules {
 
     /// Returns `wanted` if the provider accepts it, else a reference of at least 60 bits derived
     /// from it. Equal inputs give equal references, so that a retry is recognized.
-    #[must_use]
     pub fn conform(&self, wanted: &str) -> String {
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         if self.accepts(wanted) {
@@ -109,7 +105,6 @@ impl ReferenceRules {
         digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
     }
 
-    #[must_use]
     pub fn accepts(&self, reference: &str) -> bool {
         reference.len() <= self.max_length
             && reference.chars().all(|c| c.is_ascii_alphanumeric() || self.alphabet.contains(c))
@@ -130,7 +125,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Reads a manifest from its JSON file.
     pub fn from_json(json: &[u8]) -> Result<Manifest, String> {
         let manifest = Manifest::parse_json(json)?;
         manifest.check()?;
@@ -198,18 +192,15 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
+        if !is_word(&self.name, 40, &['_', '-']) {
             return Err(
                 "the manifest's name must be 1 to 40 characters of a-z, 0-9, _ and -".to_owned()
             );
         }
         // Operators see them in a prompt of one line.
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        let is_plain =
-            |name: &&String| !name.is_empty() && name.len() <= 40 && name.chars().all(plain);
-        if let Some(name) = self.secrets.names().chain(self.settings.keys()).find(|n| !is_plain(n))
-        {
+        let is_plain = |name: &str| is_word(&name.to_ascii_lowercase(), 40, &['_', '-', '.']);
+        let mut names = self.secrets.names().chain(self.settings.keys());
+        if let Some(name) = names.find(|name| !is_plain(name)) {
             return Err(format!(
                 "the manifest's {name:?} must be 1 to 40 characters: letters, digits, _, - and ."
             ));
@@ -228,14 +219,17 @@ impl Manifest {
         }
         let is_url = |name: &str| self.settings.get(name).is_some_and(|s| s.kind == "url");
         self.secrets.check(&self.hosts, is_url)?;
-        let known =
-            |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
-        match self.optional.iter().find(|name| !known(name)) {
+        match self.optional.iter().find(|name| !self.has_credential(name)) {
             Some(name) => {
                 Err(format!("the manifest's optional {name:?} is neither a secret nor a setting"))
             }
             None => Ok(()),
         }
+    }
+
+    /// Returns whether a secret or a setting has this name.
+    pub fn has_credential(&self, name: &str) -> bool {
+        self.secrets.contains(name) || self.settings.contains_key(name)
     }
 
     /// Checks the country section against the kind and the exported interfaces.
@@ -251,6 +245,12 @@ impl Manifest {
             (None, _) => Ok(()),
         }
     }
+}
+
+/// Returns whether a text has 1 to `max_bytes` characters of a-z, 0-9 and `others`.
+pub(crate) fn is_word(text: &str, max_bytes: usize, others: &[char]) -> bool {
+    let is_usual = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(&c);
+    (1..=max_bytes).contains(&text.len()) && text.chars().all(is_usual)
 }
 
 /// Puts the error on one line: some of the parser's messages have several.

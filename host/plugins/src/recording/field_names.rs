@@ -70,14 +70,12 @@ pub fn classify(name: &str, within_private: bool) -> FieldClass {
 /// Returns whether the whole value is personal data, or a company's own.
 pub fn is_personal_object(name: &str) -> bool {
     // `metaData` has two words.
-    let joined = words(name).concat();
-    words(name).last().is_some_and(|last| PERSONAL_OBJECTS.contains(&&**last))
-        || joined == "metadata"
+    ends_in(name, PERSONAL_OBJECTS) || words(name).concat() == "metadata"
 }
 
 /// Returns whether the value is the id of a record.
 pub fn is_reference(name: &str) -> bool {
-    words(name).last().is_some_and(|last| ["id", "ref", "reference"].contains(&&**last))
+    ends_in(name, &["id", "ref", "reference"])
 }
 
 /// Returns whether the key of an object is a field name, not a personal address or number.
@@ -115,22 +113,22 @@ pub fn is_amount(text: &str) -> bool {
 
 /// Splits a name: `paymentStatus` and `payment_status` have the same words.
 fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
+    let mut spaced = String::new();
     let mut was_lower = false;
     for c in name.chars() {
-        let begins = !c.is_alphanumeric() || c.is_uppercase() && was_lower;
-        if begins && words.last().is_some_and(|word| !word.is_empty()) {
-            words.push(String::new());
+        if c.is_uppercase() && was_lower {
+            spaced.push(' ');
         }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
+        spaced.push(c);
         was_lower = c.is_lowercase() || c.is_ascii_digit();
     }
-    words.retain(|word| !word.is_empty());
-    words
+    let words = spaced.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// Returns whether the last word of a name is one of these.
+fn ends_in(name: &str, list: &[&str]) -> bool {
+    words(name).last().is_some_and(|last| list.contains(&&**last))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Each word becomes another one of the same shape, equal throughout a recording but not in the
 //! next: each has a random key, which is discarded. Protocol values (states, codes, amounts,
-//! references) are kept, by field name (`names.rs`); all other values are masked.
+//! references) are kept, by field name (`field_names.rs`); all other values are masked.
 
 use std::collections::HashSet;
 
@@ -61,9 +61,10 @@ impl Mask {
         self.each_word(text, |_| true)
     }
 
-    /// Marks a reference of the host or of the provider, which is kept in all texts.
-    pub fn keep_reference(&mut self, reference: &str) {
-        self.kept_words.extend(words(reference).map(str::to_lowercase));
+    /// Marks references of the host or of the provider, which are kept in all texts.
+    pub fn keep_references(&mut self, references: &[&str]) {
+        let kept = references.iter().flat_map(|reference| words(reference));
+        self.kept_words.extend(kept.map(str::to_lowercase));
     }
 
     /// Masks everything after the origin.
@@ -93,15 +94,23 @@ impl Mask {
             return self.json(place, json).to_string();
         }
         let Some(pairs) = parse_form(body) else { return self.text(body) };
-        let masked = pairs.into_iter().map(|(name, value)| {
+        let mut masked = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in pairs {
             let value = self.leaf(FieldContext { name: &name, ..place }, &value);
-            (name, value)
-        });
-        let masked: Vec<(String, String)> = masked.collect();
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(masked).finish()
+            masked.append_pair(&name, &value);
+        }
+        masked.finish()
     }
 
-    pub fn header(&mut self, name: &str, value: &str) -> String {
+    pub fn headers(&mut self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
+        let masked = headers.into_iter().map(|(name, value)| {
+            let value = self.header(&name, &value);
+            (name, value)
+        });
+        masked.collect()
+    }
+
+    fn header(&mut self, name: &str, value: &str) -> String {
         let is_signature = field_names::is_signature(name)
             && (value.len() >= MIN_SIGNATURE_CHARS || value.contains(REDACTED));
         match is_signature || field_names::is_plain_header(name) {
@@ -174,10 +183,8 @@ impl Mask {
     /// Replaces a number by another one with as many digits.
     fn number(&mut self, place: FieldContext<'_>, number: Number) -> Number {
         let text = number.to_string();
-        let stays = matches!(
-            field_names::classify(place.name, place.private),
-            FieldClass::Protocol | FieldClass::Amount
-        );
+        let class = field_names::classify(place.name, place.private);
+        let stays = matches!(class, FieldClass::Protocol | FieldClass::Amount);
         if stays {
             self.learn_reference(place.name, &text);
         }
@@ -190,27 +197,25 @@ impl Mask {
     }
 
     fn each_word(&self, text: &str, is_chosen: impl Fn(&str) -> bool) -> String {
+        let is_separator = |c: char| !c.is_alphanumeric();
         let mut masked = String::with_capacity(text.len());
-        let mut rest = text;
-        while !rest.is_empty() {
-            let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            match is_chosen(word) && !self.kept_words.contains(&word.to_lowercase()) {
+        for part in text.split_inclusive(is_separator) {
+            let word = part.trim_end_matches(is_separator);
+            match !word.is_empty()
+                && is_chosen(word)
+                && !self.kept_words.contains(&word.to_lowercase())
+            {
                 true => self.word(word, &mut masked),
                 false => masked.push_str(word),
             }
-            let between = after.find(char::is_alphanumeric).unwrap_or(after.len());
-            masked.push_str(&after[..between]);
-            rest = &after[between..];
+            masked.push_str(&part[word.len()..]);
         }
         masked
     }
 
     fn word(&self, word: &str, masked: &mut String) {
-        if word.is_empty() {
-            return;
-        }
-        let drawn = self.word_mask(&word.to_lowercase());
+        let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
+        let drawn = mac.chain_update(word.to_lowercase()).finalize().into_bytes();
         for (c, drawn) in word.chars().zip(drawn.iter().cycle()) {
             masked.push(match c {
                 '0'..='9' => char::from(b'0' + drawn % 10),
@@ -218,12 +223,6 @@ impl Mask {
                 _ => char::from(b'a' + drawn % 26),
             });
         }
-    }
-
-    fn word_mask(&self, word: &str) -> [u8; 32] {
-        let mac = Hmac::<Sha256>::new_from_slice(&self.key);
-        let mac = mac.expect("HMAC takes keys of any length");
-        mac.chain_update(word).finalize().into_bytes().into()
     }
 }
 
@@ -246,8 +245,7 @@ fn parse_form(body: &str) -> Option<Vec<(String, String)>> {
     if body.contains(char::is_whitespace) || !body.split('&').all(|pair| pair.contains('=')) {
         return None;
     }
-    let pairs = form_urlencoded::parse(body.as_bytes()).into_owned();
-    let pairs: Vec<(String, String)> = pairs.collect();
+    let pairs: Vec<_> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
     let are_names = pairs.iter().all(|(name, _)| field_names::is_name(name));
     let is_padding = matches!(&pairs[..], [(_, value)] if value.is_empty() || value == "=");
     (are_names && !is_padding).then_some(pairs)
@@ -373,7 +371,7 @@ mod tests {
     #[test]
     fn references_are_kept_in_all_texts() {
         let mut mask = mask();
-        mask.keep_reference("order-1");
+        mask.keep_references(&["order-1"]);
         let before = json!({"data": {"id": 5_974_244_745_u64, "transaction": 5_974_244_745_u64, "note": "Ada [order-1] 5974244745"}});
         mask.body(&before.to_string());
         let after: Value = serde_json::from_str(&mask.body(&before.to_string())).unwrap();

@@ -9,16 +9,15 @@ pub mod field_names;
 pub mod mask;
 pub mod replay;
 
-use std::collections::HashMap;
-
-use serde::{Deserialize, Serialize};
-
-use crate::recording::{mask::Mask, replay::CallEffects};
-use crate::{
-    Call, CardOrder, CheckoutOrder, CompletedCall, DebitOrder, RecordedResponse, RefundOrder,
-    TextMessage, Transcript,
+use crate::prelude::*;
+use crate::recording::{
+    mask::Mask,
+    replay::{CallEffects, ResponseOrder, replay},
 };
-use tollhouse_platform::{clock::Timestamp, random::Random};
+use crate::{
+    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, RecordedResponse, RefundOrder,
+    TextMessage, Transcript, Webhook,
+};
 
 /// A recorded call, which can be replayed.
 #[derive(Serialize, Deserialize)]
@@ -43,17 +42,8 @@ pub struct Recording {
 impl Recording {
     /// Masks a call and replays it, so that later comparisons use masked data only.
     pub async fn of(recorded: CompletedCall, random: &Random) -> Recording {
-        let CompletedCall {
-            plugin,
-            began,
-            call,
-            settings,
-            secrets,
-            transcript: heard,
-            outcome,
-            summary: said,
-            ..
-        } = recorded;
+        let CompletedCall { plugin, began, call, settings, secrets, transcript: heard, .. } =
+            recorded;
         let (requests, mut mask) = (heard.answers.len(), Mask::new(random));
         // The first pass learns personal words, which may follow the texts that contain them.
         mask.call(call.clone());
@@ -73,18 +63,17 @@ impl Recording {
             did: CallEffects::default(),
             faithful: false,
         };
-        recording.did = replay::replay_recorded(&plugin, &recording).await;
-        recording.faithful = recording.did.outcome_and_summary() == (outcome, said)
+        recording.did = replay(&plugin, &recording, ResponseOrder::InOrder).await;
+        recording.faithful = recording.did.outcome_and_summary()
+            == (recorded.outcome, recorded.summary)
             && recording.did.requests.len() >= requests;
         recording
     }
 
-    #[must_use]
     pub fn began(&self) -> Timestamp {
         Timestamp(self.began_ms)
     }
 
-    #[must_use]
     pub fn label(&self) -> String {
         format!("{}@{}+{:.8}", self.plugin, self.version, self.digest)
     }
@@ -95,89 +84,82 @@ impl Mask {
         let answers = heard.answers.into_iter().map(|answer| {
             let RecordedResponse { status, headers, body } = answer?;
             let body = self.body(&body);
-            let headers = headers.into_iter().map(|(name, value)| {
-                let value = self.header(&name, &value);
-                (name, value)
-            });
-            Ok(RecordedResponse { status, headers: headers.collect(), body })
+            Ok(RecordedResponse { status, headers: self.headers(headers), body })
         });
         let answers = answers.collect();
-        let cached = heard.cached.into_iter();
-        let cached = cached
-            .map(|(key, held)| (self.mask_known_words(&key), held.map(|held| self.body(&held))));
+        let cached = heard.cached.into_iter().map(|(key, held)| {
+            let key = self.mask_known_words(&key);
+            (key, held.map(|held| self.body(&held)))
+        });
+        let cached = cached.collect();
         // Only results that authenticate a webhook: others could be valid credentials.
         let vouched = match call {
-            Call::ParseNotification { .. } => heard.vouched,
+            Call::ParseNotification(_) => heard.vouched,
             _ => Vec::new(),
         };
-        Transcript { answers, cached: cached.collect(), vouched }
+        Transcript { answers, cached, vouched }
     }
 
+    /// Masks the arguments. References of the host and of the provider are kept in all texts.
     fn call(&mut self, call: Call) -> Call {
-        references(&call).into_iter().for_each(|reference| self.keep_reference(reference));
         match call {
-            Call::StartCheckout(order) => Call::StartCheckout(CheckoutOrder {
-                email: self.text(&order.email),
-                customer_name: order.customer_name.map(|name| self.text(&name)),
-                narration: self.text(&order.narration),
-                success_url: self.url(&order.success_url),
-                cancel_url: order.cancel_url.map(|url| self.url(&url)),
-                metadata: self.private_body(&order.metadata),
-                ..order
-            }),
-            Call::ChargeCard(order) => Call::ChargeCard(CardOrder {
-                token: self.text(&order.token),
-                email: self.text(&order.email),
-                narration: self.text(&order.narration),
-                metadata: self.private_body(&order.metadata),
-                ..order
-            }),
-            Call::Debit(order) => Call::Debit(DebitOrder {
-                mandate: self.text(&order.mandate),
-                email: self.text(&order.email),
-                narration: self.text(&order.narration),
-                metadata: self.private_body(&order.metadata),
-                ..order
-            }),
+            Call::StartCheckout(order) => {
+                self.keep_references(&[&order.service_ref]);
+                Call::StartCheckout(CheckoutOrder {
+                    email: self.text(&order.email),
+                    customer_name: order.customer_name.map(|name| self.text(&name)),
+                    narration: self.text(&order.narration),
+                    success_url: self.url(&order.success_url),
+                    cancel_url: order.cancel_url.map(|url| self.url(&url)),
+                    metadata: self.private_body(&order.metadata),
+                    ..order
+                })
+            }
+            Call::ChargeCard(order) => {
+                self.keep_references(&[&order.service_ref]);
+                Call::ChargeCard(CardOrder {
+                    token: self.text(&order.token),
+                    email: self.text(&order.email),
+                    narration: self.text(&order.narration),
+                    metadata: self.private_body(&order.metadata),
+                    ..order
+                })
+            }
+            Call::Debit(order) => {
+                self.keep_references(&[&order.service_ref]);
+                Call::Debit(DebitOrder {
+                    mandate: self.text(&order.mandate),
+                    email: self.text(&order.email),
+                    narration: self.text(&order.narration),
+                    metadata: self.private_body(&order.metadata),
+                    ..order
+                })
+            }
             Call::Deauthorize(token) => Call::Deauthorize(self.text(&token)),
             Call::StartRefund(order) => {
+                self.keep_references(&[
+                    &order.service_ref, &order.transaction_id, &order.refund_ref,
+                ]);
                 Call::StartRefund(RefundOrder { reason: self.text(&order.reason), ..order })
             }
-            Call::ParseNotification { headers, body } => {
-                let body = self.body(&String::from_utf8_lossy(&body)).into_bytes();
-                let headers = headers.into_iter().map(|(name, value)| {
-                    let value = self.header(&name, &value);
-                    (name, value)
-                });
-                Call::ParseNotification { headers: headers.collect(), body }
+            Call::ParseNotification(Webhook { headers, body }) => {
+                let body = self.body(&String::from_utf8_lossy(&body)).into();
+                Call::ParseNotification(Webhook { headers: self.headers(headers), body })
             }
-            Call::SendText(message) => Call::SendText(TextMessage {
-                to: self.text(&message.to),
-                text: self.text(&message.text),
-                ..message
-            }),
-            // References are kept; register calls are never recorded.
-            Call::Verify(_)
-            | Call::CheckRefund(_)
-            | Call::LookUp(_)
-            | Call::Compare(..)
-            | Call::Read(..) => call,
+            Call::SendText(message) => {
+                self.keep_references(&[&message.reference]);
+                Call::SendText(TextMessage {
+                    to: self.text(&message.to),
+                    text: self.text(&message.text),
+                    ..message
+                })
+            }
+            Call::Verify(ref reference) | Call::CheckRefund(ref reference) => {
+                self.keep_references(&[reference]);
+                call
+            }
+            // Never recorded.
+            Call::LookUp(_) | Call::Compare(..) | Call::Read(..) => call,
         }
-    }
-}
-
-/// Returns the references of the host and of the provider.
-fn references(call: &Call) -> Vec<&str> {
-    match call {
-        Call::StartCheckout(order) => vec![&order.service_ref],
-        Call::ChargeCard(order) => vec![&order.service_ref],
-        Call::Debit(order) => vec![&order.service_ref],
-        Call::StartRefund(order) => {
-            vec![&order.service_ref, &order.transaction_id, &order.refund_ref]
-        }
-        Call::Verify(reference) | Call::CheckRefund(reference) => vec![reference],
-        Call::SendText(message) => vec![&message.reference],
-        Call::Deauthorize(_) | Call::ParseNotification { .. } => Vec::new(),
-        Call::LookUp(_) | Call::Compare(..) | Call::Read(..) => Vec::new(),
     }
 }

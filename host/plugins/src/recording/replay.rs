@@ -1,18 +1,15 @@
 //! Replays of recorded calls, by the recorded version or by another one.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 use url::Url;
 
+use crate::prelude::*;
 use crate::recording::Recording;
 use crate::{
-    CallError, CompletedCall, Credentials, EXAMPLE_SECRET, NotificationRefusal, PluginHandle,
-    PluginReply, RecordedResponse, ResultSummary, TransportError, VaultResult, outcome,
+    CompletedCall, EXAMPLE_SECRET, NotificationRefusal, PluginReply, RecordedResponse,
+    TransportError, VaultResult, outcome,
 };
-use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 /// The externally visible effects of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +34,6 @@ pub struct RecordedRequest {
 
 impl CallEffects {
     /// Returns the outcome as named by metrics, and the one-word summary of the result.
-    #[must_use]
     pub fn outcome_and_summary(&self) -> (&str, &str) {
         let text = |name: &str| self.reply[name].as_str().unwrap_or_default();
         (text("outcome"), text("end"))
@@ -46,27 +42,22 @@ impl CallEffects {
 
 /// The choice of the response to a request.
 #[derive(Clone, Copy)]
-enum ResponseOrder {
-    /// The next one in recorded order.
+pub enum ResponseOrder {
+    /// The next one in recorded order, for the recorded version.
     InOrder,
-    /// The next one for the same method and path.
+    /// The next one for the same method and path, for another version.
     ByAddress,
 }
 
-/// Replays the masked call with the recorded version.
-pub async fn replay_recorded(plugin: &PluginHandle, recording: &Recording) -> CallEffects {
-    replay(plugin, recording, ResponseOrder::InOrder).await
-}
-
-/// Replays the call with another version.
-pub async fn replay_candidate(plugin: &PluginHandle, recording: &Recording) -> CallEffects {
-    replay(plugin, recording, ResponseOrder::ByAddress).await
-}
-
-async fn replay(plugin: &PluginHandle, recording: &Recording, order: ResponseOrder) -> CallEffects {
+/// Replays the masked call.
+pub async fn replay(
+    plugin: &PluginHandle,
+    recording: &Recording,
+    order: ResponseOrder,
+) -> CallEffects {
     let upstream = Arc::new(Mutex::new(ReplayUpstream::new(recording, order)));
     let (asked, told) = (upstream.clone(), upstream.clone());
-    let script = move |request: &EgressRequest| lock(&asked).answer(request);
+    let script = Arc::new(move |request: &EgressRequest| lock(&asked).answer(request));
     let recorder =
         Arc::new(move |recorded: CompletedCall| lock(&told).vault = recorded.transcript.vouched);
     let known = recording.heard.clone();
@@ -143,19 +134,21 @@ impl ReplayUpstream {
     }
 
     fn next(&mut self, request: &EgressRequest) -> RecordedExchange {
-        let wanted = Some((request.method.clone(), path(&request.url)));
-        let next = match self.order {
-            ResponseOrder::InOrder => (!self.remaining.is_empty()).then_some(0),
-            ResponseOrder::ByAddress => self.remaining.iter().position(|said| said.to == wanted),
-        };
+        let to = Some((request.method.clone(), path(&request.url)));
         // In order: the call ended before a response. By address: it never made this request.
-        let silence = match self.order {
-            ResponseOrder::InOrder => TransportError::NoAnswer,
-            ResponseOrder::ByAddress => TransportError::NoConnection,
+        let (next, silence) = match self.order {
+            ResponseOrder::InOrder => {
+                ((!self.remaining.is_empty()).then_some(0), TransportError::NoAnswer)
+            }
+            ResponseOrder::ByAddress => {
+                let next = self.remaining.iter().position(|said| said.to == to);
+                (next, TransportError::NoConnection)
+            }
         };
-        next.map_or(RecordedExchange { to: wanted, answer: Err(silence), answered: false }, |at| {
-            self.remaining.remove(at)
-        })
+        match next {
+            Some(at) => self.remaining.remove(at),
+            None => RecordedExchange { to, answer: Err(silence), answered: false },
+        }
     }
 }
 
@@ -173,18 +166,18 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
         Ok(PluginReply::Payment(payment)) => json!({ "payment": payment }),
         Ok(PluginReply::Deauthorized(done)) => json!({ "deauthorized": done }),
         Ok(PluginReply::Refund(refund)) => json!({ "refund": refund }),
-        Ok(PluginReply::Notifications(told)) => json!({ "notifications": told }),
-        Ok(PluginReply::Refused(NotificationRefusal::Unauthentic)) => {
+        Ok(PluginReply::Parsed(Ok(told))) => json!({ "notifications": told }),
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Unauthentic))) => {
             json!({ "refused": "unauthentic" })
         }
-        Ok(PluginReply::Refused(NotificationRefusal::Malformed(why))) => {
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
             json!({ "refused": "malformed", "why": why })
         }
         Ok(PluginReply::Accepted(id)) => json!({ "accepted": id }),
         // Never recorded: results of registers are personal data.
-        Ok(PluginReply::Entry(_) | PluginReply::Compared(..) | PluginReply::Read(..)) => json!({}),
+        Ok(PluginReply::Entry(_) | PluginReply::Compared(_) | PluginReply::Read(_)) => json!({}),
     };
-    told["outcome"] = json!(outcome(reply).name());
-    told["end"] = json!(reply.as_ref().map_or("", ResultSummary::summary));
+    told["outcome"] = json!(outcome(reply));
+    told["end"] = json!(reply.as_ref().map_or("", PluginReply::summary));
     told
 }

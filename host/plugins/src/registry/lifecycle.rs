@@ -7,8 +7,8 @@
 //!    stays.
 //! 2. One transaction under the plugin's name: comparison with the manifests of all versions that ever
 //!    served (`check_history`); the component; requested capabilities against those granted to the
-//!    previous version (`waiting` if there are more, else `active`, by `versions::changed`); the audit
-//!    entry; the announcement to other hosts.
+//!    previous version (`waiting` if there are more, else `active`, by `versions::apply_change`); the
+//!    audit entry; the announcement to other hosts.
 //! 3. `Plugins::adopt` exchanges one map of plugins as a whole. A request that began on the old version
 //!    ends on it.
 //! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`keep_up`), and
@@ -17,25 +17,19 @@
 //! Activation, canary, rollback, deactivation and uninstallation follow the same path from step 2: a
 //! version is admitted on this host before the transaction.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use super::{
     store::{self, PluginRow},
-    versions::{PluginVersion, VersionChange, VersionState, apply_change},
+    versions::{VersionChange, VersionState, apply_change},
 };
+use crate::prelude::*;
 use crate::{
-    Manifest, Plugin, Plugins,
     admission::{
         self, Admission, AdmissionCheck, AdmissionMode, publishers::Signer,
         signature::SignedComponent,
     },
     manifest::capabilities::Capabilities,
 };
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::{Json, Store, Tx},
-};
+use tollhouse_platform::error::Result;
 
 /// Options of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -117,13 +111,8 @@ impl Plugins {
             }
             store::insert(tx, &row, &component.wasm).await?;
             if options.activate && waits_for.is_empty() {
-                apply_and_save(
-                    tx,
-                    &row.name,
-                    &VersionChange::Activate(Some(row.digest.clone())),
-                    now,
-                )
-                .await?;
+                let change = VersionChange::Activate(Some(row.digest.clone()));
+                apply_and_save(tx, &row.name, &change, now).await?;
             }
             also(tx, &row).await?;
             let rows = store::list_versions(tx, &row.name).await?;
@@ -141,7 +130,7 @@ impl Plugins {
         Ok(InstalledVersion {
             row,
             missing_capabilities: waits_for,
-            interfaces: plugin.guest.interfaces(),
+            interfaces: plugin.interfaces(),
             replaces,
             manifest: plugin.manifest.clone(),
             checks: admission.checks,
@@ -166,19 +155,16 @@ impl Plugins {
         let (now, name) = (self.0.clock.now(), name.to_owned());
         let fit: Vec<String> = admitted.iter().map(|plugin| plugin.digest.clone()).collect();
         let rows = db.write(async move |tx| {
-            if grant
-                && let VersionChange::Activate(Some(digest)) | VersionChange::Canary(digest, _) =
-                    &wanted
-            {
+            if let Some(digest) = wanted.digest().filter(|_| grant) {
                 let rows = store::lock(tx, &name).await?;
                 let row =
                     rows.iter().find(|row| row.digest == *digest).ok_or_else(plugin_not_found)?;
                 let asks = manifests.requested_capabilities(tx, row).await?;
                 store::grant(tx, &name, digest, &asks).await?;
             }
-            let after = apply_and_save(tx, &name, &wanted, now).await?;
+            apply_and_save(tx, &name, &wanted, now).await?;
             let rows = store::list_versions(tx, &name).await?;
-            for version in after.iter().filter(|version| is_serving(version)) {
+            for version in rows.iter().filter(|version| version.is_serving()) {
                 if !fit.contains(&version.digest) {
                     return Err(changed_meanwhile(&name));
                 }
@@ -202,38 +188,25 @@ impl Plugins {
         wanted: &VersionChange,
         grant: bool,
     ) -> Result<Vec<Arc<Plugin>>> {
-        let rows = db.select(async |tx| store::list_versions(tx, name).await).await?;
-        let mut before: Vec<PluginVersion> = rows.iter().map(PluginRow::to_version).collect();
-        if before.is_empty() {
+        let mut rows = db.select(async |tx| store::list_versions(tx, name).await).await?;
+        if rows.is_empty() {
             return Err(plugin_not_found());
         }
-        if grant
-            && let VersionChange::Activate(Some(digest)) | VersionChange::Canary(digest, _) = wanted
-        {
-            let waiting = |version: &&mut PluginVersion| {
-                version.digest == *digest && version.state == VersionState::Waiting
-            };
-            before
-                .iter_mut()
-                .filter(waiting)
-                .for_each(|version| version.state = VersionState::Ready);
-        }
-        let mut admitted = Vec::new();
-        for version in apply_change(before, wanted.clone(), self.0.clock.now())? {
-            if let Some(row) = rows.iter().find(|row| row.digest == version.digest)
-                && is_serving(&version)
-            {
-                admitted.push(self.admit_version(db, row).await?);
+        let granted = wanted.digest().filter(|_| grant);
+        for row in &mut rows {
+            if granted == Some(&row.digest) && row.state == VersionState::Waiting {
+                row.state = VersionState::Ready;
             }
         }
-        Ok(admitted)
-    }
-
-    async fn admit_version(&self, db: &Store, row: &PluginRow) -> Result<Arc<Plugin>> {
-        match self.serving_version(&row.name, &row.digest) {
-            Some(serving) => Ok(serving),
-            None => self.admit_stored(db, row).await?.map_err(Error::Invalid),
+        let mut admitted = Vec::new();
+        let after = apply_change(rows, wanted, self.0.clock.now())?;
+        for row in after.iter().filter(|row| row.is_serving()) {
+            admitted.push(match self.serving_version(&row.name, &row.digest) {
+                Some(serving) => serving,
+                None => self.admit_stored(db, row).await?.map_err(Error::Invalid)?,
+            });
         }
+        Ok(admitted)
     }
 
     /// Removes a version that does not serve. `also` joins the transaction; its last argument is
@@ -256,7 +229,7 @@ impl Plugins {
             let is_last = rows.iter().filter(could_serve).all(|row| row.digest == digest);
             let row =
                 rows.into_iter().find(|row| row.digest == digest).ok_or_else(plugin_not_found)?;
-            if is_serving(&row.to_version()) {
+            if row.is_serving() {
                 let message = format!(
                     "{name} {} is in use: deactivate it, or activate another version",
                     row.version
@@ -278,13 +251,9 @@ impl Plugins {
 /// Returns the publisher of a component. An installed one keeps its publisher without a new grant,
 /// even if it is sent again with another signature or none.
 fn publisher_of(known: Option<&PluginRow>, signer: Option<String>, grant: bool) -> Option<String> {
-    match known {
-        None => signer,
-        Some(known) if grant || known.state == VersionState::Waiting => {
-            signer.or_else(|| known.publisher.clone())
-        }
-        Some(known) => known.publisher.clone(),
-    }
+    let Some(known) = known else { return signer };
+    let renewed = signer.filter(|_| grant || known.state == VersionState::Waiting);
+    renewed.or_else(|| known.publisher.clone())
 }
 
 fn new_row(plugin: &Plugin, signer: Option<Signer>, now: Timestamp) -> PluginRow {
@@ -306,10 +275,6 @@ fn new_row(plugin: &Plugin, signer: Option<Signer>, now: Timestamp) -> PluginRow
     }
 }
 
-fn is_serving(version: &PluginVersion) -> bool {
-    matches!(version.state, VersionState::Active | VersionState::Canary)
-}
-
 fn changed_meanwhile(name: &str) -> Error {
     Error::Conflict(format!(
         "{name} was changed by another request: check its active version and retry"
@@ -325,22 +290,18 @@ async fn apply_and_save(
     name: &str,
     wanted: &VersionChange,
     now: Timestamp,
-) -> Result<Vec<PluginVersion>> {
-    let before: Vec<PluginVersion> =
-        store::lock(tx, name).await?.iter().map(PluginRow::to_version).collect();
-    let after = apply_change(before.clone(), wanted.clone(), now)?;
-    let is_named = |version: &&PluginVersion| match wanted {
-        VersionChange::Activate(_) | VersionChange::RollBack => {
-            version.state == VersionState::Active
-        }
-        VersionChange::Canary(..) => version.state == VersionState::Canary,
-        VersionChange::Deactivate => false,
+) -> Result<()> {
+    let before = store::lock(tx, name).await?;
+    let after = apply_change(before.clone(), wanted, now)?;
+    let activated = match wanted {
+        VersionChange::Activate(_) | VersionChange::RollBack => Some(VersionState::Active),
+        VersionChange::Canary(..) => Some(VersionState::Canary),
+        VersionChange::Deactivate => None,
     };
-    if let Some(version) = after.iter().find(is_named) {
+    if let Some(version) = after.iter().find(|version| Some(version.state) == activated) {
         store::end_quarantine(tx, name, &version.digest).await?;
     }
-    store::update(tx, name, &before, after.clone(), now).await?;
-    Ok(after)
+    Ok(store::update(tx, name, &before, after, now).await?)
 }
 
 /// Manifests of versions that have served, read before the transaction: components are large.
@@ -354,7 +315,7 @@ impl Manifests {
         for row in rows.into_iter().filter(|row| row.served_at.is_some()) {
             let component =
                 db.select(async |tx| store::find_component(tx, &row.digest).await).await?;
-            let manifest = component.and_then(|(wasm,)| Manifest::parse(&wasm).ok());
+            let manifest = component.and_then(|wasm| Manifest::parse(&wasm).ok());
             manifests.extend(manifest.map(|manifest| (row.digest, manifest)));
         }
         Ok(Manifests(Arc::new(manifests)))
@@ -365,7 +326,7 @@ impl Manifests {
         if let Some(manifest) = self.0.get(digest) {
             return Ok(manifest.clone());
         }
-        let (wasm,) = store::find_component(tx, digest).await?.ok_or_else(plugin_not_found)?;
+        let wasm = store::find_component(tx, digest).await?.ok_or_else(plugin_not_found)?;
         Manifest::parse(&wasm).map_err(|reason| {
             Error::Invalid(format!("the manifest of {digest} cannot be read: {reason}"))
         })
@@ -385,7 +346,6 @@ impl Manifests {
         })
     }
 
-    /// Returns the capabilities that a version requests.
     async fn requested_capabilities(&self, tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
         let manifest = self.get(tx, &row.digest).await?;
         Ok(Capabilities::of(&manifest).with_publisher(row.publisher.as_deref()))

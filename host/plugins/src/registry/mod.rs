@@ -6,14 +6,13 @@ pub mod serving;
 pub mod store;
 pub mod versions;
 
-use std::sync::Arc;
-
 use arc_swap::ArcSwap;
 
 use super::{
-    CountryPlugin, Gateway, Limits, Plugin, PluginHandle, PluginKind, Provider, Recorder,
+    CountryPlugin, Gateway, Limits, Provider, Recorder,
     admission::{self, Admission, AdmissionCheck, AdmissionMode, LABEL_DIGITS},
 };
+use crate::prelude::*;
 use crate::{
     admission::{publishers::TrustPolicy, signature},
     call::executor::CallExecutor,
@@ -25,12 +24,9 @@ use crate::{
     },
 };
 use tollhouse_platform::{
-    clock::Clock,
-    error::{Error, Result},
+    error::Result,
     outbound::egress::Egress,
-    random::Random,
-    store::Store,
-    telemetry::{ComputedGauge, ComputedGauges, Registry},
+    telemetry::{Registry, computed_gauge, computed_gauges},
 };
 
 type PluginLabels = [(&'static str, String); 3];
@@ -55,11 +51,8 @@ impl Plugins {
         random: Random,
     ) -> wasmtime::Result<Plugins> {
         let calls = Arc::new(CallExecutor::new(limits, egress, clock.clone(), random.clone())?);
-        let (serving, following) = (ArcSwap::default(), RegistrySync::default());
-        Ok(Plugins(
-            Arc::new(Inner { calls, serving, registry_sync: following, clock, random }),
-            None,
-        ))
+        let (serving, registry_sync) = (ArcSwap::default(), RegistrySync::default());
+        Ok(Plugins(Arc::new(Inner { calls, serving, registry_sync, clock, random }), None))
     }
 
     /// Returns the plugins for one operation, which uses one version of each.
@@ -77,18 +70,15 @@ impl Plugins {
         })
     }
 
-    #[must_use]
     pub fn gateway(&self, name: &str, company: &str) -> Option<Gateway> {
         self.serving(name, company, PluginKind::Sms).map(Gateway)
     }
 
-    #[must_use]
     pub fn country_plugin(&self, country: &str, company: &str) -> Option<CountryPlugin> {
         self.serving(country, company, PluginKind::Country).map(CountryPlugin)
     }
 
     /// Returns a country's registers in the active version.
-    #[must_use]
     pub fn active_country_plugin(&self, country: &str) -> Option<CountryPlugin> {
         self.get(country)
             .filter(|plugin| plugin.manifest().kind == PluginKind::Country)
@@ -96,13 +86,11 @@ impl Plugins {
     }
 
     /// Returns the active registers of all countries, sorted by name.
-    #[must_use]
     pub fn active_country_plugins(&self) -> Vec<CountryPlugin> {
         let countries = self.names(PluginKind::Country);
         countries.iter().filter_map(|country| self.active_country_plugin(country)).collect()
     }
 
-    /// Returns a version that serves on this host.
     pub fn serving_version(&self, name: &str, digest: &str) -> Option<Arc<Plugin>> {
         let serving = self.0.serving.load();
         serving.plugins.get(name)?.versions().find(|plugin| plugin.digest == digest).cloned()
@@ -123,7 +111,6 @@ impl Plugins {
     }
 
     /// Returns the active version of a plugin of any kind.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<PluginHandle> {
         let serving = self.0.serving.load();
         let served = serving.plugins.get(name)?;
@@ -144,7 +131,6 @@ impl Plugins {
     }
 
     /// Returns why an installed plugin does not serve.
-    #[must_use]
     pub fn unavailability(&self, name: &str) -> Option<Unavailability> {
         self.0.serving.load().unavailable.get(name).copied()
     }
@@ -170,7 +156,6 @@ impl Plugins {
         (admission.checks, admission.plugin.ok().map(|plugin| self.standalone_handle(plugin)))
     }
 
-    #[must_use]
     pub fn trust(&self) -> &TrustPolicy {
         &self.0.calls.limits.trust
     }
@@ -185,13 +170,10 @@ impl Plugins {
             Ok(wasm) => Arc::new(wasm),
             Err(reason) => return Ok(Err(reason)),
         };
-        Ok(self.readmit(wasm).await.plugin.and_then(|plugin| {
-            match plugin.manifest.name == row.name {
-                true => Ok(plugin),
-                false => {
-                    Err(format!("the component belongs to the plugin {}", plugin.manifest.name))
-                }
-            }
+        let plugin = self.readmit(wasm).await.plugin;
+        Ok(plugin.and_then(|plugin| match &plugin.manifest.name {
+            name if *name == row.name => Ok(plugin),
+            name => Err(format!("the component belongs to the plugin {name}")),
         }))
     }
 
@@ -201,14 +183,12 @@ impl Plugins {
     }
 
     /// Returns the names of the active plugins of a kind, sorted.
-    #[must_use]
     pub fn names(&self, kind: PluginKind) -> Vec<String> {
         let serving = self.0.serving.load();
         let named = serving.plugins.iter().filter(|(_, one)| one.active.manifest.kind == kind);
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    #[must_use]
     pub fn max_component_bytes(&self) -> usize {
         self.0.calls.limits.component_bytes
     }
@@ -218,39 +198,38 @@ impl Plugins {
         calls.metrics.register(registry);
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
         let in_use = move || f64::from(all) - slots.available_permits() as f64;
-        registry.register("plugin_instances_in_use", "Instances in use", ComputedGauge(in_use));
+        registry.register("plugin_instances_in_use", "Instances in use", computed_gauge(in_use));
         registry.register(
             "plugin_instances_limit",
             "Instance limit",
-            ComputedGauge(move || f64::from(all)),
+            computed_gauge(move || f64::from(all)),
         );
         let breakers = calls.breakers.clone();
         let clock = calls.clock.clone();
         let open =
             move || breakers.as_ref().map_or(0, |breakers| breakers.open_count(clock.now())) as f64;
         let what = "Open circuits of accounts and upstreams";
-        registry.register("plugin_open_circuits", what, ComputedGauge(open));
+        registry.register("plugin_open_circuits", what, computed_gauge(open));
         let plugins = self.clone();
-        let serving = ComputedGauges(move || plugins.serving_labels());
+        let serving = computed_gauges(move || plugins.serving_labels());
         registry.register("plugin_serving", "Versions that receive calls on this host", serving);
         let plugins = self.clone();
-        let not_ready = ComputedGauge(move || plugins.count_not_ready() as f64);
+        let not_ready = computed_gauge(move || {
+            let serving = plugins.0.serving.load();
+            let absences = serving.unavailable.values();
+            absences.filter(|absence| **absence == Unavailability::NotReady).count() as f64
+        });
         let what = "Active plugins that are not loaded on this host";
         registry.register("plugin_not_ready", what, not_ready);
     }
 
-    fn count_not_ready(&self) -> usize {
-        let serving = self.0.serving.load();
-        serving.unavailable.values().filter(|absence| **absence == Unavailability::NotReady).count()
-    }
-
     fn serving_labels(&self) -> Vec<(PluginLabels, f64)> {
         let labels = |plugin: &Arc<Plugin>| {
-            let digest = plugin.digest[..LABEL_DIGITS].to_owned();
+            let Plugin { manifest, digest, .. } = &**plugin;
             [
-                ("plugin", plugin.manifest.name.clone()),
-                ("version", plugin.manifest.version.to_string()),
-                ("digest", digest),
+                ("plugin", manifest.name.clone()),
+                ("version", manifest.version.to_string()),
+                ("digest", digest[..LABEL_DIGITS].to_owned()),
             ]
         };
         let serving = self.0.serving.load();
@@ -279,7 +258,7 @@ async fn load_component(
     }
     let component = db.select(async |tx| store::find_component(tx, &row.digest).await).await?;
     Ok(match component {
-        Some((wasm,)) if signature::digest(&wasm) == row.digest => Ok(wasm),
+        Some(wasm) if signature::digest(&wasm) == row.digest => Ok(wasm),
         Some(_) => Err("the component stored under its digest is a different one".to_owned()),
         None => Err("its component is missing".to_owned()),
     })

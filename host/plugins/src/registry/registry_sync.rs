@@ -1,11 +1,8 @@
 //! Synchronizes a host with the registry. Loaded versions serve while others are compiled.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::collections::HashSet;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{
     sync::Notify,
     task::{JoinError, JoinSet},
@@ -16,12 +13,9 @@ use super::{
     store::{self, PluginRow},
     versions::VersionState,
 };
-use crate::{Plugin, Plugins, limits::bulkhead::Bulkhead};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Store,
-};
+use crate::limits::bulkhead::Bulkhead;
+use crate::prelude::*;
+use tollhouse_platform::error::Result;
 
 /// Interval of polling the registry.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -69,11 +63,8 @@ impl Plugins {
         loop {
             let heard = || self.0.registry_sync.changed.notify_one();
             let Err(error) = db.listen(store::CHANGE_CHANNEL, heard).await;
-            let error = Error::from(error).chain();
-            tracing::warn!(
-                error,
-                "plugin change notifications are unavailable; polling every second"
-            );
+            let what = "plugin change notifications are unavailable; polling every second";
+            tracing::warn!(error = Error::from(error).chain(), "{what}");
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
@@ -97,11 +88,10 @@ impl Plugins {
     async fn load_missing(&self, db: &Store) {
         let (mut under_way, mut begun) = (JoinSet::new(), HashSet::new());
         loop {
-            let made = tokio::select! {
+            let ready = tokio::select! {
                 () = self.0.registry_sync.versions_missing.notified() => None,
-                Some(made) = under_way.join_next() => Some(made),
+                Some(made) = under_way.join_next() => self.finish_load(made, &mut begun),
             };
-            let ready = made.and_then(|made| self.finish_load(made, &mut begun));
             if under_way.is_empty() {
                 begun.clear(); // includes those that panicked
             }
@@ -114,7 +104,11 @@ impl Plugins {
             };
             for row in missing {
                 if under_way.len() < MAX_CONCURRENT_LOADS && begun.insert(row.digest.clone()) {
-                    self.spawn_load(db, row, &mut under_way);
+                    let (plugins, db) = (self.clone(), db.clone());
+                    under_way.spawn(async move {
+                        let made = plugins.load(&db, &row).await;
+                        (row.digest, made)
+                    });
                 }
             }
         }
@@ -126,8 +120,8 @@ impl Plugins {
         made: std::result::Result<LoadResult, JoinError>,
         begun: &mut HashSet<String>,
     ) -> Option<Arc<Plugin>> {
-        let (digest, made) =
-            made.map_err(|error| tracing::error!(%error, "plugin version could not be loaded: its task panicked")).ok()?;
+        let panicked = "plugin version could not be loaded: its task panicked";
+        let (digest, made) = made.map_err(|error| tracing::error!(%error, "{panicked}")).ok()?;
         begun.remove(&digest);
         made.unwrap_or_else(|error| {
             tracing::error!(error = %error.chain(), "component could not be read");
@@ -136,19 +130,18 @@ impl Plugins {
         })
     }
 
-    fn spawn_load(&self, db: &Store, row: PluginRow, under_way: &mut JoinSet<LoadResult>) {
-        let (plugins, db) = (self.clone(), db.clone());
-        under_way.spawn(async move {
-            let made = plugins.load(&db, &row).await;
-            (row.digest, made)
-        });
-    }
-
     /// Adopts the registry's state. Waits until missing versions are loaded.
     pub async fn sync_once(&self, db: &Store) -> Result<()> {
         let mut missing = self.adopt(db, &[]).await?;
         while !missing.is_empty() {
-            let ready = self.load_all(db, missing).await?;
+            let loads = stream::iter(missing).map(|row| {
+                let (plugins, db) = (self.clone(), db.clone());
+                tokio::spawn(async move { plugins.load(&db, &row).await })
+            });
+            let loads = loads.buffer_unordered(MAX_CONCURRENT_LOADS);
+            let loads = loads.map(|loaded| loaded.map_err(Error::internal)?);
+            let ready: Vec<Option<Arc<Plugin>>> = loads.try_collect().await?;
+            let ready: Vec<Arc<Plugin>> = ready.into_iter().flatten().collect();
             if ready.is_empty() {
                 break;
             }
@@ -167,7 +160,11 @@ impl Plugins {
         let rows = db.select(async |tx| store::list_serving(tx).await).await?;
         let (before, now) = (self.0.serving.load_full(), self.0.clock.now());
         let (mut after, mut missing) = (ServingPlugins::default(), Vec::new());
-        for (name, rows) in group_by_name(rows) {
+        let mut names = BTreeMap::<String, Vec<PluginRow>>::new();
+        for row in rows {
+            names.entry(row.name.clone()).or_default().push(row);
+        }
+        for (name, rows) in names {
             let known = before.plugins.get(&name);
             let row = |state: VersionState| rows.iter().find(|row| row.state == state);
             let Some(active) = row(VersionState::Active) else {
@@ -189,10 +186,9 @@ impl Plugins {
                 continue;
             };
             let canary = row(VersionState::Canary).and_then(|row| Some((find(row)?, row.share())));
-            let bulkhead = match known {
-                Some(known) => known.bulkhead.clone(),
-                None => Arc::new(Bulkhead::new(&self.0.calls.limits)),
-            };
+            let bulkhead = known.map(|known| known.bulkhead.clone());
+            let bulkhead =
+                bulkhead.unwrap_or_else(|| Arc::new(Bulkhead::new(&self.0.calls.limits)));
             after.plugins.insert(name, ServingVersions { active, canary, bulkhead });
         }
         self.0.serving.store(Arc::new(after));
@@ -204,52 +200,26 @@ impl Plugins {
         let serving = self.0.serving.load_full();
         let versions = serving.plugins.values().flat_map(ServingVersions::versions);
         for plugin in versions.filter(|plugin| plugin.health.needs_saving()) {
-            let (plugin, now) = (plugin.clone(), self.0.clock.now());
-            let unfit = plugin.clone();
-            db.write(async move |tx| {
-                store::quarantine(tx, &unfit.manifest.name, &unfit.digest, now).await
-            })
-            .await?;
+            let (unfit, now) = (plugin.clone(), self.0.clock.now());
+            db.write(async move |tx| store::quarantine(tx, &unfit.name, &unfit.digest, now).await)
+                .await?;
             // Even if the registry has another serving version by now.
             plugin.health.sync_quarantine(true);
         }
         Ok(())
     }
 
-    /// Loads several versions concurrently.
-    async fn load_all(&self, db: &Store, rows: Vec<PluginRow>) -> Result<Vec<Arc<Plugin>>> {
-        let (mut rows, mut under_way) = (rows.into_iter(), JoinSet::new());
-        let mut ready = Vec::new();
-        loop {
-            for row in rows.by_ref().take(MAX_CONCURRENT_LOADS - under_way.len()) {
-                self.spawn_load(db, row, &mut under_way);
-            }
-            match under_way.join_next().await {
-                Some(made) => ready.extend(made.map_err(Error::internal)?.1?),
-                None => return Ok(ready),
-            }
-        }
-    }
-
     /// Admits a version that serves elsewhere. `None`: it was rejected.
     async fn load(&self, db: &Store, row: &PluginRow) -> Result<Option<Arc<Plugin>>> {
+        let PluginRow { name: plugin, digest, .. } = row;
         match self.admit_stored(db, row).await? {
-            Ok(plugin) => {
-                tracing::info!(
-                    plugin = &*plugin.label,
-                    digest = plugin.digest,
-                    "plugin version loaded"
-                );
-                Ok(Some(plugin))
+            Ok(loaded) => {
+                tracing::info!(plugin = &*loaded.label, digest, "plugin version loaded");
+                Ok(Some(loaded))
             }
             Err(reason) => {
-                let (plugin, digest) = (&row.name, &row.digest);
-                tracing::error!(
-                    plugin,
-                    digest,
-                    reason,
-                    "plugin version could not be loaded on this host"
-                );
+                let what = "plugin version could not be loaded on this host";
+                tracing::error!(plugin, digest, reason, "{what}");
                 self.0.registry_sync.reject(digest, self.0.clock.now());
                 Ok(None)
             }
@@ -269,12 +239,4 @@ fn find_loaded(
     let found = serving.chain(ready).find(is_it)?;
     found.health.sync_quarantine(row.quarantined_at.is_some());
     Some(found.clone())
-}
-
-fn group_by_name(rows: Vec<PluginRow>) -> BTreeMap<String, Vec<PluginRow>> {
-    let mut names = BTreeMap::<String, Vec<PluginRow>>::new();
-    for row in rows {
-        names.entry(row.name.clone()).or_default().push(row);
-    }
-    names
 }

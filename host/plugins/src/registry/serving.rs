@@ -1,13 +1,8 @@
 //! The versions that serve on this host, in one map that is replaced as a whole.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
-
 use super::versions::CanaryShare;
-use crate::{Plugin, PluginHandle, limits::bulkhead::Bulkhead};
-use tollhouse_platform::{clock::Timestamp, error::Error, random::Random};
+use crate::limits::bulkhead::Bulkhead;
+use crate::prelude::*;
 
 /// Serving versions by plugin. A request ends on the version on which it began.
 #[derive(Clone, Default)]
@@ -31,7 +26,6 @@ const NOT_READY_RETRY_S: u32 = 5;
 
 impl Unavailability {
     /// Returns the error for clients.
-    #[must_use]
     pub fn to_error(self, name: &str) -> Error {
         match self {
             Unavailability::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
@@ -74,13 +68,7 @@ impl ServingVersions {
 /// Versions chosen within one operation, by plugin and company. The first choice stays, so that
 /// manifest and calls are of one version.
 #[derive(Clone, Default)]
-pub struct PinnedVersions(Arc<Mutex<Vec<PinnedVersion>>>);
-
-struct PinnedVersion {
-    name: String,
-    company: String,
-    chosen: PluginHandle,
-}
+pub struct PinnedVersions(Arc<Mutex<HashMap<(String, String), PluginHandle>>>);
 
 impl PinnedVersions {
     /// Returns the earlier choice, else that of `choose`, which is kept if it is `Some`.
@@ -91,14 +79,12 @@ impl PinnedVersions {
         choose: impl FnOnce() -> Option<PluginHandle>,
     ) -> Option<PluginHandle> {
         let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(earlier) =
-            choices.iter().find(|choice| choice.name == name && choice.company == company)
-        {
-            return Some(earlier.chosen.clone());
+        let key = (name.to_owned(), company.to_owned());
+        if let Some(earlier) = choices.get(&key) {
+            return Some(earlier.clone());
         }
         let chosen = choose()?;
-        let (name, company) = (name.to_owned(), company.to_owned());
-        choices.push(PinnedVersion { name, company, chosen: chosen.clone() });
+        choices.insert(key, chosen.clone());
         Some(chosen)
     }
 }
@@ -106,7 +92,7 @@ impl PinnedVersions {
 impl CanaryShare {
     fn includes(&self, company: &str, random: &Random) -> bool {
         self.companies.iter().any(|named| named == company)
-            || self.percent > 0 && random.up_to(99) < i64::from(self.percent)
+            || self.percent > 0 && random.up_to(99) < self.percent
     }
 }
 
@@ -117,7 +103,7 @@ mod tests {
     #[test]
     fn a_share_takes_its_percentage_and_all_calls_of_named_companies() {
         let random = Random::seeded(1);
-        let taken = |percent: u8, companies: &[&str], company: &str| {
+        let taken = |percent: i64, companies: &[&str], company: &str| {
             let companies = companies.iter().map(|name| (*name).to_owned()).collect();
             let share = CanaryShare { percent, companies };
             (0..1_000).filter(|_| share.includes(company, &random)).count()

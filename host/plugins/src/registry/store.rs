@@ -1,11 +1,9 @@
 //! SQL of the plugin registry.
 
-use super::versions::{CanaryShare, PluginVersion, VersionState};
-use crate::{PluginKind, manifest::capabilities::Capabilities};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Json, Result, Tx, params},
-};
+use super::versions::{CanaryShare, VersionState};
+use crate::manifest::capabilities::Capabilities;
+use crate::prelude::*;
+use tollhouse_platform::store::{FromRow, Result, params};
 
 /// Channel of notifications about changes.
 pub const CHANGE_CHANNEL: &str = "tollhouse_plugins";
@@ -34,20 +32,12 @@ pub struct PluginRow {
 }
 
 impl PluginRow {
-    #[must_use]
     pub fn share(&self) -> CanaryShare {
-        let percent = u8::try_from(self.percent).unwrap_or(0);
-        CanaryShare { percent, companies: self.companies.0.clone() }
+        CanaryShare { percent: self.percent, companies: self.companies.0.clone() }
     }
 
-    #[must_use]
-    pub fn to_version(&self) -> PluginVersion {
-        PluginVersion {
-            digest: self.digest.clone(),
-            state: self.state,
-            share: self.share(),
-            active_at: self.active_at,
-        }
+    pub fn is_serving(&self) -> bool {
+        matches!(self.state, VersionState::Active | VersionState::Canary)
     }
 }
 
@@ -59,7 +49,7 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
          ON CONFLICT (digest) DO NOTHING",
     )
     .params(params![&row.digest, wasm, row.installed_at])
-    .run()
+    .execute()
     .await?;
     tx.sql(
         "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted,
@@ -75,9 +65,8 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
         &row.name, &row.digest, &row.version, &row.publisher, row.state, &row.granted,
         &row.companies, row.installed_at, &row.signature
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Returns all versions of a plugin, newest first, and locks them until the transaction ends.
@@ -87,7 +76,7 @@ pub async fn lock(tx: &mut Tx, name: &str) -> Result<Vec<PluginRow>> {
          ON CONFLICT (name) DO UPDATE SET name = excluded.name",
     )
     .bind(name)
-    .run()
+    .execute()
     .await?;
     list_versions(tx, name).await
 }
@@ -107,38 +96,29 @@ pub async fn grant(tx: &mut Tx, name: &str, digest: &str, granted: &Capabilities
          WHERE name = $1 AND digest = $2 AND state = 'waiting'",
     )
     .params(params![name, digest, Json(granted)])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Saves changed versions and notifies all hosts. Retired ones come first: one may be active.
 pub async fn update(
     tx: &mut Tx,
     name: &str,
-    before: &[PluginVersion],
-    mut after: Vec<PluginVersion>,
+    before: &[PluginRow],
+    mut after: Vec<PluginRow>,
     now: Timestamp,
 ) -> Result<()> {
     after.retain(|version| !before.contains(version));
     after.sort_by_key(|version| version.state != VersionState::Ready);
-    for PluginVersion { digest, state, share, active_at } in after {
+    for PluginRow { digest, state, percent, companies, active_at, .. } in after {
         tx.sql(
             "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6,
                  served_at = CASE WHEN $3 IN ('canary', 'active') THEN COALESCE(served_at,
                  $7) ELSE served_at END
              WHERE name = $1 AND digest = $2",
         )
-        .params(params![
-            name,
-            digest,
-            state,
-            i64::from(share.percent),
-            Json(share.companies),
-            active_at,
-            now
-        ])
-        .run()
+        .params(params![name, digest, state, percent, companies, active_at, now])
+        .execute()
         .await?;
     }
     tx.notify(CHANGE_CHANNEL).await
@@ -151,7 +131,7 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
          WHERE name = $1 AND digest = $2 AND quarantined_at IS NULL",
     )
     .params(params![name, digest, now])
-    .run()
+    .execute()
     .await?;
     tx.notify(CHANGE_CHANNEL).await
 }
@@ -160,9 +140,8 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
 pub async fn end_quarantine(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
     tx.sql("UPDATE plugin_versions SET quarantined_at = NULL WHERE name = $1 AND digest = $2")
         .params(params![name, digest])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 /// Removes a version and its component, if otherwise unused. Remembers it if it has served.
@@ -175,7 +154,7 @@ pub async fn delete(
 ) -> Result<()> {
     tx.sql("DELETE FROM plugin_versions WHERE name = $1 AND digest = $2")
         .params(params![&row.name, &row.digest])
-        .run()
+        .execute()
         .await?;
     tx.sql(
         "DELETE FROM plugin_components WHERE digest = $1 AND NOT EXISTS
@@ -183,7 +162,7 @@ pub async fn delete(
                 WHERE plugin_versions.digest = plugin_components.digest)",
     )
     .bind(&row.digest)
-    .run()
+    .execute()
     .await?;
     if row.served_at.is_none() {
         return tx.notify(CHANGE_CHANNEL).await;
@@ -194,7 +173,7 @@ pub async fn delete(
          ON CONFLICT (name, digest) DO UPDATE SET uninstalled_at = excluded.uninstalled_at",
     )
     .params(params![&row.name, &row.digest, &row.version, kind, Json(secrets), now])
-    .run()
+    .execute()
     .await?;
     tx.notify(CHANGE_CHANNEL).await
 }
@@ -230,6 +209,9 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<PluginRow>> {
     tx.sql("SELECT * FROM plugin_versions ORDER BY name, installed_at DESC, digest").all().await
 }
 
-pub async fn find_component(tx: &mut Tx, digest: &str) -> Result<Option<(Vec<u8>,)>> {
-    tx.sql("SELECT wasm FROM plugin_components WHERE digest = $1").bind(digest).optional().await
+pub async fn find_component(tx: &mut Tx, digest: &str) -> Result<Option<Vec<u8>>> {
+    tx.sql("SELECT wasm FROM plugin_components WHERE digest = $1")
+        .bind(digest)
+        .optional_value()
+        .await
 }

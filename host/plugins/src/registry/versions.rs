@@ -1,13 +1,8 @@
 //! State machine of a plugin's versions.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Type,
-};
+use super::store::PluginRow;
+use crate::prelude::*;
+use tollhouse_platform::{error::Result, store::Type};
 
 /// The state of a plugin version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
@@ -29,18 +24,9 @@ pub enum VersionState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CanaryShare {
     /// Percentage of all calls, at random.
-    pub percent: u8,
+    pub percent: i64,
     /// Companies whose calls all go to the canary.
     pub companies: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginVersion {
-    pub digest: String,
-    pub state: VersionState,
-    pub share: CanaryShare,
-    /// Time of the latest activation; `None` if never activated, or rolled back.
-    pub active_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,102 +39,95 @@ pub enum VersionChange {
     Deactivate,
 }
 
+impl VersionChange {
+    /// Returns the digest of the version that the change names.
+    pub fn digest(&self) -> Option<&String> {
+        match self {
+            VersionChange::Activate(digest) => digest.as_ref(),
+            VersionChange::Canary(digest, _) => Some(digest),
+            VersionChange::RollBack | VersionChange::Deactivate => None,
+        }
+    }
+}
+
 pub fn apply_change(
-    mut all: Vec<PluginVersion>,
-    change: VersionChange,
+    mut all: Vec<PluginRow>,
+    change: &VersionChange,
     now: Timestamp,
-) -> Result<Vec<PluginVersion>> {
+) -> Result<Vec<PluginRow>> {
+    let has = |state| all.iter().any(|version| version.state == state);
+    let (has_active, has_canary) = (has(VersionState::Active), has(VersionState::Canary));
+    let no_active = || conflict("no version of the plugin is active");
     match change {
         VersionChange::Activate(digest) => {
-            let digest = digest.or_else(|| last_active(&all)).ok_or_else(never_activated)?;
-            find_permitted(&all, &digest)?;
-            retire(&mut all, |state| matches!(state, VersionState::Active | VersionState::Canary));
-            let version = find_mut(&mut all, &digest)?;
+            let digest = digest.clone().or_else(|| last_active(&all)).ok_or_else(|| {
+                conflict("no version of the plugin has been active yet: specify one by its digest")
+            })?;
+            find_permitted(&mut all, &digest)?;
+            retire(&mut all, &[VersionState::Active, VersionState::Canary]);
+            let version = find_permitted(&mut all, &digest)?;
             (version.state, version.active_at) = (VersionState::Active, Some(now));
         }
         VersionChange::Canary(digest, share) => {
-            if find_permitted(&all, &digest)?.state == VersionState::Active {
-                return Err(Error::Conflict("this version is already active".to_owned()));
+            if find_permitted(&mut all, digest)?.state == VersionState::Active {
+                return Err(conflict("this version is already active"));
             }
-            if !all.iter().any(|version| version.state == VersionState::Active) {
+            if !has_active {
                 let message = "a canary requires an active version: activate this version instead";
-                return Err(Error::Conflict(message.to_owned()));
+                return Err(conflict(message));
             }
-            retire(&mut all, |state| state == VersionState::Canary);
-            let version = find_mut(&mut all, &digest)?;
-            (version.state, version.share) = (VersionState::Canary, share);
+            retire(&mut all, &[VersionState::Canary]);
+            let version = find_permitted(&mut all, digest)?;
+            version.state = VersionState::Canary;
+            (version.percent, version.companies) = (share.percent, Json(share.companies.clone()));
         }
-        VersionChange::RollBack
-            if all.iter().any(|version| version.state == VersionState::Canary) =>
-        {
-            retire(&mut all, |state| state == VersionState::Canary);
-        }
+        VersionChange::RollBack if has_canary => retire(&mut all, &[VersionState::Canary]),
         VersionChange::RollBack => {
             let active = all.iter_mut().find(|version| version.state == VersionState::Active);
             // The next rollback must not reactivate it.
-            active.ok_or_else(no_active_version)?.active_at = None;
-            let former = last_active(&all).ok_or_else(no_previous_version)?;
-            retire(&mut all, |state| state == VersionState::Active);
-            find_mut(&mut all, &former)?.state = VersionState::Active;
+            active.ok_or_else(no_active)?.active_at = None;
+            let former = last_active(&all)
+                .ok_or_else(|| conflict("no other version was active before this one"))?;
+            retire(&mut all, &[VersionState::Active]);
+            find_permitted(&mut all, &former)?.state = VersionState::Active;
         }
-        VersionChange::Deactivate => {
-            if !all.iter().any(|version| version.state == VersionState::Active) {
-                return Err(no_active_version());
-            }
-            retire(&mut all, |state| matches!(state, VersionState::Active | VersionState::Canary));
+        VersionChange::Deactivate if has_active => {
+            retire(&mut all, &[VersionState::Active, VersionState::Canary]);
         }
+        VersionChange::Deactivate => return Err(no_active()),
     }
     Ok(all)
 }
 
-/// Makes versions in the matching states ready.
-fn retire(all: &mut [PluginVersion], which: impl Fn(VersionState) -> bool) {
-    for version in all.iter_mut().filter(|version| which(version.state)) {
-        (version.state, version.share) = (VersionState::Ready, CanaryShare::default());
+/// Makes versions in these states ready.
+fn retire(all: &mut [PluginRow], states: &[VersionState]) {
+    for version in all.iter_mut().filter(|version| states.contains(&version.state)) {
+        (version.state, version.percent) = (VersionState::Ready, 0);
+        version.companies.0.clear();
     }
 }
 
 /// Returns a version that may serve.
-fn find_permitted<'a>(all: &'a [PluginVersion], digest: &str) -> Result<&'a PluginVersion> {
-    let found = all.iter().find(|version| version.digest == digest);
-    let version = found.ok_or_else(version_not_found)?;
+fn find_permitted<'a>(all: &'a mut [PluginRow], digest: &str) -> Result<&'a mut PluginRow> {
+    let found = all.iter_mut().find(|version| version.digest == digest);
+    let version = found.ok_or_else(|| Error::not_found("plugin version not found"))?;
     match version.state {
-        VersionState::Waiting => {
-            let message =
-                "this version requests capabilities that are not granted: send grant true";
-            Err(Error::Conflict(message.to_owned()))
-        }
+        VersionState::Waiting => Err(conflict(
+            "this version requests capabilities that are not granted: send grant true",
+        )),
         _ => Ok(version),
     }
 }
 
-fn find_mut<'a>(all: &'a mut [PluginVersion], digest: &str) -> Result<&'a mut PluginVersion> {
-    all.iter_mut().find(|version| version.digest == digest).ok_or_else(version_not_found)
-}
-
 /// Returns the latest version that was active before.
-fn last_active(all: &[PluginVersion]) -> Option<String> {
+fn last_active(all: &[PluginRow]) -> Option<String> {
     let former = all.iter().filter(|version| version.state == VersionState::Ready);
     let latest = former.max_by_key(|version| version.active_at)?;
     latest.active_at.map(|_| latest.digest.clone())
 }
 
-fn version_not_found() -> Error {
-    Error::not_found("plugin version not found")
-}
-
-fn no_active_version() -> Error {
-    Error::Conflict("no version of the plugin is active".to_owned())
-}
-
-fn never_activated() -> Error {
-    Error::Conflict(
-        "no version of the plugin has been active yet: specify one by its digest".to_owned(),
-    )
-}
-
-fn no_previous_version() -> Error {
-    Error::Conflict("no other version was active before this one".to_owned())
+fn conflict(message: &str) -> Error {
+    Error::Conflict(message.to_owned())
 }
 
 #[cfg(test)]
@@ -156,27 +135,31 @@ mod tests {
     use super::*;
 
     /// Parses versions: `a:active:5` is version `a`, active since time 5.
-    fn versions(said: &str) -> Vec<PluginVersion> {
+    fn versions(said: &str) -> Vec<PluginRow> {
         let one = |said: &str| {
             let mut parts = said.split(':');
             let mut part = || parts.next().unwrap_or_default();
-            PluginVersion {
+            PluginRow {
                 digest: part().to_owned(),
-                state: match part() {
-                    "waiting" => VersionState::Waiting,
-                    "ready" => VersionState::Ready,
-                    "canary" => VersionState::Canary,
-                    _ => VersionState::Active,
-                },
+                state: serde_json::from_value(part().into()).expect("a state"),
                 active_at: part().parse().ok().map(Timestamp),
-                share: CanaryShare::default(),
+                name: "acme".to_owned(),
+                version: "1.0.0".to_owned(),
+                publisher: None,
+                signature: None,
+                granted: None,
+                percent: 0,
+                companies: Json(Vec::new()),
+                installed_at: Timestamp(0),
+                served_at: None,
+                quarantined_at: None,
             }
         };
         said.split_whitespace().map(one).collect()
     }
 
-    fn said(versions: &[PluginVersion]) -> String {
-        let one = |version: &PluginVersion| {
+    fn said(versions: &[PluginRow]) -> String {
+        let one = |version: &PluginRow| {
             let state = format!("{:?}", version.state).to_lowercase();
             let since = version.active_at.map_or_else(|| "-".to_owned(), |at| at.0.to_string());
             format!("{}:{state}:{since}", version.digest)
@@ -184,11 +167,16 @@ mod tests {
         versions.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
+    fn activate(digest: &str) -> VersionChange {
+        VersionChange::Activate(Some(digest.to_owned()))
+    }
+
+    fn canary(digest: &str) -> VersionChange {
+        VersionChange::Canary(digest.to_owned(), CanaryShare::default())
+    }
+
     #[test]
     fn permitted_changes() {
-        let activate = |digest: &str| VersionChange::Activate(Some(digest.to_owned()));
-        let canary =
-            |digest: &str| VersionChange::Canary(digest.to_owned(), CanaryShare::default());
         for (before, change, after) in [
             ("a:ready:-", activate("a"), "a:active:9"),
             ("a:active:1", activate("a"), "a:active:9"),
@@ -216,16 +204,13 @@ mod tests {
             ),
             ("a:active:1 b:canary:-", VersionChange::Deactivate, "a:ready:1 b:ready:-"),
         ] {
-            let done = apply_change(versions(before), change.clone(), Timestamp(9));
+            let done = apply_change(versions(before), &change, Timestamp(9));
             assert_eq!(said(&done.unwrap()), after, "{before}, {change:?}");
         }
     }
 
     #[test]
     fn rejected_changes() {
-        let activate = |digest: &str| VersionChange::Activate(Some(digest.to_owned()));
-        let canary =
-            |digest: &str| VersionChange::Canary(digest.to_owned(), CanaryShare::default());
         for (before, change, reason) in [
             ("a:active:1", activate("b"), "version not found"),
             ("a:waiting:-", activate("a"), "not granted"),
@@ -238,7 +223,7 @@ mod tests {
             ("a:ready:1", VersionChange::RollBack, "no version of the plugin is active"),
             ("a:ready:1", VersionChange::Deactivate, "no version of the plugin is active"),
         ] {
-            let refused = apply_change(versions(before), change.clone(), Timestamp(9)).unwrap_err();
+            let refused = apply_change(versions(before), &change, Timestamp(9)).unwrap_err();
             assert!(refused.to_string().contains(reason), "{before}, {change:?}: {refused}");
         }
     }
@@ -247,12 +232,11 @@ mod tests {
     fn repeated_rollbacks_reactivate_earlier_versions() {
         let mut all = versions("a:ready:1 b:ready:2 c:active:3");
         for expected in ["b", "a"] {
-            all = apply_change(all, VersionChange::RollBack, Timestamp(9)).unwrap();
-            let active: Vec<&PluginVersion> =
-                all.iter().filter(|v| v.state == VersionState::Active).collect();
-            assert_eq!(active.len(), 1);
-            assert_eq!(active[0].digest, expected);
+            all = apply_change(all, &VersionChange::RollBack, Timestamp(9)).unwrap();
+            let active = all.iter().filter(|version| version.state == VersionState::Active);
+            let active: Vec<&str> = active.map(|version| &*version.digest).collect();
+            assert_eq!(active, [expected]);
         }
-        assert!(apply_change(all, VersionChange::RollBack, Timestamp(9)).is_err());
+        assert!(apply_change(all, &VersionChange::RollBack, Timestamp(9)).is_err());
     }
 }

@@ -1,12 +1,7 @@
 //! In-memory cache of short-lived values, such as access tokens, per component and credentials.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
-
 use crate::metrics::PluginMetrics;
-use tollhouse_platform::clock::Timestamp;
+use crate::prelude::*;
 
 const MAX_ENTRIES_PER_SCOPE: usize = 64;
 /// Maximum size of a key with its value.
@@ -28,15 +23,11 @@ impl Cache {
     }
 
     pub fn get(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
-        let found = self.find(scope, key, now);
-        self.metrics.count_cache_lookup(found.is_some());
-        found
-    }
-
-    fn find(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
         let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (value, until) = scopes.get(scope)?.get(key)?;
-        (*until > now).then(|| value.clone())
+        let held = scopes.get(scope).and_then(|entries| entries.get(key));
+        let value = held.filter(|(_, until)| *until > now).map(|(value, _)| value.clone());
+        self.metrics.count_cache_lookup(value.is_some());
+        value
     }
 
     /// Stores a value unless it is too large. Clears a full scope or a full cache.

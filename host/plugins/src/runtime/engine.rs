@@ -3,6 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use rand::{SeedableRng, rngs::StdRng};
+use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, ResourceLimiter, Store, UpdateDeadline,
     component::ResourceTable,
@@ -98,7 +99,7 @@ pub fn new(limits: &Limits) -> wasmtime::Result<Engine> {
     Ok(engine)
 }
 
-/// Creates an engine that only compiles.
+/// Creates an engine that compiles and serializes components, but does not limit CPU time.
 pub fn for_compiling(limits: &Limits) -> wasmtime::Result<Engine> {
     let n = limits.instances;
     let mut pool = PoolingAllocationConfig::new();
@@ -165,7 +166,8 @@ impl WasiView for State {
 /// The memory and table entries of a store.
 pub struct Memory {
     /// Shared by all stores of the plugin.
-    budget: Arc<MemoryBudget>,
+    budget: MemoryBudget,
+    reserved: Vec<OwnedSemaphorePermit>,
     bytes: usize,
     max_bytes: usize,
     last_grown: usize,
@@ -175,6 +177,22 @@ pub struct Memory {
     pub refused: bool,
     /// Memory was refused only because other calls use the plugin's budget.
     pub budget_exhausted: bool,
+}
+
+impl Memory {
+    fn new(budget: MemoryBudget, max_bytes: usize) -> Memory {
+        Memory {
+            budget,
+            reserved: Vec::new(),
+            bytes: 0,
+            max_bytes,
+            last_grown: 0,
+            table_entries: 0,
+            peak_bytes: 0,
+            refused: false,
+            budget_exhausted: false,
+        }
+    }
 }
 
 impl ResourceLimiter for Memory {
@@ -187,7 +205,9 @@ impl ResourceLimiter for Memory {
         let more = desired.saturating_sub(current);
         let wanted = self.bytes.saturating_add(more);
         let is_within_limit = wanted <= self.max_bytes;
-        let allowed = is_within_limit && self.budget.try_reserve(more);
+        let reserved = is_within_limit.then(|| self.budget.try_reserve(more)).flatten();
+        let allowed = reserved.is_some();
+        self.reserved.extend(reserved);
         self.budget_exhausted |=
             is_within_limit && !allowed && self.budget.could_ever_grant(wanted);
         self.last_grown = if allowed { more } else { 0 };
@@ -201,7 +221,9 @@ impl ResourceLimiter for Memory {
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
         let not_grown = std::mem::take(&mut self.last_grown);
         self.bytes -= not_grown;
-        self.budget.release(not_grown);
+        if not_grown > 0 {
+            self.reserved.pop();
+        }
         self.refused = true;
         Ok(())
     }
@@ -230,17 +252,11 @@ impl ResourceLimiter for Memory {
     }
 }
 
-impl Drop for Memory {
-    fn drop(&mut self) {
-        self.budget.release(self.bytes);
-    }
-}
-
 /// Creates a store for one run. Polls of the run must be metered by `cpu`.
 pub fn store(
     engine: &Engine,
     limits: &Limits,
-    budget: Arc<MemoryBudget>,
+    budget: MemoryBudget,
     session: Session,
     cpu: Arc<CpuMeter>,
 ) -> Store<State> {
@@ -252,16 +268,7 @@ pub fn store(
         table,
         session,
         output,
-        memory: Memory {
-            budget,
-            bytes: 0,
-            max_bytes: limits.memory_bytes,
-            last_grown: 0,
-            table_entries: 0,
-            peak_bytes: 0,
-            refused: false,
-            budget_exhausted: false,
-        },
+        memory: Memory::new(budget, limits.memory_bytes),
         cpu,
     };
     let max_cpu = limits.cpu;
@@ -327,7 +334,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        limits::cpu_throttle::{CpuPermits, CpuThrottle, throttled},
+        limits::cpu_throttle::{cpu_permits, throttled},
         runtime::session::Journal,
     };
 
@@ -346,16 +353,8 @@ mod tests {
 
     #[test]
     fn growth_beyond_the_limits_is_refused() {
-        let mut memory = Memory {
-            budget: Arc::new(MemoryBudget::new(usize::MAX)),
-            bytes: 1,
-            max_bytes: 100,
-            last_grown: 0,
-            table_entries: 1,
-            peak_bytes: 1,
-            refused: false,
-            budget_exhausted: false,
-        };
+        let mut memory = Memory::new(MemoryBudget::new(usize::MAX), 100);
+        (memory.bytes, memory.peak_bytes, memory.table_entries) = (1, 1, 1);
         assert!(!memory.memory_growing(0, usize::MAX, None).unwrap() && !memory.budget_exhausted);
         assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
     }
@@ -382,7 +381,7 @@ mod tests {
         let journal = Journal::new(1, Timestamp(0));
         let session = Session::new(journal, Arc::default(), "p".into(), Arc::default());
         let meter = Arc::<CpuMeter>::default();
-        let budget = Arc::new(MemoryBudget::new(usize::MAX));
+        let budget = MemoryBudget::new(usize::MAX);
         let mut store = store(&engine, &limits, budget, session, meter.clone());
         let module = wasmtime::Module::new(&engine, LOOP).unwrap();
         let run = async {
@@ -390,10 +389,9 @@ mod tests {
             let run = instance.get_typed_func::<(), ()>(&mut store, "run")?;
             run.call_async(&mut store, ()).await
         };
-        let turns = CpuPermits::default();
-        let lane = CpuThrottle { plugin_permits: &turns, host_permits: &CpuPermits::default() };
         let mut used = Duration::ZERO;
-        let ended = throttled(run, &meter, &mut used, &lane).await.unwrap_err();
+        let ended =
+            throttled(run, &meter, &mut used, [&cpu_permits(), &cpu_permits()]).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
         assert!((4..=6).contains(&calls), "{calls} calls");

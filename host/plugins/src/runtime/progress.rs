@@ -37,6 +37,6 @@ impl Progress {
         &mut self,
         response: impl FnOnce() -> Option<Result<RecordedResponse, TransportError>>,
     ) {
-        self.transcript = self.transcript.take().and_then(|heard| heard.push_response(response()));
+        self.transcript.take_if(|transcript| !transcript.push_response(response()));
     }
 }

@@ -4,17 +4,13 @@
 //! the instance, the host sends the request, and the function runs again with all responses so far.
 //! A run that diverges from the previous one fails.
 
-use std::{collections::HashMap, sync::Arc};
-
-use rand::{SeedableRng, rngs::StdRng};
-
 use super::{
     cache::{self, Cache},
     transcript::{Transcript, VaultResult},
     vault::{Placeholders, Secrets},
 };
-use crate::{Fault, FaultCategory};
-use tollhouse_platform::{clock::Timestamp, crypto::seal::fingerprint};
+use crate::prelude::*;
+use tollhouse_platform::crypto::seal::fingerprint;
 
 /// Maximum size of a request with URL and headers. An image of 5 MiB fits as base64.
 pub const MAX_REQUEST_BYTES: usize = 8 << 20;
@@ -40,11 +36,11 @@ pub struct Grant {
 impl Grant {
     /// Redacts secrets from a plugin's text.
     pub fn redact(&self, text: &str) -> String {
-        self.secrets.redactor(&Placeholders::default()).redact_text(text)
+        self.secrets.redactor(None).redact_text(text)
     }
 
     pub fn redact_fault(&self, fault: Fault) -> Fault {
-        let secrets = self.secrets.redactor(&Placeholders::default());
+        let secrets = self.secrets.redactor(None);
         let details = fault.details.iter();
         let details = details.map(|(n, v)| (secrets.redact_text(n), secrets.redact_text(v)));
         Fault {
@@ -65,17 +61,9 @@ pub struct HttpRequest {
     pub timeout_ms: Option<u32>,
 }
 
-#[derive(Clone, Debug)]
-pub struct HttpResponse {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
-
-impl HttpResponse {
-    pub fn bytes(&self) -> usize {
-        header_bytes(&self.headers) + self.body.len()
-    }
+/// Returns the size of a response.
+pub fn response_bytes(response: &EgressResponse) -> usize {
+    header_bytes(&response.headers) + response.body.len()
 }
 
 /// Returns the length in bytes.
@@ -85,7 +73,7 @@ pub fn header_bytes(headers: &[(String, String)]) -> usize {
 
 /// A request or cache read, and its result.
 pub enum JournalEntry {
-    Http(HttpRequest, Result<HttpResponse, Fault>),
+    Http(HttpRequest, Result<EgressResponse, Fault>),
     CacheRead(String, Option<String>),
 }
 
@@ -165,7 +153,6 @@ pub struct Session {
     pub vault_results: Vec<VaultResult>,
     plugin: Arc<str>,
     cache: Arc<Cache>,
-    rng: StdRng,
     position: usize,
     log_lines: usize,
 }
@@ -178,20 +165,22 @@ impl Session {
         cache: Arc<Cache>,
     ) -> Session {
         Session {
-            rng: StdRng::seed_from_u64(journal.seed),
+            placeholders: Placeholders::new(journal.seed),
             journal,
             grant,
             plugin,
             cache,
             pending_request: None,
-            placeholders: Placeholders::default(),
             vault_results: Vec::new(),
             position: 0,
             log_lines: 0,
         }
     }
 
-    pub fn send(&mut self, request: HttpRequest) -> Result<Result<HttpResponse, Fault>, RunEnded> {
+    pub fn send(
+        &mut self,
+        request: HttpRequest,
+    ) -> Result<Result<EgressResponse, Fault>, RunEnded> {
         if request.is_too_large() {
             return Ok(Err(HttpRequest::too_large_fault())); // the same in every run, so it needs no entry
         }
@@ -202,9 +191,8 @@ impl Session {
             }
             Some(JournalEntry::Http(asked, answer)) if *asked == request => answer.clone(),
             Some(JournalEntry::Http(asked, _)) => {
-                return Err(
-                    self.divergence(&format!("has another {}", asked.differing_part(&request)))
-                );
+                let how = format!("has another {}", asked.differing_part(&request));
+                return Err(self.divergence(&how));
             }
             Some(JournalEntry::CacheRead(..)) => {
                 return Err(self.divergence("is a request, not a cache read"));
@@ -240,11 +228,14 @@ impl Session {
     }
 
     fn read_cache(&self, key: &str) -> Option<String> {
+        let Grant { replayed, scope, .. } = &*self.grant;
         let same = |entry: &&JournalEntry| matches!(entry, JournalEntry::CacheRead(asked, _) if asked == key);
         let before = self.journal.entries.iter().filter(same).count();
-        let known =
-            self.grant.replayed.as_ref().and_then(|known| known.nth_cache_read(key, before));
-        known.unwrap_or_else(|| self.cache.get(&self.grant.scope, key, self.journal.began))
+        let replayed = replayed.iter().flat_map(|replayed| &replayed.cached);
+        match replayed.filter(|(asked, _)| asked == key).nth(before) {
+            Some((_, held)) => held.clone(),
+            None => self.cache.get(scope, key, self.journal.began),
+        }
     }
 
     fn divergence(&self, how: &str) -> RunEnded {
@@ -259,51 +250,45 @@ impl Session {
     }
 
     pub fn secret(&mut self, name: &str) -> Result<String, Fault> {
-        Ok(self.placeholders.secret(&self.grant.secrets, &mut self.rng, name)?)
+        Ok(self.placeholders.secret(&self.grant.secrets, name)?)
     }
 
     pub fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
         let Grant { secrets, settings, .. } = &*self.grant;
-        Ok(self.placeholders.basic(secrets, settings, &mut self.rng, user, password)?)
+        Ok(self.placeholders.basic(secrets, settings, user, password)?)
     }
 
     pub fn hmac(&mut self, algorithm: &str, secret: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
-        let is_it = |vouched: &VaultResult| match vouched {
-            VaultResult::Mac { algorithm: by, secret: of, .. } => by == algorithm && of == secret,
-            VaultResult::Matches { .. } => false,
-        };
-        let known = match self.replayed_result(is_it) {
-            Some(VaultResult::Mac { mac, .. }) => hex::decode(mac).ok(),
-            _ => None,
-        };
-        let mac = known.map_or_else(|| self.grant.secrets.hmac(algorithm, secret, data), Ok)?;
-        let (algorithm, secret) = (algorithm.to_owned(), secret.to_owned());
-        let of = fingerprint(&[data]);
-        self.record_vault_result(VaultResult::Mac {
-            algorithm,
-            secret,
-            of,
-            mac: hex::encode(&mac),
+        let replayed = self.replayed_result(|result| match result {
+            VaultResult::Mac { algorithm: by, secret: of, mac, .. } => {
+                (by == algorithm && of == secret).then(|| mac.clone())
+            }
+            VaultResult::Matches { .. } => None,
         });
+        let mac = match replayed.and_then(|mac| hex::decode(mac).ok()) {
+            Some(mac) => mac,
+            None => self.grant.secrets.hmac(algorithm, secret, data)?,
+        };
+        let (algorithm, secret) = (algorithm.to_owned(), secret.to_owned());
+        let (of, hex) = (fingerprint(&[data]), hex::encode(&mac));
+        self.record_vault_result(VaultResult::Mac { algorithm, secret, of, mac: hex });
         Ok(mac)
     }
 
     pub fn matches(&mut self, secret: &str, candidate: &[u8]) -> Result<bool, Fault> {
-        let is_it = |vouched: &VaultResult| match vouched {
-            VaultResult::Matches { secret: of, .. } => of == secret,
-            VaultResult::Mac { .. } => false,
+        let replayed = self.replayed_result(|result| match result {
+            VaultResult::Matches { secret: of, matches, .. } => (of == secret).then_some(*matches),
+            VaultResult::Mac { .. } => None,
+        });
+        let matches = match replayed {
+            Some(matches) => matches,
+            None => self.grant.secrets.matches(secret, candidate)?,
         };
-        let known = match self.replayed_result(is_it) {
-            Some(VaultResult::Matches { matches, .. }) => Some(matches),
-            _ => None,
-        };
-        let matches = known.map_or_else(|| self.grant.secrets.matches(secret, candidate), Ok)?;
         let (secret, of) = (secret.to_owned(), fingerprint(&[candidate]));
         self.record_vault_result(VaultResult::Matches { secret, of, matches });
         Ok(matches)
     }
 
-    /// Adds cache reads and vault results to the transcript.
     pub fn add_to_transcript(&self, transcript: &mut Transcript) {
         let cached = self.journal.entries.iter().filter_map(|entry| match entry {
             JournalEntry::CacheRead(key, held) => Some((key.clone(), held.clone())),
@@ -313,9 +298,10 @@ impl Session {
         transcript.vouched.clone_from(&self.vault_results);
     }
 
-    fn replayed_result(&self, is_it: impl Fn(&VaultResult) -> bool) -> Option<VaultResult> {
-        let before = self.vault_results.iter().filter(|vouched| is_it(vouched)).count();
-        self.grant.replayed.as_ref()?.nth_vault_result(is_it, before).cloned()
+    /// Returns the replayed result of the next operation of a kind.
+    fn replayed_result<T>(&self, pick: impl Fn(&VaultResult) -> Option<T>) -> Option<T> {
+        let before = self.vault_results.iter().filter_map(&pick).count();
+        self.grant.replayed.as_ref()?.vouched.iter().filter_map(pick).nth(before)
     }
 
     fn record_vault_result(&mut self, result: VaultResult) {
@@ -328,7 +314,7 @@ impl Session {
     pub fn log_missing_setting(&self, setting: &str) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let name: String = setting.chars().take(MAX_NAME_CHARS).collect();
-            let name = self.grant.secrets.redactor(&self.placeholders).redact_text(&name);
+            let name = self.grant.secrets.redactor(Some(&self.placeholders)).redact_text(&name);
             tracing::debug!(plugin = &*self.plugin, "{MISSING_SETTING_PREFIX}{name:?}");
         }
     }
@@ -341,7 +327,7 @@ impl Session {
         }
         self.journal.logged = self.log_lines;
         let end = message.floor_char_boundary(MAX_LOG_BYTES);
-        let secrets = self.grant.secrets.redactor(&self.placeholders);
+        let secrets = self.grant.secrets.redactor(Some(&self.placeholders));
         let (plugin, message) = (&*self.plugin, secrets.redact_text(&message[..end]));
         let message = escape_controls(&message);
         match level {
@@ -361,19 +347,17 @@ const MAX_NAME_CHARS: usize = 40;
 
 /// Escapes control characters, so that a plugin's text cannot imitate a log line of the host.
 fn escape_controls(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     fn session(journal: Journal) -> Session {
@@ -393,7 +377,7 @@ mod tests {
         assert_eq!(first.pending_request, Some(request("a")));
 
         let mut journal = first.journal;
-        let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
+        let answer = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
         journal.entries.push(JournalEntry::Http(request("a"), Ok(answer)));
         let mut again = session(journal);
         assert_eq!(again.cache_get("token".into()), Ok(None));
@@ -419,7 +403,7 @@ mod tests {
             (HttpRequest { timeout_ms: Some(1), ..asked.clone() }, "another timeout"),
         ] {
             let mut journal = Journal::new(1, Timestamp(0));
-            let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
+            let answer = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
             journal.entries.push(JournalEntry::Http(asked.clone(), Ok(answer)));
             let ended = session(journal).send(other).unwrap_err().to_string();
             assert!(ended.ends_with(&format!("read 1 has {how}")), "{ended}");

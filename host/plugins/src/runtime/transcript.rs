@@ -1,12 +1,7 @@
 //! Transcripts: the external inputs of a call, with which it can be replayed.
 
-use std::{collections::HashMap, sync::Arc};
-
-use serde::{Deserialize, Serialize};
-
-use super::session::{HttpResponse, header_bytes};
-use crate::{Call, Fault, PluginHandle};
-use tollhouse_platform::{clock::Timestamp, outbound::egress::EgressError};
+use super::session::header_bytes;
+use crate::prelude::*;
 
 /// Maximum size of recorded responses. Calls with more are not recorded.
 const MAX_BYTES: usize = 1 << 20;
@@ -57,41 +52,21 @@ pub enum VaultResult {
 }
 
 impl Transcript {
-    /// Adds a response. `None`: the transcript became too large.
+    /// Adds a response. Returns whether the transcript is small enough to be recorded.
     pub fn push_response(
-        mut self,
+        &mut self,
         response: Option<Result<RecordedResponse, TransportError>>,
-    ) -> Option<Transcript> {
+    ) -> bool {
         self.answers.extend(response);
-        let bytes = self.answers.iter().flatten().map(RecordedResponse::bytes).sum::<usize>();
-        (bytes <= MAX_BYTES).then_some(self)
-    }
-
-    /// Returns the `n`th matching vault result, counted from 0.
-    pub fn nth_vault_result(
-        &self,
-        is_it: impl Fn(&VaultResult) -> bool,
-        n: usize,
-    ) -> Option<&VaultResult> {
-        self.vouched.iter().filter(|vouched| is_it(vouched)).nth(n)
-    }
-
-    /// Returns the result of the `n`th read of a key, counted from 0; `None`: it was not read.
-    pub fn nth_cache_read(&self, key: &str, n: usize) -> Option<Option<String>> {
-        let mut held = self.cached.iter().filter(|(asked, _)| asked == key).map(|(_, held)| held);
-        held.nth(n).cloned()
+        let size =
+            |response: &RecordedResponse| response.body.len() + header_bytes(&response.headers);
+        self.answers.iter().flatten().map(size).sum::<usize>() <= MAX_BYTES
     }
 }
 
-impl RecordedResponse {
-    fn bytes(&self) -> usize {
-        self.body.len() + header_bytes(&self.headers)
-    }
-}
-
-impl From<&HttpResponse> for RecordedResponse {
-    fn from(response: &HttpResponse) -> RecordedResponse {
-        let HttpResponse { status, headers, body } = response;
+impl From<&EgressResponse> for RecordedResponse {
+    fn from(response: &EgressResponse) -> RecordedResponse {
+        let EgressResponse { status, headers, body } = response;
         let body = String::from_utf8_lossy(body).into_owned();
         RecordedResponse { status: *status, headers: headers.clone(), body }
     }
@@ -109,7 +84,6 @@ impl TransportError {
         }
     }
 
-    #[must_use]
     pub fn to_egress(self, origin: &str) -> EgressError {
         let origin = origin.to_owned();
         match self {

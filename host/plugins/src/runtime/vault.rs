@@ -3,22 +3,21 @@
 //! A plugin receives a random placeholder, valid for one call, which egress replaces by the secret.
 //! Fixed ones would let user input expand to a secret. Responses and logs are redacted.
 
-use std::collections::HashMap;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
 use memchr::memmem;
-use rand::{Rng, rngs::StdRng};
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
 use crate::manifest::bindings::{AccountBinding, RequestPart};
+use crate::prelude::*;
 
 /// Minimum length of redacted values. Shorter ones would match by chance.
 const MIN_REDACTED_BYTES: usize = 6;
 /// Text that replaces a secret.
 pub const REDACTED: &str = "[secret]";
-const PLACEHOLDER_PREFIX: &[u8] = b"vault-";
+const PLACEHOLDER_PREFIX: &str = "vault-";
 /// Hexadecimal digits after the prefix.
 const PLACEHOLDER_DIGITS: usize = 32;
 /// Maximum size of the data of an HMAC or of a comparison.
@@ -35,8 +34,10 @@ pub struct Secrets {
 }
 
 /// The placeholders of one call.
-#[derive(Default)]
-pub struct Placeholders(Vec<Placeholder>);
+pub struct Placeholders {
+    all: Vec<Placeholder>,
+    rng: StdRng,
+}
 
 struct Placeholder {
     /// One secret, or user and password of basic authentication.
@@ -47,16 +48,33 @@ struct Placeholder {
     bindings: Vec<AccountBinding>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
+    #[error("the account has no secret {0}, or the manifest's secrets do not name it")]
     UnknownSecret(String),
+    #[error("the host does not support the algorithm {0}")]
     UnknownAlgorithm(String),
+    #[error("a call may have at most 64 different placeholders")]
     TooManyPlaceholders,
+    #[error("vault.hmac and vault.matches accept at most 1 MiB of data")]
     TooLarge,
 }
 
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Fault {
+        let (category, code) = match &error {
+            VaultError::UnknownSecret(_) => (FaultCategory::Misconfigured, "no-secret"),
+            VaultError::UnknownAlgorithm(_) => (FaultCategory::Invalid, "no-algorithm"),
+            VaultError::TooManyPlaceholders => {
+                (FaultCategory::Misconfigured, "too-many-placeholders")
+            }
+            VaultError::TooLarge => (FaultCategory::Misconfigured, "too-large"),
+        };
+        Fault::new(category, code, error.to_string())
+    }
+}
+
 impl Secrets {
-    #[must_use]
     pub fn new(values: HashMap<String, String>) -> Secrets {
         Secrets { values, bindings: HashMap::new() }
     }
@@ -67,7 +85,6 @@ impl Secrets {
     }
 
     /// Returns the names, sorted.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.values.keys().cloned().collect();
         names.sort_unstable();
@@ -102,9 +119,9 @@ impl Secrets {
     }
 
     /// Returns a redactor for the secrets as they are, in JSON, and in basic authentication.
-    #[must_use]
-    pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
-        let values = self.values.values().chain(placeholders.0.iter().map(|p| &p.value));
+    pub fn redactor(&self, placeholders: Option<&Placeholders>) -> Redactor {
+        let placeholders = placeholders.into_iter().flat_map(|placeholders| &placeholders.all);
+        let values = self.values.values().chain(placeholders.map(|placeholder| &placeholder.value));
         let long = values.filter(|value| value.len() >= MIN_REDACTED_BYTES);
         let mut texts: Vec<String> = long.flat_map(|value| encodings(value)).collect();
         // Longest first, because a secret may begin with another one.
@@ -127,7 +144,6 @@ pub struct Redactor(Vec<memmem::Finder<'static>>);
 
 impl Redactor {
     /// Redacts the secrets, with one search for each.
-    #[must_use]
     pub fn redact(&self, text: &[u8]) -> Vec<u8> {
         let found = self.0.iter().filter_map(|secret| Some((secret, secret.find(text)?)));
         let mut found: Vec<(&memmem::Finder<'_>, usize)> = found.collect();
@@ -150,20 +166,19 @@ impl Redactor {
         clean
     }
 
-    #[must_use]
     pub fn redact_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
     }
 }
 
 impl Placeholders {
-    pub fn secret(
-        &mut self,
-        secrets: &Secrets,
-        rng: &mut StdRng,
-        name: &str,
-    ) -> Result<String, VaultError> {
-        self.placeholder_for(secrets, rng, &[name], secrets.get(name)?.to_owned())
+    /// Creates the placeholders of a call: its runs have the same seed.
+    pub fn new(seed: u64) -> Placeholders {
+        Placeholders { all: Vec::new(), rng: StdRng::seed_from_u64(seed) }
+    }
+
+    pub fn secret(&mut self, secrets: &Secrets, name: &str) -> Result<String, VaultError> {
+        self.placeholder_for(secrets, &[name], secrets.get(name)?.to_owned())
     }
 
     /// `user` may name a setting, because account numbers are often not secret.
@@ -171,43 +186,39 @@ impl Placeholders {
         &mut self,
         secrets: &Secrets,
         settings: &HashMap<String, String>,
-        rng: &mut StdRng,
         user: &str,
         password: &str,
     ) -> Result<String, VaultError> {
         let name = settings.get(user).map(String::as_str);
         let name = name.map_or_else(|| secrets.get(user), Ok)?;
         let pair = format!("{name}:{}", secrets.get(password)?);
-        self.placeholder_for(secrets, rng, &[user, password], BASE64.encode(pair))
+        self.placeholder_for(secrets, &[user, password], BASE64.encode(pair))
     }
 
     /// Returns the placeholder for these names, the same throughout the call.
     fn placeholder_for(
         &mut self,
         secrets: &Secrets,
-        rng: &mut StdRng,
         names: &[&str],
         value: String,
     ) -> Result<String, VaultError> {
-        if let Some(known) = self.0.iter().find(|known| known.names == names) {
+        if let Some(known) = self.all.iter().find(|known| known.names == names) {
             return Ok(known.text.clone());
         }
-        if self.0.len() == MAX_PLACEHOLDERS {
+        if self.all.len() == MAX_PLACEHOLDERS {
             return Err(VaultError::TooManyPlaceholders);
         }
         let mut random = [0; PLACEHOLDER_DIGITS / 2];
-        rng.fill_bytes(&mut random);
-        let text =
-            format!("{}{}", String::from_utf8_lossy(PLACEHOLDER_PREFIX), hex::encode(random));
-        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name)).cloned();
-        let bindings = bindings.collect();
+        self.rng.fill_bytes(&mut random);
+        let text = format!("{PLACEHOLDER_PREFIX}{}", hex::encode(random));
+        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name));
+        let bindings = bindings.cloned().collect();
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        self.0.push(Placeholder { names, text: text.clone(), value, bindings });
+        self.all.push(Placeholder { names, text: text.clone(), value, bindings });
         Ok(text)
     }
 
-    /// Inserts the secrets in one pass. `None`: the result exceeds `most` bytes.
-    #[must_use]
+    /// Inserts the secrets in one pass. `None`: the result exceeds `max_bytes`.
     pub fn fill(&self, text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
         let mut filled = Vec::with_capacity(text.len());
         let mut rest = 0;
@@ -232,7 +243,7 @@ impl Placeholders {
         part: RequestPart<'_>,
         origin: &str,
     ) -> Option<String> {
-        if self.0.is_empty() {
+        if self.all.is_empty() {
             return None;
         }
         let is_misplaced = |placeholder: &&Placeholder| {
@@ -259,7 +270,7 @@ impl Placeholders {
     fn find_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = (usize, &'s Placeholder)> {
         memmem::find_iter(text, PLACEHOLDER_PREFIX).filter_map(move |at| {
             let here = text.get(at..at + PLACEHOLDER_PREFIX.len() + PLACEHOLDER_DIGITS)?;
-            let known = self.0.iter().find(|known| known.text.as_bytes() == here)?;
+            let known = self.all.iter().find(|known| known.text.as_bytes() == here)?;
             Some((at, known))
         })
     }
@@ -278,8 +289,6 @@ fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-
     use super::*;
 
     fn secrets() -> Secrets {
@@ -289,9 +298,8 @@ mod tests {
     #[test]
     fn a_placeholder_is_random_per_call_and_filled_only_by_its_call() {
         let draw = |seed| {
-            let mut placeholders = Placeholders::default();
-            let mut rng = StdRng::seed_from_u64(seed);
-            let name = placeholders.secret(&secrets(), &mut rng, "secret_key").unwrap();
+            let mut placeholders = Placeholders::new(seed);
+            let name = placeholders.secret(&secrets(), "secret_key").unwrap();
             (name, placeholders)
         };
         let (first, one) = draw(1);
@@ -306,16 +314,16 @@ mod tests {
     fn a_secret_has_one_placeholder_per_call() {
         let names = (0..MAX_PLACEHOLDERS).map(|n| (format!("k{n}"), format!("value {n}")));
         let secrets = Secrets::new(names.collect());
-        let (mut placeholders, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
-        let first = placeholders.secret(&secrets, &mut rng, "k0").unwrap();
+        let mut placeholders = Placeholders::new(1);
+        let first = placeholders.secret(&secrets, "k0").unwrap();
         for n in 1..MAX_PLACEHOLDERS {
-            placeholders.secret(&secrets, &mut rng, &format!("k{n}")).unwrap();
-            assert_eq!(placeholders.secret(&secrets, &mut rng, "k0"), Ok(first.clone()));
+            placeholders.secret(&secrets, &format!("k{n}")).unwrap();
+            assert_eq!(placeholders.secret(&secrets, "k0"), Ok(first.clone()));
         }
-        let one_more = placeholders.basic(&secrets, &HashMap::new(), &mut rng, "k0", "k1");
+        let one_more = placeholders.basic(&secrets, &HashMap::new(), "k0", "k1");
         assert_eq!(one_more, Err(VaultError::TooManyPlaceholders));
 
-        let last = placeholders.secret(&secrets, &mut rng, "k63").unwrap();
+        let last = placeholders.secret(&secrets, "k63").unwrap();
         let text = format!("vault-{first}{last}, {last} vault- {}", &first[..20]);
         let filled = format!("vault-value 0value 63, value 63 vault- {}", &first[..20]);
         let most = filled.len();
@@ -334,12 +342,12 @@ mod tests {
         let at = |name: &str| Some(format!("https://{name}"));
         let secrets =
             Secrets::new(values.into()).with_bindings(declared.account_bindings(at).collect());
-        let (mut all, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
-        let bound = all.secret(&secrets, &mut rng, "bound").unwrap();
-        let free = all.secret(&secrets, &mut rng, "free").unwrap();
+        let mut all = Placeholders::new(1);
+        let bound = all.secret(&secrets, "bound").unwrap();
+        let free = all.secret(&secrets, "free").unwrap();
         let settings = [("account".to_owned(), "AC1".to_owned())].into();
-        let both = all.basic(&secrets, &settings, &mut rng, "bound", "other").unwrap();
-        let of_setting = all.basic(&secrets, &settings, &mut rng, "account", "bound").unwrap();
+        let both = all.basic(&secrets, &settings, "bound", "other").unwrap();
+        let of_setting = all.basic(&secrets, &settings, "account", "bound").unwrap();
         let encoded = |text: &str| text.replace('v', "%76").replace('-', "%2D");
         let (here, there) = ("https://url", "https://else");
         let header = RequestPart::Header("Authorization");
@@ -368,30 +376,27 @@ mod tests {
             assert_eq!(misplaced.as_deref(), named, "{text} in {part}");
         }
         assert_eq!(
-            Placeholders::default().find_misplaced(bound.as_bytes(), RequestPart::Url, here),
+            Placeholders::new(1).find_misplaced(bound.as_bytes(), RequestPart::Url, here),
             None
         );
     }
 
     #[test]
     fn secrets_are_redacted_from_responses() {
-        let mut placeholders = Placeholders::default();
-        let (mut rng, settings) = (StdRng::seed_from_u64(1), HashMap::new());
-        placeholders.basic(&secrets(), &settings, &mut rng, "secret_key", "secret_key").unwrap();
+        let mut placeholders = Placeholders::new(1);
+        placeholders.basic(&secrets(), &HashMap::new(), "secret_key", "secret_key").unwrap();
         let hidden = BASE64.encode("sk_test_abc123:sk_test_abc123");
         let text = format!("you sent sk_test_abc123 and {hidden}");
-        let clean = secrets().redactor(&placeholders).redact(text.as_bytes());
+        let clean = secrets().redactor(Some(&placeholders)).redact(text.as_bytes());
         assert_eq!(clean, b"you sent [secret] and [secret]");
     }
 
     #[test]
     fn the_user_may_be_a_setting_but_not_the_password() {
-        let mut placeholders = Placeholders::default();
-        let mut rng = StdRng::seed_from_u64(1);
+        let mut placeholders = Placeholders::new(1);
         let settings = [("account".to_owned(), "AC1".to_owned())].into();
-        let mut basic = |user: &str, password: &str| {
-            placeholders.basic(&secrets(), &settings, &mut rng, user, password)
-        };
+        let mut basic =
+            |user: &str, password: &str| placeholders.basic(&secrets(), &settings, user, password);
         let text = basic("account", "secret_key").unwrap();
         let missing = |name: &str| Err(VaultError::UnknownSecret(name.to_owned()));
         assert_eq!(basic("secret_key", "account"), missing("account"));
@@ -405,7 +410,7 @@ mod tests {
         let of = |values: &[&str]| {
             let named = values.iter().enumerate();
             let named = named.map(|(n, value)| (n.to_string(), (*value).to_owned()));
-            Secrets::new(named.collect()).redactor(&Placeholders::default())
+            Secrets::new(named.collect()).redactor(None)
         };
         for _ in 0..20 {
             let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);

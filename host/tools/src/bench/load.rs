@@ -5,17 +5,11 @@ use std::time::{Duration, Instant};
 use futures::future::try_join_all;
 use hdrhistogram::Histogram;
 
-const SIGNIFICANT_DIGITS: u8 = 3;
-/// Minimum gain in throughput of a doubling. A smaller one is noise.
-const MIN_GAIN: f64 = 1.05;
-/// Maximum concurrency per core. Calls here do not wait, so more would only queue.
-const MAX_CONCURRENCY_PER_CORE: u32 = 32;
-
 /// Latencies in nanoseconds.
 pub type Latencies = Histogram<u64>;
 
 pub fn latencies() -> Latencies {
-    Histogram::new(SIGNIFICANT_DIGITS).expect("three significant digits are supported")
+    Histogram::new(3).expect("three significant digits are supported")
 }
 
 pub fn record(latencies: &mut Latencies, took: Duration) {
@@ -36,12 +30,12 @@ impl Batch {
     }
 }
 
-/// Makes at least `calls` calls by `at_once` concurrent callers.
-pub async fn batch<C, F>(calls: u32, concurrency: u32, call: C) -> Result<Batch, String>
-where
-    C: Fn() -> F + Clone + Send + 'static,
-    F: Future<Output = Result<(), String>> + Send,
-{
+/// Makes at least `calls` calls by `concurrency` concurrent callers.
+pub async fn batch<F: Future<Output = Result<(), String>> + Send>(
+    calls: u32,
+    concurrency: u32,
+    call: impl Fn() -> F + Clone + Send + 'static,
+) -> Result<Batch, String> {
     let each = calls.div_ceil(concurrency);
     let began = Instant::now();
     let tasks = (0..concurrency).map(|_| {
@@ -64,22 +58,4 @@ where
         latencies += one;
     }
     Ok(Batch { latencies, took })
-}
-
-/// Returns the saturating concurrency: doubled from twice the cores while throughput grows.
-pub async fn saturating_concurrency<C, F>(calls: u32, cores: u32, call: C) -> Result<u32, String>
-where
-    C: Fn() -> F + Clone + Send + 'static,
-    F: Future<Output = Result<(), String>> + Send,
-{
-    let mut concurrency = cores * 2;
-    let mut best_rate = batch(calls, concurrency, call.clone()).await?.per_second();
-    while concurrency < cores * MAX_CONCURRENCY_PER_CORE {
-        let doubled = batch(calls, concurrency * 2, call.clone()).await?.per_second();
-        if doubled < best_rate * MIN_GAIN {
-            break;
-        }
-        (concurrency, best_rate) = (concurrency * 2, doubled);
-    }
-    Ok(concurrency)
 }

@@ -9,21 +9,11 @@ mod report;
 mod series;
 mod text;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
-
-use self::{machine::Machine, report::ComponentFigures, series::Series};
-pub use self::{machine::resident_bytes, report::BenchReport};
-use tollhouse_platform::{
-    clock::Clock,
-    outbound::egress::{Egress, Script},
-    random::Random,
-};
-use tollhouse_plugins::{
-    Baseline, Call, Credentials, Limits, Manifest, PluginHandle, Plugins, Usage,
-};
+pub use self::report::BenchReport;
+use self::{machine::Machine, report::FunctionFigures, series::Series};
+use crate::prelude::*;
+use tollhouse_platform::outbound::egress::Script;
+use tollhouse_plugins::{Baseline, Plugins};
 
 /// Number of measurements of each call. Their spread is the noise.
 const ROUNDS: u32 = 5;
@@ -46,7 +36,7 @@ pub struct BenchSubject {
     limits: Limits,
     script: Arc<Script>,
     /// Usage of the latest call.
-    used: Arc<Mutex<Usage>>,
+    usage: watch::Receiver<Usage>,
     /// Time from bytes to a callable plugin.
     pub admission: Duration,
 }
@@ -57,38 +47,20 @@ impl BenchSubject {
         let manifest = Manifest::read(&wasm)?;
         let script: Arc<Script> = Arc::new(manifest.examples.script());
         let plugins = engine(&limits, &script)?;
-        let (kept, began) = (wasm.clone(), Instant::now());
-        let plugin = plugins.admit_without_install(wasm).await?;
+        let (copy, began) = (wasm.clone(), Instant::now());
+        let plugin = plugins.admit_without_install(copy).await?;
         let admission = began.elapsed();
         let credentials = Credentials::example(plugin.manifest());
-        let floor = Baseline::new(&plugin, &credentials, script.clone())?;
-        let used = Arc::<Mutex<Usage>>::default();
-        let latest = used.clone();
-        let plugin = plugin.with_observer(Arc::new(move |usage| {
-            *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
-        }));
-        Ok(BenchSubject {
-            plugin,
-            credentials,
-            baseline: floor,
-            wasm: kept,
-            limits,
-            script,
-            used,
-            admission,
-        })
-    }
-
-    fn used(&self) -> Usage {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        let baseline = Baseline::new(&plugin, &credentials, script.clone())?;
+        let (plugin, usage) = watch_usage(plugin);
+        Ok(BenchSubject { plugin, credentials, baseline, wasm, limits, script, usage, admission })
     }
 }
 
 /// Creates an engine that has loaded nothing. The script answers its requests.
 fn engine(limits: &Limits, script: &Arc<Script>) -> Result<Plugins, String> {
-    let (egress, clock) = (Egress::scripted(script.clone()), Clock::system());
-    let plugins = Plugins::new(limits.clone(), egress, clock, Random::system());
-    plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))
+    let egress = Egress::scripted(script.clone());
+    crate::engine(limits.clone(), egress, Clock::system(), Random::system())
 }
 
 /// Measures every function of every subject, in rounds, so that disturbances affect all of them.
@@ -96,8 +68,7 @@ pub async fn compare(subjects: Vec<BenchSubject>, effort: Effort) -> Result<Benc
     let machine = Machine::current();
     let (mut components, mut series) = (Vec::new(), Vec::new());
     for subject in &subjects {
-        let cold = cold::measure(subject, effort.cold_starts).await?;
-        components.push(ComponentFigures::new(subject.plugin.label(), subject.wasm.len(), &cold));
+        components.push(cold::measure(subject, effort.cold_starts).await?);
     }
     for (n, subject) in subjects.into_iter().map(Arc::new).enumerate() {
         for call in Call::examples(&subject.plugin) {
@@ -113,6 +84,14 @@ pub async fn compare(subjects: Vec<BenchSubject>, effort: Effort) -> Result<Benc
             series.round(calls).await?;
         }
     }
-    let rows = series.iter().map(Series::row).collect();
-    Ok(BenchReport::new(machine, components, rows, effort))
+    let functions: Vec<FunctionFigures> = series.iter().map(Series::figures).collect();
+    Ok(BenchReport {
+        iterations: effort.iterations,
+        rounds: ROUNDS,
+        comparisons: report::comparisons(&functions),
+        doubts: report::find_doubts(&machine, &functions),
+        machine,
+        components,
+        functions,
+    })
 }

@@ -1,6 +1,8 @@
 //! Layout of the plots: converts values to positions in drawing units. The template draws them.
 
-use super::text::format_figure;
+use std::iter;
+
+use super::report::Figure;
 
 /// Margins between the axes and the edges of a drawing.
 pub const LEFT: f64 = 52.0;
@@ -37,8 +39,8 @@ impl LogScale {
         LogScale { min: least / 1.15, max: most.max(least) * 1.15, from, to }
     }
 
-    pub fn at(&self, value: f64) -> f64 {
-        let value = value.clamp(self.min, self.max);
+    pub fn at(&self, value: impl Into<f64>) -> f64 {
+        let value = value.into().clamp(self.min, self.max);
         let share = (value / self.min).ln() / (self.max / self.min).ln();
         round(self.from + (self.to - self.from) * share)
     }
@@ -46,20 +48,17 @@ impl LogScale {
     /// Returns the multiples of 1, 2 and 5, or powers of ten if these are too many.
     pub fn ticks(&self) -> Vec<Tick> {
         let decades = self.min.log10().floor() as i32..=self.max.log10().ceil() as i32;
-        let of = |steps: &'static [f64]| {
-            let values = decades
-                .clone()
-                .flat_map(move |decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
-            values.filter(|value| (self.min..=self.max).contains(value)).collect::<Vec<_>>()
+        let of = |steps: &[f64]| -> Vec<f64> {
+            let powers = decades.clone().map(|decade| 10_f64.powi(decade));
+            let values = powers.flat_map(|power| steps.iter().map(move |step| step * power));
+            values.filter(|value| (self.min..=self.max).contains(value)).collect()
         };
         let mut values = of(&[1.0, 2.0, 5.0]);
         if values.len() > MAX_TICKS {
             values = of(&[1.0]);
         }
-        values
-            .into_iter()
-            .map(|value| Tick { at: self.at(value), label: tick_label(value) })
-            .collect()
+        let tick = |value| Tick { at: self.at(value), label: tick_label(value) };
+        values.into_iter().map(tick).collect()
     }
 }
 
@@ -78,14 +77,11 @@ pub fn round(place: f64) -> f64 {
 
 /// Returns an SVG path through all points.
 pub fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let points = points.enumerate().map(|(n, (x, y))| {
-        let command = if n == 0 { 'M' } else { 'L' };
-        format!("{command}{x} {y}")
-    });
-    points.collect()
+    let commands = iter::once('M').chain(iter::repeat('L'));
+    commands.zip(points).map(|(command, (x, y))| format!("{command}{x} {y}")).collect()
 }
 
-/// Returns positions of labels near `wanted`, moved apart so that none overlap, and at most `most`.
+/// Returns positions of labels near `wanted`, moved apart so that none overlap.
 pub fn spread_labels(wanted: &[f64], max_position: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*b].total_cmp(&wanted[*a]));
@@ -100,14 +96,14 @@ pub fn spread_labels(wanted: &[f64], max_position: f64) -> Vec<f64> {
 
 pub struct Bars {
     pub title: &'static str,
-    /// The better direction, for example `less is better`.
+    /// The better direction, for example `lower is better`.
     pub better: &'static str,
     pub bars: Vec<Bar>,
 }
 
 pub struct Bar {
     pub of: usize,
-    pub label: String,
+    pub label: Figure,
     /// Percentage of the largest value.
     pub length: f64,
     /// Start and length of the range of measurements, as percentages of the largest value.
@@ -122,14 +118,14 @@ impl Bars {
     pub fn new(
         title: &'static str,
         better: &'static str,
-        values: &[(usize, MeasuredValue)],
+        values: impl Iterator<Item = (usize, MeasuredValue)> + Clone,
     ) -> Bars {
-        let most = values.iter().map(|(_, (value, range))| range.map_or(*value, |(_, most)| most));
+        let most = values.clone().map(|(_, (value, range))| range.map_or(value, |(_, most)| most));
         let most = most.fold(f64::MIN_POSITIVE, f64::max);
         let share = |value: f64| round(value / most * 100.0);
-        let bars = values.iter().map(|&(of, (value, range))| Bar {
+        let bars = values.map(|(of, (value, range))| Bar {
             of,
-            label: format_figure(value),
+            label: Figure(value),
             length: share(value),
             whisker: range.map(|(least, most)| (share(least), share(most - least))),
         });
@@ -167,7 +163,8 @@ mod tests {
 
     #[test]
     fn the_largest_value_is_a_hundred_percent() {
-        let bars = Bars::new("", "", &[(0, (50.0, None)), (1, (90.0, Some((80.0, 100.0))))]);
+        let bars =
+            Bars::new("", "", [(50.0, None), (90.0, Some((80.0, 100.0)))].into_iter().enumerate());
         let lengths: Vec<f64> = bars.bars.iter().map(|bar| bar.length).collect();
         assert_eq!((lengths, bars.bars[1].whisker), (vec![50.0, 90.0], Some((80.0, 20.0))));
     }

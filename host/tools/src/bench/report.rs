@@ -1,16 +1,10 @@
 //! The measured figures. `text` writes them for a terminal, `page` for a browser, serde as JSON.
 
-use std::time::Duration;
-
-use serde::Serialize;
-
 use super::{
-    Effort, ROUNDS,
-    cold::ColdStarts,
-    load::{Latencies, latencies},
+    load::{Batch, Latencies, latencies},
     machine::Machine,
-    series::{Round, Series},
 };
+use crate::prelude::*;
 
 /// Spread of the rounds above which a comparison is doubtful.
 const MAX_SPREAD_PERCENT: f64 = 10.0;
@@ -42,12 +36,22 @@ pub struct ComponentFigures {
     pub idle_kib: Option<usize>,
 }
 
+/// A measured value, shown with three significant digits.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Figure(pub f64);
+
+impl From<&Figure> for f64 {
+    fn from(figure: &Figure) -> f64 {
+        figure.0
+    }
+}
+
 /// The range and median of a few measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
-    pub least_ms: f64,
-    pub median_ms: f64,
-    pub most_ms: f64,
+    pub least_ms: Figure,
+    pub median_ms: Figure,
+    pub most_ms: Figure,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,26 +67,26 @@ pub struct FunctionFigures {
     /// Through the host: a fresh instance per run.
     pub fresh: Latency,
     /// The same runs under wasmtime alone.
-    pub floor: Latency,
+    pub baseline: Latency,
     /// On a warm instance under wasmtime alone; `None` if the component fails on reuse.
     pub warm: Option<Latency>,
     /// The call's host functions in native code, without the plugin's logic.
     pub native: Latency,
-    /// Ratio of the medians of fresh and floor, as the median of all rounds.
+    /// Ratio of the medians of fresh and baseline, as the median of all rounds.
     pub ratio: f64,
     /// CPU time of this process per fresh call.
-    pub cpu_us: f64,
+    pub cpu_us: Figure,
     pub peak_memory_kib: usize,
     pub saturated: Saturated,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
-    pub p50_us: f64,
-    pub p90_us: f64,
-    pub p99_us: f64,
-    pub p99_9_us: f64,
-    pub max_us: f64,
+    pub p50_us: Figure,
+    pub p90_us: Figure,
+    pub p99_us: Figure,
+    pub p99_9_us: Figure,
+    pub max_us: Figure,
     /// Medians of the fastest and of the slowest round. Their distance is noise.
     pub least_p50_us: f64,
     pub most_p50_us: f64,
@@ -96,12 +100,12 @@ pub struct Latency {
 pub struct Saturated {
     /// Concurrent calls.
     pub at_once: u32,
-    pub per_second: f64,
+    pub per_second: Figure,
     /// Throughput of the slowest and of the fastest round.
     pub least_per_second: f64,
     pub most_per_second: f64,
-    pub p50_us: f64,
-    pub p99_us: f64,
+    pub p50_us: Figure,
+    pub p99_us: Figure,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,68 +120,31 @@ pub struct BenchComparison {
     pub beyond_noise: bool,
 }
 
-impl ComponentFigures {
-    pub(super) fn new(plugin: &str, bytes: usize, cold: &ColdStarts) -> ComponentFigures {
-        ComponentFigures {
-            plugin: plugin.to_owned(),
-            size_kib: bytes >> 10,
-            cold_compiled: Spread::of(&cold.compiled),
-            cold_cached: Spread::of(&cold.cached),
-            idle_kib: cold.idle_bytes.map(|bytes| bytes >> 10),
-        }
-    }
-}
-
 impl Spread {
-    fn of(took: &[Duration]) -> Spread {
-        let ms = sorted(took.iter().map(|took| took.as_secs_f64() * 1e3));
-        let at = |n: Option<&f64>| n.copied().unwrap_or_default();
-        Spread { least_ms: at(ms.first()), median_ms: median(&ms), most_ms: at(ms.last()) }
-    }
-}
-
-impl FunctionFigures {
-    pub(super) fn new(plugin: &str, function: &'static str, series: &Series) -> FunctionFigures {
-        let rounds = &series.rounds;
-        let ratios = rounds
-            .iter()
-            .map(|round| microseconds(&round.fresh, 0.5) / microseconds(&round.baseline, 0.5));
-        let cpu = sorted(rounds.iter().map(|round| round.cpu.as_secs_f64() * 1e6));
-        let warm: Option<Vec<_>> = rounds.iter().map(|round| round.warm.as_ref()).collect();
-        FunctionFigures {
-            of: series.component_index,
-            plugin: plugin.to_owned(),
-            function,
-            answer: series.status.clone(),
-            runs: series.usage.runs,
-            fresh: Latency::of(rounds.iter().map(|round| &round.fresh)),
-            floor: Latency::of(rounds.iter().map(|round| &round.baseline)),
-            warm: warm.map(|warm| Latency::of(warm.into_iter())),
-            native: Latency::of(rounds.iter().map(|round| &round.native)),
-            ratio: median(&sorted(ratios)),
-            cpu_us: median(&cpu),
-            peak_memory_kib: series.usage.peak_bytes >> 10,
-            saturated: Saturated::of(series.concurrency, rounds),
-        }
+    pub fn of(took: &[Duration]) -> Spread {
+        let took = spread(took.iter().map(|took| took.as_secs_f64() * 1e3));
+        let [least_ms, median_ms, most_ms] = took.map(Figure);
+        Spread { least_ms, median_ms, most_ms }
     }
 }
 
 impl Latency {
-    fn of<'r>(rounds: impl Iterator<Item = &'r Latencies>) -> Latency {
+    pub fn of<'r>(rounds: impl Iterator<Item = &'r Latencies>) -> Latency {
         let (mut all, mut medians) = (latencies(), Vec::new());
         for round in rounds {
             medians.push(microseconds(round, 0.5));
             all += round;
         }
-        let medians = sorted(medians.into_iter());
+        let [least_p50_us, _, most_p50_us] = spread(medians.into_iter());
+        let at = |quantile| Figure(microseconds(&all, quantile));
         Latency {
-            p50_us: microseconds(&all, 0.5),
-            p90_us: microseconds(&all, 0.9),
-            p99_us: microseconds(&all, 0.99),
-            p99_9_us: microseconds(&all, 0.999),
-            max_us: all.max() as f64 / 1e3,
-            least_p50_us: medians.first().copied().unwrap_or_default(),
-            most_p50_us: medians.last().copied().unwrap_or_default(),
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p99_9_us: at(0.999),
+            max_us: Figure(all.max() as f64 / 1e3),
+            least_p50_us,
+            most_p50_us,
             curve: curve(&all),
         }
     }
@@ -189,7 +156,7 @@ impl Latency {
 
     /// Returns the spread of the rounds' medians.
     pub fn noise_percent(&self) -> f64 {
-        (self.most_p50_us - self.least_p50_us) / self.p50_us.max(f64::MIN_POSITIVE) * 100.0
+        (self.most_p50_us - self.least_p50_us) / self.p50_us.0.max(f64::MIN_POSITIVE) * 100.0
     }
 }
 
@@ -204,65 +171,35 @@ fn curve(all: &Latencies) -> Vec<(f64, f64)> {
 }
 
 impl Saturated {
-    fn of(at_once: u32, rounds: &[Round]) -> Saturated {
-        let rates = sorted(rounds.iter().map(|round| round.saturated.per_second()));
-        let mut all = latencies();
-        for round in rounds {
-            all += &round.saturated.latencies;
-        }
+    pub fn of<'r>(at_once: u32, rounds: impl Iterator<Item = &'r Batch> + Clone) -> Saturated {
+        let rates = spread(rounds.clone().map(Batch::per_second));
+        let [least_per_second, per_second, most_per_second] = rates;
+        let Latency { p50_us, p99_us, .. } = Latency::of(rounds.map(|round| &round.latencies));
         Saturated {
             at_once,
-            per_second: median(&rates),
-            least_per_second: rates.first().copied().unwrap_or_default(),
-            most_per_second: rates.last().copied().unwrap_or_default(),
-            p50_us: microseconds(&all, 0.5),
-            p99_us: microseconds(&all, 0.99),
+            per_second: Figure(per_second),
+            least_per_second,
+            most_per_second,
+            p50_us,
+            p99_us,
         }
     }
 }
 
-fn microseconds(latencies: &Latencies, quantile: f64) -> f64 {
+pub fn microseconds(latencies: &Latencies, quantile: f64) -> f64 {
     latencies.value_at_quantile(quantile) as f64 / 1e3
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// Returns the least value, the median and the largest value, or zeros.
+pub fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values
+    let places = [0, values.len() / 2, values.len().saturating_sub(1)];
+    places.map(|place| values.get(place).copied().unwrap_or_default())
 }
 
-/// Expects sorted values.
-fn median(values: &[f64]) -> f64 {
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
-impl BenchReport {
-    pub(super) fn new(
-        machine: Machine,
-        components: Vec<ComponentFigures>,
-        functions: Vec<FunctionFigures>,
-        effort: Effort,
-    ) -> BenchReport {
-        let iterations = effort.iterations;
-        let (doubts, comparisons) = (find_doubts(&machine, &functions), comparisons(&functions));
-        BenchReport {
-            machine,
-            iterations,
-            rounds: ROUNDS,
-            components,
-            functions,
-            comparisons,
-            doubts,
-        }
-    }
-
-    /// Returns the rows of each function, in order of first appearance.
-    pub(super) fn by_function(&self) -> Vec<(&'static str, Vec<&FunctionFigures>)> {
-        by_function(&self.functions)
-    }
-}
-
-fn by_function(rows: &[FunctionFigures]) -> Vec<(&'static str, Vec<&FunctionFigures>)> {
+/// Returns the rows of each function, in order of first appearance.
+pub fn by_function(rows: &[FunctionFigures]) -> Vec<(&'static str, Vec<&FunctionFigures>)> {
     let mut functions: Vec<(&'static str, Vec<&FunctionFigures>)> = Vec::new();
     for row in rows {
         match functions.iter_mut().find(|(function, _)| *function == row.function) {
@@ -273,27 +210,26 @@ fn by_function(rows: &[FunctionFigures]) -> Vec<(&'static str, Vec<&FunctionFigu
     functions
 }
 
-fn comparisons(rows: &[FunctionFigures]) -> Vec<BenchComparison> {
+pub fn comparisons(rows: &[FunctionFigures]) -> Vec<BenchComparison> {
     let mut comparisons = Vec::new();
     for (function, mut rows) in by_function(rows) {
-        rows.sort_by(|a, b| a.fresh.p50_us.total_cmp(&b.fresh.p50_us));
+        rows.sort_by(|a, b| a.fresh.p50_us.0.total_cmp(&b.fresh.p50_us.0));
         let Some((quickest, others)) = rows.split_first() else { continue };
         comparisons.extend(others.iter().map(|row| BenchComparison {
             function,
             plugin: row.plugin.clone(),
             beside: quickest.plugin.clone(),
-            times: row.fresh.p50_us / quickest.fresh.p50_us,
+            times: row.fresh.p50_us.0 / quickest.fresh.p50_us.0,
             beyond_noise: row.fresh.is_slower_than(&quickest.fresh),
         }));
     }
     comparisons
 }
 
-fn find_doubts(machine: &Machine, rows: &[FunctionFigures]) -> Vec<String> {
+pub fn find_doubts(machine: &Machine, rows: &[FunctionFigures]) -> Vec<String> {
     let mut doubts = Vec::new();
     if !machine.optimised {
-        let what = "this is a debug build, which is slower than production";
-        doubts.push(what.to_owned());
+        doubts.push("this is a debug build, which is slower than production".to_owned());
     }
     if machine.load > machine.cores as f64 / 2.0 {
         doubts.push(format!(
@@ -319,15 +255,12 @@ mod tests {
 
     /// Returns the latency of rounds with calls of this many microseconds.
     fn latency(rounds: &[u64]) -> Latency {
-        let rounds: Vec<Latencies> = rounds
-            .iter()
-            .map(|us| {
-                let mut round = latencies();
-                round.record_n(us * 1_000, 1_000).unwrap();
-                round
-            })
-            .collect();
-        Latency::of(rounds.iter())
+        let round = |us: &u64| {
+            let mut round = latencies();
+            round.record_n(us * 1_000, 1_000).unwrap();
+            round
+        };
+        Latency::of(rounds.iter().map(round).collect::<Vec<_>>().iter())
     }
 
     #[test]
@@ -343,7 +276,7 @@ mod tests {
     fn a_curve_ends_at_the_slowest_call() {
         let latency = latency(&[10, 11, 500]);
         let (nines, us) = *latency.curve.last().unwrap();
-        assert!((nines - 3_000_f64.log10()).abs() < 1e-9 && us == latency.max_us, "{latency:?}");
+        assert!((nines - 3_000_f64.log10()).abs() < 1e-9 && us == latency.max_us.0, "{latency:?}");
         assert!(latency.curve.iter().is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     }
 }

@@ -4,14 +4,8 @@ use std::fmt::Write;
 
 use url::Url;
 
-use super::{
-    inspection::{Inspection, case_failure},
-    readable,
-    report::{CaseFailure, CaseOutcome},
-    subject::ObservedCall,
-    upstream::{ObservedRequest, ResponsePlan},
-};
-use tollhouse_plugins::{Call, EXAMPLE_SECRET, PluginReply};
+use super::prelude::*;
+use tollhouse_plugins::EXAMPLE_SECRET;
 
 const CASE: &str = "the example";
 const REPEATED: &str = "the example repeated";
@@ -20,30 +14,22 @@ const LATER: &str = "the example an hour later";
 
 /// Returns the effects of the example call, with which other cases are compared.
 pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
-    let account = inspection.subject.account();
-    let call = inspection.call;
-    let ran = inspection.subject.run_for(&account, call, ResponsePlan::examples()).await;
+    let (subject, call) = (inspection.subject, inspection.call);
+    let account = subject.account();
+    let ran = subject.run_for(&account, call).await;
     inspection.record_call(&ran, CASE, &[]);
     let outcome = evaluate(call, &ran);
     let succeeds = !matches!(outcome, CaseOutcome::Failed(_));
     inspection.add_case(CASE, outcome);
 
-    let again = inspection.run(ResponsePlan::examples(), REPEATED).await;
-    let differs = difference(&ran, &again);
+    let again = inspection.run(None, REPEATED).await;
     let expected = "the same requests byte for byte, and the same result: a call must depend on its inputs only";
-    inspection.add_case(
-        REPEATED,
-        match differs {
-            None => CaseOutcome::Passed,
-            Some((found, about)) => {
-                CaseOutcome::Failed(CaseFailure { found, ..case_failure(expected, &again, about) })
-            }
-        },
-    );
+    let failed = |(found, about)| CaseOutcome::Failed(CaseFailure::new(expected, found, about));
+    inspection.add_case(REPEATED, difference(&ran, &again).map_or(CaseOutcome::Passed, failed));
     if !succeeds {
         return ran;
     }
-    let cached = inspection.subject.run_for(&account, call, ResponsePlan::examples()).await;
+    let cached = subject.run_for(&account, call).await;
     inspection.record_call(&cached, CACHED, &[]);
     let outcome = match evaluate(call, &cached) {
         CaseOutcome::Noted { .. } => CaseOutcome::Passed, // noted above
@@ -51,40 +37,40 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
     };
     inspection.add_case(CACHED, outcome);
 
-    let later = inspection.subject.run_later(call, ResponsePlan::examples()).await;
+    let later = subject.run_later(call).await;
     inspection.record_call(&later, LATER, &[]);
-    let note = |(found, _): (String, Option<&ObservedRequest>)| CaseOutcome::Noted {
-        note: format!(
-            "a request depends on the clock or on randomness, so a retry differs: {found}"
-        ),
-    };
-    inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, note));
+    let note = "a request depends on the clock or on randomness, so a retry differs";
+    let noted = |(found, _)| CaseOutcome::noted(format!("{note}: {found}"));
+    inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, noted));
     ran
 }
 
 fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
-    let last = ran.requests.last();
     if let Some(seen) = ran.requests.iter().find(|seen| seen.example.is_none()) {
-        return CaseOutcome::Failed(case_failure(missing_example(seen), ran, Some(seen)));
+        return CaseOutcome::failed(missing_example(seen), ran, Some(seen));
     }
-    match (&ran.reply, call) {
+    let notification = &*format!(
+        "an example that is accepted: add \"notification\": {{\"headers\": {{…}}, \"body\": \"…\"}}, signed with the secret {EXAMPLE_SECRET:?}, to examples in the manifest"
+    );
+    let demanded = match (&ran.reply, call) {
         (Err(_), _) => {
-            let demanded =
-                "success: the manifest's examples must be the provider's responses on success";
-            CaseOutcome::Failed(case_failure(demanded, ran, last))
+            "success: the manifest's examples must be the provider's responses on success"
         }
-        (Ok(PluginReply::Refused(_)), _) => {
-            CaseOutcome::Failed(case_failure(missing_notification_example(), ran, last))
+        (Ok(PluginReply::Parsed(Err(_))), _) => notification,
+        (Ok(_), Call::ParseNotification(webhook)) if webhook.body.is_empty() => notification,
+        (Ok(PluginReply::Session(session)), _) if session.url.is_empty() => "a session with a URL",
+        (Ok(PluginReply::Accepted(id)), _) if id.is_empty() => "the gateway's id of the message",
+        (Ok(PluginReply::Refund(refund)), _) if refund.provider_id.is_empty() => {
+            "a refund with the id that refunds.check needs"
         }
-        (Ok(_), Call::ParseNotification { body, .. }) if body.is_empty() => {
-            CaseOutcome::Failed(case_failure(missing_notification_example(), ran, last))
+        (Ok(PluginReply::Parsed(Ok(told))), _) if told.is_empty() => {
+            "a notification with a subject"
         }
-        (Ok(reply), call) => match missing_part(reply) {
-            Some(demanded) => CaseOutcome::Failed(case_failure(demanded, ran, last)),
-            None => note_on_result(call, reply, &ran.requests)
-                .map_or(CaseOutcome::Passed, |note| CaseOutcome::Noted { note }),
-        },
-    }
+        (Ok(_), _) => {
+            return note_on_result(call, ran).map_or(CaseOutcome::Passed, CaseOutcome::noted);
+        }
+    };
+    CaseOutcome::failed(demanded, ran, ran.requests.last())
 }
 
 /// Returns the example that the manifest lacks for a request.
@@ -96,32 +82,7 @@ fn missing_example(seen: &ObservedRequest) -> String {
     )
 }
 
-fn missing_notification_example() -> String {
-    format!(
-        "an example that is accepted: add \"notification\": {{\"headers\": {{…}}, \"body\": \"…\"}}, signed with the secret {EXAMPLE_SECRET:?}, to examples in the manifest"
-    )
-}
-
-/// Returns what an incomplete result lacks.
-fn missing_part(reply: &PluginReply) -> Option<&'static str> {
-    match reply {
-        PluginReply::Session(session) if session.url.is_empty() => Some("a session with a URL"),
-        PluginReply::Accepted(id) if id.is_empty() => Some("the gateway's id of the message"),
-        PluginReply::Refund(refund) if refund.provider_id.is_empty() => {
-            Some("a refund with the id that refunds.check needs")
-        }
-        PluginReply::Notifications(told) if told.is_empty() => {
-            Some("a notification with a subject")
-        }
-        _ => None,
-    }
-}
-
-fn note_on_result(
-    call: &Call,
-    reply: &PluginReply,
-    requests: &[ObservedRequest],
-) -> Option<String> {
+fn note_on_result(call: &Call, ran: &ObservedCall) -> Option<String> {
     let (order, reference) = match call {
         Call::StartCheckout(order) => (Some(&order.amount), Some(&order.service_ref)),
         Call::ChargeCard(order) => (Some(&order.amount), Some(&order.service_ref)),
@@ -134,14 +95,14 @@ fn note_on_result(
     };
     let mut note = String::new();
     if let Some(reference) = reference
-        && !requests.iter().any(|seen| holds(seen, reference))
+        && !ran.requests.iter().any(|seen| holds(seen, reference))
     {
         let _ = write!(
             note,
             "the reference {reference} is in no request, so the provider cannot recognize a retry"
         );
     }
-    if let (PluginReply::Payment(payment), Some(asked)) = (reply, order) {
+    if let (Ok(PluginReply::Payment(payment)), Some(asked)) = (&ran.reply, order) {
         let told = payment.requested.as_ref().unwrap_or(&payment.amount);
         if told != asked {
             let (told, asked) = (readable::money(told), readable::money(asked));

@@ -3,23 +3,15 @@
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::{
-    inspection::{Inspection, case_failure},
-    invariants::FAKE_PLACEHOLDER,
-    report::CaseOutcome,
-    subject::ObservedCall,
-    upstream::{ObservedRequest, ResponsePlan},
-};
-use tollhouse_plugins::{Call, CallError, FaultCategory, PluginKind};
-
-const LONG_TEXT_BYTES: usize = 4 << 10;
+use super::{invariants::FAKE_PLACEHOLDER, prelude::*};
+use tollhouse_plugins::{CardOrder, DebitOrder, FaultCategory, RefundOrder, TextMessage};
 
 fn texts() -> [(&'static str, String); 8] {
     [
         ("quotes", r#""quoted" 'and' \escaped\ {"amount":1}"#.to_owned()),
         ("line breaks", "one\r\nX-Injected: yes\r\n\r\ntwo\tthree".to_owned()),
         ("emoji", "paid 🙂 👩‍👩‍👧 ✅".to_owned()),
-        ("4 KiB", "long ".repeat(LONG_TEXT_BYTES / 5)),
+        ("4 KiB", "long ".repeat((4 << 10) / 5)),
         ("a placeholder", format!("{FAKE_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
         ("markup", "</script><script>alert(1)</script><!-- ]]>".to_owned()),
         ("right-to-left marks", "\u{202e}evil\u{202c} \u{200f}\u{2066}text\u{2069}".to_owned()),
@@ -29,62 +21,45 @@ fn texts() -> [(&'static str, String); 8] {
 
 /// `usual` is the example call.
 pub async fn inspect(inspection: &mut Inspection<'_>, usual: &ObservedCall) {
-    let plugin = &inspection.subject.plugin;
-    let is_provider = plugin.manifest().kind == PluginKind::Provider;
+    let is_provider = inspection.kind == PluginKind::Provider;
     for (name, text) in texts() {
-        let examples = Call::examples(plugin).into_iter();
-        let call = examples.filter(|call| call.function() == inspection.function).last();
+        let examples = Call::examples(&inspection.subject.plugin).into_iter();
+        let call = examples.filter(|call| call.function() == inspection.call.function()).last();
         let Some(call) = call.and_then(|call| with_text(call, &text)) else { return };
         let case = format!("hostile text: {name}");
         let private = if is_provider { &[][..] } else { &[&*text][..] };
-        let ran = inspection.run_with(&call, ResponsePlan::examples(), &case, private).await;
+        let ran = inspection.run_with(&call, &case, private).await;
         inspection.add_case(case, evaluate(usual, &ran));
     }
 }
 
 /// Puts the text into all fields that users control; `None` if there are none.
-fn with_text(call: Call, text: &str) -> Option<Call> {
-    let metadata = || json!({ "order": text, "note": [text] }).to_string();
-    Some(match call {
-        Call::StartCheckout(mut order) => {
+fn with_text(mut call: Call, text: &str) -> Option<Call> {
+    let new_metadata = || json!({ "order": text, "note": [text] }).to_string();
+    match &mut call {
+        Call::StartCheckout(order) => {
             order.customer_name = Some(text.to_owned());
-            (order.narration, order.metadata) = (text.to_owned(), metadata());
-            Call::StartCheckout(order)
+            (order.narration, order.metadata) = (text.to_owned(), new_metadata());
         }
-        Call::ChargeCard(mut order) => {
-            (order.narration, order.metadata) = (text.to_owned(), metadata());
-            Call::ChargeCard(order)
+        Call::ChargeCard(CardOrder { narration, metadata, .. })
+        | Call::Debit(DebitOrder { narration, metadata, .. }) => {
+            (*narration, *metadata) = (text.to_owned(), new_metadata());
         }
-        Call::Debit(mut order) => {
-            (order.narration, order.metadata) = (text.to_owned(), metadata());
-            Call::Debit(order)
-        }
-        Call::StartRefund(mut order) => {
-            order.reason = text.to_owned();
-            Call::StartRefund(order)
-        }
-        Call::SendText(mut message) => {
-            message.text = text.to_owned();
-            Call::SendText(message)
-        }
-        Call::LookUp(mut question) => {
+        Call::StartRefund(RefundOrder { reason: field, .. })
+        | Call::SendText(TextMessage { text: field, .. }) => *field = text.to_owned(),
+        Call::LookUp(question) | Call::Compare(question, _) => {
             let person = question.person.as_mut()?;
             (person.first_name, person.last_name) = (text.to_owned(), text.to_owned());
-            Call::LookUp(question)
-        }
-        Call::Compare(mut question, selfie) => {
-            let person = question.person.as_mut()?;
-            (person.first_name, person.last_name) = (text.to_owned(), text.to_owned());
-            Call::Compare(question, selfie)
         }
         _ => return None,
-    })
+    }
+    Some(call)
 }
 
 fn evaluate(usual: &ObservedCall, ran: &ObservedCall) -> CaseOutcome {
     for (before, seen) in usual.requests.iter().zip(&ran.requests) {
         if let Some(expected) = lost_property(before, seen) {
-            return CaseOutcome::Failed(case_failure(expected, ran, Some(seen)));
+            return CaseOutcome::failed(expected, ran, Some(seen));
         }
     }
     match &ran.reply {
@@ -92,13 +67,10 @@ fn evaluate(usual: &ObservedCall, ran: &ObservedCall) -> CaseOutcome {
         Err(CallError { fault, .. }) if fault.category == FaultCategory::Invalid => {
             CaseOutcome::Passed
         }
-        Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => CaseOutcome::Noted {
-            note: "a request has no example, so it is unknown whether the call would succeed"
-                .to_owned(),
-        },
-        Err(_) => {
-            CaseOutcome::Failed(case_failure("success, or invalid", ran, ran.requests.last()))
-        }
+        Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => CaseOutcome::noted(
+            "a request has no example, so it is unknown whether the call would succeed",
+        ),
+        Err(_) => CaseOutcome::failed("success, or invalid", ran, ran.requests.last()),
     }
 }
 
@@ -120,6 +92,7 @@ fn lost_property(before: &ObservedRequest, seen: &ObservedRequest) -> Option<&'s
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use tollhouse_platform::outbound::egress::EgressError;
 
     use super::*;
 
@@ -129,9 +102,7 @@ mod tests {
             url: "https://a.example".to_owned(),
             headers: vec![("Content-Type".to_owned(), kind.to_owned())],
             body: Bytes::from_static(body.as_bytes()),
-            answer: Err(tollhouse_platform::outbound::egress::EgressError::ConnectionLost(
-                "a.example".to_owned(),
-            )),
+            answer: Err(EgressError::ConnectionLost("a.example".to_owned())),
             example: None,
         }
     }

@@ -2,17 +2,15 @@
 
 use super::{
     invariants::Invariants,
-    readable,
-    report::{CaseFailure, CaseOutcome, CheckCase, FunctionUsage},
-    subject::{CheckSubject, ObservedCall},
-    upstream::{ObservedRequest, ResponsePlan},
+    prelude::*,
+    report::{CheckCase, FunctionUsage},
+    subject::CheckSubject,
 };
-use tollhouse_plugins::Call;
 
 pub struct Inspection<'s> {
     pub subject: &'s CheckSubject,
+    pub kind: PluginKind,
     pub call: &'s Call,
-    pub function: &'static str,
     cases: Vec<CheckCase>,
     invariants: Invariants,
     usage: FunctionUsage,
@@ -20,32 +18,26 @@ pub struct Inspection<'s> {
 
 impl<'s> Inspection<'s> {
     pub fn new(subject: &'s CheckSubject, call: &'s Call) -> Inspection<'s> {
-        let function = call.function();
-        let taken = FunctionUsage { function, ..FunctionUsage::default() };
         Inspection {
             subject,
+            kind: subject.plugin.manifest().kind,
             call,
-            function,
             cases: Vec::new(),
             invariants: Invariants::default(),
-            usage: taken,
+            usage: FunctionUsage { function: call.function(), ..FunctionUsage::default() },
         }
     }
 
     /// Makes the example call.
-    pub async fn run(&mut self, plan: ResponsePlan, case: &str) -> ObservedCall {
-        self.run_with(self.call, plan, case, &[]).await
+    pub async fn run(&mut self, plan: Option<FailurePlan>, case: &str) -> ObservedCall {
+        let ran = self.subject.run(self.call, plan).await;
+        self.record_call(&ran, case, &[]);
+        ran
     }
 
     /// Makes a call with other arguments. Faults and logs must not contain `private`.
-    pub async fn run_with(
-        &mut self,
-        call: &Call,
-        plan: ResponsePlan,
-        case: &str,
-        private: &[&str],
-    ) -> ObservedCall {
-        let ran = self.subject.run(call, plan).await;
+    pub async fn run_with(&mut self, call: &Call, case: &str, private: &[&str]) -> ObservedCall {
+        let ran = self.subject.run(call, None).await;
         self.record_call(&ran, case, private);
         ran
     }
@@ -65,8 +57,7 @@ impl<'s> Inspection<'s> {
     }
 
     pub fn add_case(&mut self, case: impl Into<String>, outcome: CaseOutcome) {
-        let (about, case) = (self.function.to_owned(), case.into());
-        self.cases.push(CheckCase { about, case, outcome });
+        self.cases.push(CheckCase::new(self.call.function(), case, outcome));
     }
 
     /// Returns the cases, including those about all calls together.
@@ -82,36 +73,19 @@ impl<'s> Inspection<'s> {
     /// Notes usage above half of a limit, which may exceed the limit in production.
     fn check_limits(&self) -> CaseOutcome {
         let (limits, taken) = (&self.subject.limits, &self.usage);
-        let cpu_ms = limits.cpu.as_secs_f64() * 1e3;
-        let near = [
+        let memory_kib = limits.memory_bytes >> 10;
+        let near: Vec<String> = [
             ("requests", taken.requests as f64, limits.requests as f64),
-            ("KiB of memory", taken.memory_kib as f64, (limits.memory_bytes >> 10) as f64),
-            ("ms of CPU time", taken.cpu_ms, cpu_ms),
-        ];
-        let near: Vec<String> = near
-            .into_iter()
-            .filter(|(_, taken, limit)| *taken > limit / 2.0)
-            .map(|(what, taken, limit)| format!("{taken:.0} of {limit:.0} {what}"))
-            .collect();
+            ("KiB of memory", taken.memory_kib as f64, memory_kib as f64),
+            ("ms of CPU time", taken.cpu_ms, limits.cpu.as_secs_f64() * 1e3),
+        ]
+        .into_iter()
+        .filter(|(_, taken, limit)| *taken > limit / 2.0)
+        .map(|(what, taken, limit)| format!("{taken:.0} of {limit:.0} {what}"))
+        .collect();
         match near.is_empty() {
             true => CaseOutcome::Passed,
-            false => CaseOutcome::Noted {
-                note: format!("more than half of a limit: {}", near.join(", ")),
-            },
+            false => CaseOutcome::noted(format!("more than half of a limit: {}", near.join(", "))),
         }
-    }
-}
-
-/// Creates a failure of a call: what was expected and found, and the request concerned.
-pub fn case_failure(
-    expected: impl Into<String>,
-    ran: &ObservedCall,
-    about: Option<&ObservedRequest>,
-) -> CaseFailure {
-    CaseFailure {
-        expected: expected.into(),
-        found: readable::reply(&ran.reply),
-        request: about.map(readable::request),
-        answer: about.map(|seen| readable::answer(&seen.answer)),
     }
 }

@@ -1,15 +1,9 @@
 //! Rules for every call: secrets stay hidden, faults and logs contain no personal data, requests go
 //! to permitted origins, `raw` can be shown, and settings are declared.
 
-use super::{
-    readable,
-    report::{CaseFailure, CaseOutcome},
-    rules,
-    subject::ObservedCall,
-};
+use super::{prelude::*, rules};
 use tollhouse_plugins::{
-    CallError, EXAMPLE_EMAIL, EXAMPLE_SECRET, MISSING_SETTING_PREFIX, NotificationRefusal,
-    PluginReply, REDACTED,
+    EXAMPLE_EMAIL, EXAMPLE_SECRET, MISSING_SETTING_PREFIX, NotificationRefusal, REDACTED,
 };
 
 /// Prefix of a placeholder, and its number of hexadecimal digits.
@@ -20,138 +14,123 @@ pub const FAKE_PLACEHOLDER: &str = "vault-00000000000000000000000000000000";
 const CUSTOMER_NAMES: [&str; 2] = ["Ada", "Obi"];
 const CUSTOMER_PHONE: &str = "2348012345678";
 
-/// The first violation of each rule.
-#[derive(Default)]
-pub struct Invariants {
-    secrets: Option<CaseFailure>,
-    personal_data: Option<CaseFailure>,
-    destinations: Option<CaseFailure>,
-    raw: Option<CaseFailure>,
-    settings: Option<CaseFailure>,
-}
+/// Names of the invariants in the report, and what they require.
+const INVARIANTS: [(&str, &str); 5] = [
+    ("secrets stay hidden", "secrets and their placeholders only in headers and bodies"),
+    ("faults and logs have no personal data", "no personal data in faults and log lines"),
+    (
+        "requests go to permitted origins",
+        "requests to origins of the manifest, over https, without headers reserved for the host",
+    ),
+    ("raw is JSON without a token", "raw: JSON text without the token of the instrument"),
+    (
+        "settings are those of the manifest",
+        "only settings of the manifest; secrets come from the vault",
+    ),
+];
 
-/// The place of a plugin's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TextPlace {
-    Url,
-    Fault,
-    Log,
-    Value,
-}
+/// The first violation of each invariant.
+#[derive(Default)]
+pub struct Invariants([Option<CaseFailure>; INVARIANTS.len()]);
 
 impl Invariants {
     /// Checks a call of the case `how`. `private` lists further personal data.
     pub fn check(&mut self, ran: &ObservedCall, how: &str, private: &[&str]) {
-        let failing = |expected: &str, found: String| CaseFailure {
-            expected: expected.to_owned(),
-            found: format!("{found} (in the case {how:?})"),
-            request: ran.requests.last().map(readable::request),
-            answer: ran.requests.last().map(|seen| readable::answer(&seen.answer)),
-        };
-        for (place, text) in plugin_texts(ran) {
-            let quoted = || format!("{}: {}", place.name(), readable::shorten(&text));
-            if contains_secret(place, &text) && self.secrets.is_none() {
-                let expected = "secrets and their placeholders only in headers and bodies";
-                self.secrets = Some(failing(expected, quoted()));
+        let found = [
+            find_text(ran, contains_secret),
+            find_text(ran, |place, text| {
+                is_for_operators(place) && contains_personal_data(text, private)
+            }),
+            refused_requests(ran),
+            raw_violation(ran),
+            unknown_setting(ran),
+        ];
+        for ((first, found), (_, expected)) in self.0.iter_mut().zip(found).zip(INVARIANTS) {
+            if let (None, Some(found)) = (&first, found) {
+                let found = format!("{found} (in the case {how:?})");
+                *first = Some(CaseFailure::new(expected, found, ran.requests.last()));
             }
-            let about = matches!(place, TextPlace::Fault | TextPlace::Log);
-            if about && contains_personal_data(&text, private) && self.personal_data.is_none() {
-                let expected = "no personal data in faults and log lines";
-                self.personal_data = Some(failing(expected, quoted()));
-            }
-        }
-        let unknown = ran.lines.iter().find_map(|line| line.strip_prefix(MISSING_SETTING_PREFIX));
-        if let Some(name) = unknown
-            && self.settings.is_none()
-        {
-            let expected = "only settings of the manifest; secrets come from the vault";
-            self.settings = Some(failing(expected, format!("settings.get of {name}")));
-        }
-        // A call that broke may have exceeded the number of requests.
-        let broke = ran.reply.as_ref().is_err_and(rules::is_aborted);
-        if ran.usage.requests > ran.requests.len() && !broke && self.destinations.is_none() {
-            let expected = "requests to origins of the manifest, over https, without headers reserved for the host";
-            let stayed = ran.usage.requests - ran.requests.len();
-            let found = format!(
-                "{stayed} requests that are not permitted; {}",
-                readable::reply(&ran.reply)
-            );
-            self.destinations = Some(failing(expected, found));
-        }
-        if let Some(found) = raw_violation(ran)
-            && self.raw.is_none()
-        {
-            self.raw = Some(failing("raw: JSON text without the token of the instrument", found));
         }
     }
 
-    pub fn outcomes(self) -> [(&'static str, CaseOutcome); 5] {
+    pub fn outcomes(self) -> impl Iterator<Item = (&'static str, CaseOutcome)> {
         let outcome =
-            |failing: Option<CaseFailure>| failing.map_or(CaseOutcome::Passed, CaseOutcome::Failed);
-        [
-            ("secrets stay hidden", outcome(self.secrets)),
-            ("faults and logs have no personal data", outcome(self.personal_data)),
-            ("requests go to permitted origins", outcome(self.destinations)),
-            ("raw is JSON without a token", outcome(self.raw)),
-            ("settings are those of the manifest", outcome(self.settings)),
-        ]
+            |failure: Option<CaseFailure>| failure.map_or(CaseOutcome::Passed, CaseOutcome::Failed);
+        INVARIANTS.into_iter().map(|(case, _)| case).zip(self.0.map(outcome))
     }
 }
 
-impl TextPlace {
-    fn name(self) -> &'static str {
-        match self {
-            TextPlace::Url => "the URL of a request",
-            TextPlace::Fault => "the fault",
-            TextPlace::Log => "a log line",
-            TextPlace::Value => "the result",
-        }
-    }
+/// The places of texts for operators.
+const FAULT: &str = "the fault";
+const LOG: &str = "a log line";
+/// The other places of texts.
+const URL: &str = "the URL of a request";
+const RESULT: &str = "the result";
+
+fn is_for_operators(place: &str) -> bool {
+    [FAULT, LOG].contains(&place)
 }
 
-fn plugin_texts(ran: &ObservedCall) -> Vec<(TextPlace, String)> {
-    let mut said: Vec<(TextPlace, String)> =
-        ran.requests.iter().map(|seen| (TextPlace::Url, seen.url.clone())).collect();
-    said.extend(ran.lines.iter().map(|line| (TextPlace::Log, line.clone())));
-    let values: Vec<&str> = match &ran.reply {
+/// Returns the first text of the plugin that violates an invariant, with its place.
+fn find_text(ran: &ObservedCall, violates: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let (place, text) = plugin_texts(ran).find(|(place, text)| violates(place, text))?;
+    Some(format!("{place}: {}", readable::shorten(text)))
+}
+
+/// Returns the texts of a plugin with their places.
+fn plugin_texts(ran: &ObservedCall) -> impl Iterator<Item = (&'static str, &str)> {
+    let (place, texts) = match &ran.reply {
         Err(CallError { fault, .. }) => {
             let details = fault.details.iter().flat_map(|(name, value)| [name, value]);
             let texts = [&fault.code, &fault.message].into_iter().chain(details);
-            said.extend(texts.map(|text| (TextPlace::Fault, text.clone())));
-            Vec::new()
+            (FAULT, texts.map(String::as_str).collect())
         }
-        Ok(PluginReply::Refused(NotificationRefusal::Malformed(why))) => {
-            said.push((TextPlace::Fault, why.clone()));
-            Vec::new()
-        }
-        Ok(PluginReply::Compared(_, comparison)) => {
-            said.push((TextPlace::Fault, comparison.message.clone()));
-            Vec::new()
-        }
-        Ok(PluginReply::Session(session)) => vec![&session.url, &session.service_ref, &session.raw],
-        Ok(PluginReply::Payment(payment)) => {
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => (FAULT, vec![&**why]),
+        Ok(PluginReply::Compared((_, comparison))) => (FAULT, vec![&*comparison.message]),
+        Ok(reply) => (RESULT, result_texts(reply)),
+    };
+    let urls = ran.requests.iter().map(|seen| (URL, &*seen.url));
+    let lines = ran.lines.iter().map(|line| (LOG, &**line));
+    urls.chain(lines).chain(texts.into_iter().map(move |text| (place, text)))
+}
+
+fn result_texts(reply: &PluginReply) -> Vec<&str> {
+    match reply {
+        PluginReply::Session(session) => vec![&session.url, &session.service_ref, &session.raw],
+        PluginReply::Payment(payment) => {
             vec![&payment.transaction_id, &payment.channel, &payment.message, &payment.raw]
         }
-        Ok(PluginReply::Refund(refund)) => vec![&refund.provider_id, &refund.message],
-        Ok(PluginReply::Accepted(id)) => vec![id],
-        Ok(PluginReply::Notifications(told)) => {
+        PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
+        PluginReply::Accepted(id) => vec![id],
+        PluginReply::Parsed(Ok(told)) => {
             told.iter().flat_map(|told| [&*told.event, &*told.transaction_id]).collect()
         }
-        Ok(
-            PluginReply::Deauthorized(_)
-            | PluginReply::Refused(_)
-            | PluginReply::Entry(_)
-            | PluginReply::Read(..),
-        ) => Vec::new(),
-    };
-    said.extend(values.into_iter().map(|text| (TextPlace::Value, text.to_owned())));
-    said
+        PluginReply::Deauthorized(_)
+        | PluginReply::Parsed(Err(_))
+        | PluginReply::Entry(_)
+        | PluginReply::Compared(..)
+        | PluginReply::Read(..) => Vec::new(),
+    }
+}
+
+fn unknown_setting(ran: &ObservedCall) -> Option<String> {
+    let name = ran.lines.iter().find_map(|line| line.strip_prefix(MISSING_SETTING_PREFIX))?;
+    Some(format!("settings.get of {name}"))
+}
+
+fn refused_requests(ran: &ObservedCall) -> Option<String> {
+    // A call that broke may have exceeded the number of requests.
+    let broke = ran.reply.as_ref().is_err_and(rules::is_aborted);
+    let stayed = ran.usage.requests.saturating_sub(ran.requests.len());
+    (stayed > 0 && !broke).then(|| {
+        format!("{stayed} requests that are not permitted; {}", readable::reply(&ran.reply))
+    })
 }
 
 /// Returns whether a text contains a secret. Plugins see redacted responses; in a fault or log
 /// line, a redaction is of a secret that the plugin wrote.
-fn contains_secret(place: TextPlace, text: &str) -> bool {
-    let handed_on = matches!(place, TextPlace::Fault | TextPlace::Log) && text.contains(REDACTED);
+fn contains_secret(place: &str, text: &str) -> bool {
+    let handed_on = is_for_operators(place) && text.contains(REDACTED);
     handed_on || text.contains(EXAMPLE_SECRET) || contains_placeholder(text)
 }
 
@@ -196,12 +175,12 @@ mod tests {
     fn secrets_and_placeholders_are_found_but_not_similar_words() {
         let placeholder = "https://a.example/vault-0123456789abcdef0123456789abcdef/x";
         for (place, text, holds) in [
-            (TextPlace::Url, placeholder, true),
-            (TextPlace::Value, "a vault-0123", false),
-            (TextPlace::Value, FAKE_PLACEHOLDER, false),
-            (TextPlace::Log, "key=example-secret", true),
-            (TextPlace::Fault, "it was [secret]", true),
-            (TextPlace::Value, "[secret]", false), // redacted by the host
+            (URL, placeholder, true),
+            (RESULT, "a vault-0123", false),
+            (RESULT, FAKE_PLACEHOLDER, false),
+            (LOG, "key=example-secret", true),
+            (FAULT, "it was [secret]", true),
+            (RESULT, "[secret]", false), // redacted by the host
         ] {
             assert_eq!(contains_secret(place, text), holds, "{place:?} {text}");
         }

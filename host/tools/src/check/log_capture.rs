@@ -1,12 +1,9 @@
 //! Captures the log lines of a plugin during its calls.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
-
 use tracing::{Dispatch, Event, Subscriber, field::Field};
 use tracing_subscriber::{Layer, layer::Context, prelude::*};
+
+use crate::prelude::*;
 
 /// Target of plugins' log lines, which `Session::log` writes.
 const TARGET: &str = "tollhouse_plugins::runtime::session";
@@ -29,21 +26,15 @@ impl LogCapture {
 
 impl<S: Subscriber> Layer<S> for LogCapture {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if event.metadata().target() == TARGET {
-            let mut message = Message::default();
-            event.record(&mut message);
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.0);
+        if event.metadata().target() != TARGET {
+            return;
         }
-    }
-}
-
-#[derive(Default)]
-struct Message(String);
-
-impl tracing::field::Visit for Message {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
-        }
+        let mut message = String::new();
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            if field.name() == "message" {
+                message = format!("{value:?}");
+            }
+        });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     }
 }

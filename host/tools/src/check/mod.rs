@@ -17,6 +17,18 @@ mod rules;
 mod subject;
 mod upstream;
 
+/// Names that most inspections use.
+mod prelude {
+    pub(super) use super::{
+        inspection::Inspection,
+        readable,
+        report::{CaseFailure, CaseOutcome},
+        subject::ObservedCall,
+        upstream::{FailurePlan, ObservedRequest},
+    };
+    pub(super) use tollhouse_plugins::{Call, CallError, PluginKind, PluginReply, Webhook};
+}
+
 pub use self::report::{CaseFailure, CaseOutcome, CheckCase, CheckReport, FunctionUsage};
 use self::{inspection::Inspection, subject::CheckSubject, upstream::failure_cases};
 use tollhouse_plugins::{Call, Limits};
@@ -27,8 +39,10 @@ pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<CheckReport, String>
     let mut report = CheckReport::of(checks);
     if let Some(subject) = subject {
         report.plugin = Some(subject.plugin.label().to_owned());
-        let unbound = subject.plugin.manifest().secrets.warnings();
-        report.add_admission_notes("secrets", unbound);
+        for unbound in subject.plugin.manifest().secrets.warnings() {
+            let outcome = CaseOutcome::noted(unbound);
+            report.cases.push(CheckCase::new("admission", "secrets", outcome));
+        }
         for call in Call::examples(&subject.plugin) {
             let mut inspection = Inspection::new(&subject, &call);
             let usual = example::inspect(&mut inspection).await;

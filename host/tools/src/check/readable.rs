@@ -3,13 +3,9 @@
 use std::fmt::Write;
 
 use super::upstream::ObservedRequest;
-use tollhouse_platform::{
-    outbound::egress::{EgressError, EgressResponse},
-    values::money::Money,
-};
-use tollhouse_plugins::{
-    CallError, FaultCategory, Notification, NotificationRefusal, PluginReply, ProviderPayment,
-};
+use crate::prelude::*;
+use tollhouse_platform::values::money::Money;
+use tollhouse_plugins::NotificationRefusal;
 
 const MAX_CHARS: usize = 600;
 
@@ -51,10 +47,12 @@ pub fn shorten(text: &str) -> String {
     let mut shown = String::new();
     let mut chars = text.chars();
     for c in chars.by_ref().take(MAX_CHARS) {
-        let invisible = c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c) || is_bidi(c);
-        match invisible {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+        match c {
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(c.escape_default());
+            }
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
         }
     }
     if chars.next().is_some() {
@@ -63,60 +61,45 @@ pub fn shorten(text: &str) -> String {
     shown
 }
 
-fn is_bidi(c: char) -> bool {
-    ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
-}
-
-fn category(category: FaultCategory) -> &'static str {
-    match category {
-        FaultCategory::Invalid => "invalid",
-        FaultCategory::Refused => "refused",
-        FaultCategory::NotFound => "not-found",
-        FaultCategory::Unavailable => "unavailable",
-        FaultCategory::Misconfigured => "misconfigured",
-        FaultCategory::Other => "other",
-    }
-}
-
 pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
     let told = match reply {
         Err(CallError { fault, .. }) => {
+            let category = word(fault.category);
             let code = if fault.code.is_empty() { "" } else { &*format!(" ({})", fault.code) };
-            format!("{}{code}: {}", category(fault.category), fault.message)
+            format!("{category}{code}: {}", fault.message)
         }
         Ok(PluginReply::Session(session)) => format!("a session with the URL {:?}", session.url),
-        Ok(PluginReply::Payment(payment)) => self::payment(payment),
+        Ok(PluginReply::Payment(payment)) => {
+            let status = word(payment.status);
+            format!("a payment with status {status}, of {}", money(&payment.amount))
+        }
         Ok(PluginReply::Deauthorized(done)) => done.to_string(),
         Ok(PluginReply::Refund(refund)) => {
-            let status = format!("{:?}", refund.status).to_lowercase();
+            let status = word(refund.status);
             format!("a refund with status {status} and id {:?}", refund.provider_id)
         }
-        Ok(PluginReply::Notifications(told)) => accepted_notifications(told),
-        Ok(PluginReply::Refused(NotificationRefusal::Unauthentic)) => "unauthentic".to_owned(),
-        Ok(PluginReply::Refused(NotificationRefusal::Malformed(why))) => {
+        Ok(PluginReply::Parsed(Ok(told))) => {
+            let about =
+                told.iter().map(|told| format!("{} {:?}", word(told.subject), told.service_ref));
+            format!("accepted, about {}", about.collect::<Vec<_>>().join(", "))
+        }
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Unauthentic))) => "unauthentic".to_owned(),
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
             format!("malformed: {why}")
         }
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(PluginReply::Entry(_)) => "an entry".to_owned(),
-        Ok(PluginReply::Compared(_, comparison)) => {
+        Ok(PluginReply::Compared((_, comparison))) => {
             format!("an entry; faces match: {}", comparison.matches)
         }
-        Ok(PluginReply::Read(identifier, _)) => format!("an entry for {identifier:?}"),
+        Ok(PluginReply::Read((identifier, _))) => format!("an entry for {identifier:?}"),
     };
     shorten(&told)
 }
 
-fn payment(payment: &ProviderPayment) -> String {
-    let status = format!("{:?}", payment.status).to_lowercase();
-    format!("a payment with status {status}, of {}", money(&payment.amount))
-}
-
-fn accepted_notifications(told: &[Notification]) -> String {
-    let about = told.iter().map(|told| {
-        let subject = format!("{:?}", told.subject).to_lowercase();
-        format!("{subject} {:?}", told.service_ref)
-    });
-    format!("accepted, about {}", about.collect::<Vec<_>>().join(", "))
+/// Returns a value without fields in the contract's spelling.
+fn word(value: impl Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().replace('_', "-")
 }
 
 pub fn money(money: &Money) -> String {

@@ -1,11 +1,11 @@
 //! The report of a check, for people and as JSON.
 
-use std::{collections::BTreeMap, fmt};
-
-use serde::Serialize;
-
-use super::readable::shorten;
-use tollhouse_plugins::AdmissionCheck;
+use super::{
+    readable::{self, shorten},
+    subject::ObservedCall,
+    upstream::ObservedRequest,
+};
+use crate::prelude::*;
 
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
@@ -38,7 +38,7 @@ pub enum CaseOutcome {
 }
 
 /// A violated requirement. Requests and responses are shortened and readable.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct CaseFailure {
     pub expected: String,
     pub found: String,
@@ -59,35 +59,58 @@ pub struct FunctionUsage {
     pub cpu_ms: f64,
 }
 
+impl CheckCase {
+    pub(super) fn new(about: &str, case: impl Into<String>, outcome: CaseOutcome) -> CheckCase {
+        CheckCase { about: about.to_owned(), case: case.into(), outcome }
+    }
+}
+
+impl CaseOutcome {
+    pub(super) fn noted(note: impl Into<String>) -> CaseOutcome {
+        CaseOutcome::Noted { note: note.into() }
+    }
+
+    /// Creates a failure of a call whose reply is not as expected. `about` is the request concerned.
+    pub(super) fn failed(
+        expected: impl Into<String>,
+        ran: &ObservedCall,
+        about: Option<&ObservedRequest>,
+    ) -> CaseOutcome {
+        CaseOutcome::Failed(CaseFailure::new(expected, readable::reply(&ran.reply), about))
+    }
+}
+
+impl CaseFailure {
+    pub(super) fn new(
+        expected: impl Into<String>,
+        found: String,
+        about: Option<&ObservedRequest>,
+    ) -> CaseFailure {
+        CaseFailure {
+            expected: expected.into(),
+            found,
+            request: about.map(readable::request),
+            answer: about.map(|seen| readable::answer(&seen.answer)),
+        }
+    }
+}
+
 impl CheckReport {
     /// Creates a report from the results of admission.
     pub(super) fn of(checks: Vec<AdmissionCheck>) -> CheckReport {
-        let case = |AdmissionCheck { check, passed, said: found }: AdmissionCheck| CheckCase {
-            about: "admission".to_owned(),
-            case: check.to_owned(),
-            outcome: match passed {
+        let expected = "the requirements of hosts: PLUGINS.md, \"Installing\"";
+        let case = |AdmissionCheck { check, passed, result: found }: AdmissionCheck| {
+            let outcome = match passed {
                 true => CaseOutcome::Passed,
-                false => {
-                    let expected =
-                        "the requirements of hosts: PLUGINS.md, \"Installing\"".to_owned();
-                    CaseOutcome::Failed(CaseFailure { expected, found, ..CaseFailure::default() })
-                }
-            },
+                false => CaseOutcome::Failed(CaseFailure::new(expected, found, None)),
+            };
+            CheckCase::new("admission", check, outcome)
         };
         let cases = checks.into_iter().map(case).collect();
         CheckReport { plugin: None, passed: false, cases, functions: Vec::new() }
     }
 
-    pub(super) fn add_admission_notes(&mut self, case: &str, notes: Vec<String>) {
-        self.cases.extend(notes.into_iter().map(|note| CheckCase {
-            about: "admission".to_owned(),
-            case: case.to_owned(),
-            outcome: CaseOutcome::Noted { note },
-        }));
-    }
-
     /// Returns the numbers of failed cases and of all cases.
-    #[must_use]
     pub fn count(&self) -> (usize, usize) {
         (self.failures().count(), self.cases.len())
     }
@@ -136,11 +159,7 @@ impl fmt::Display for CheckReport {
         if self.functions.is_empty() {
             return Ok(());
         }
-        writeln!(
-            f,
-            "\n{:24}{:>8}{:>14}{:>10}",
-            "maximum of a call", "requests", "memory KiB", "cpu ms"
-        )?;
+        writeln!(f, "\nmaximum of a call       requests    memory KiB    cpu ms")?;
         for FunctionUsage { function, requests, memory_kib, cpu_ms } in &self.functions {
             writeln!(f, "{function:24}{requests:>8}{memory_kib:>14}{cpu_ms:>10.1}")?;
         }

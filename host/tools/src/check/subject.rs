@@ -1,25 +1,14 @@
 //! The component under inspection, and its calls with all visible effects.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tracing::{Dispatch, instrument::WithSubscriber};
 
 use super::{
     log_capture::LogCapture,
-    upstream::{ObservedRequest, ResponsePlan, ScriptedUpstream},
+    upstream::{FailurePlan, ObservedRequest, ScriptedUpstream},
 };
-use tollhouse_platform::{
-    clock::{Clock, Timestamp},
-    outbound::egress::Egress,
-    random::Random,
-};
-use tollhouse_plugins::{
-    AdmissionCheck, Call, CallError, Credentials, Limits, Manifest, PluginHandle, PluginReply,
-    Plugins, Usage,
-};
+use crate::prelude::*;
 
 /// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.
 const CALL_START_TIME: Timestamp = Timestamp(1_795_251_600_000);
@@ -30,10 +19,10 @@ const INSTANCES: u32 = 2;
 pub struct CheckSubject {
     pub plugin: PluginHandle,
     pub limits: Limits,
-    upstream: ScriptedUpstream,
+    upstream: Arc<ScriptedUpstream>,
     clock: Clock,
     random: Random,
-    usage: Arc<Mutex<Usage>>,
+    usage: watch::Receiver<Usage>,
     lines: LogCapture,
     dispatch: Dispatch,
     accounts: AtomicU64,
@@ -54,20 +43,15 @@ impl CheckSubject {
     ) -> Result<(Vec<AdmissionCheck>, Option<CheckSubject>), String> {
         let manifest = Manifest::read(&wasm).ok();
         let examples = manifest.map(|manifest| manifest.examples).unwrap_or_default();
-        let upstream = ScriptedUpstream::new(&examples);
+        let upstream = Arc::new(ScriptedUpstream::new(&examples));
+        let script = upstream.clone();
+        let egress = Egress::scripted(Arc::new(move |request| script.respond(request)));
         let (clock, random) = (Clock::frozen_at(CALL_START_TIME), Random::seeded(SEED));
         let limits = Limits { instances: limits.instances.min(INSTANCES), ..limits };
-        let egress = Egress::scripted(upstream.script());
-        let plugins = Plugins::new(limits.clone(), egress, clock.clone(), random.clone());
-        let plugins =
-            plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))?;
+        let plugins = engine(limits.clone(), egress, clock.clone(), random.clone())?;
         let (checks, admitted) = plugins.inspect(wasm).await;
         let subject = admitted.map(|plugin| {
-            let used = Arc::<Mutex<Usage>>::default();
-            let latest = used.clone();
-            let plugin = plugin.with_observer(Arc::new(move |usage| {
-                *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
-            }));
+            let (plugin, usage) = watch_usage(plugin);
             let lines = LogCapture::default();
             let (dispatch, accounts) = (lines.dispatch(), AtomicU64::default());
             CheckSubject {
@@ -76,7 +60,7 @@ impl CheckSubject {
                 upstream,
                 clock,
                 random,
-                usage: used,
+                usage,
                 lines,
                 dispatch,
                 accounts,
@@ -86,44 +70,36 @@ impl CheckSubject {
     }
 
     /// Makes a call with an empty cache and always the same randomness.
-    pub async fn run(&self, call: &Call, plan: ResponsePlan) -> ObservedCall {
-        let account = self.account();
-        self.run_for(&account, call, plan).await
+    pub async fn run(&self, call: &Call, plan: Option<FailurePlan>) -> ObservedCall {
+        self.random.reseed(SEED);
+        self.make_call(&self.account(), call, plan).await
     }
 
     /// Makes the same for an account, whose cache keeps the values of earlier calls.
-    pub async fn run_for(
-        &self,
-        account: &Credentials,
-        call: &Call,
-        plan: ResponsePlan,
-    ) -> ObservedCall {
+    pub async fn run_for(&self, account: &Credentials, call: &Call) -> ObservedCall {
         self.random.reseed(SEED);
-        self.make_call(account, call, plan).await
+        self.make_call(account, call, None).await
     }
 
     /// Makes a call an hour later, with other randomness.
-    pub async fn run_later(&self, call: &Call, plan: ResponsePlan) -> ObservedCall {
+    pub async fn run_later(&self, call: &Call) -> ObservedCall {
         self.random.reseed(SEED + 1);
         self.clock.advance_to(self.clock.now().plus_seconds(3600));
-        let account = self.account();
-        self.make_call(&account, call, plan).await
+        self.make_call(&self.account(), call, None).await
     }
 
     async fn make_call(
         &self,
         account: &Credentials,
         call: &Call,
-        plan: ResponsePlan,
+        plan: Option<FailurePlan>,
     ) -> ObservedCall {
         self.upstream.plan(plan);
         let asked = self.plugin.execute(account, call).with_subscriber(self.dispatch.clone());
-        let reply = asked.await;
-        let used = *self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         ObservedCall {
-            reply,
+            reply: asked.await,
             requests: self.upstream.take_requests(),
-            usage: used,
+            usage: *self.usage.borrow(),
             lines: self.lines.take(),
         }
     }

@@ -1,10 +1,8 @@
 //! Differences between the effects of two calls.
 
-use std::fmt;
+use serde_json::Map;
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-
+use crate::prelude::*;
 use tollhouse_plugins::recording::replay::{CallEffects, RecordedRequest};
 
 /// A value that differs, or that only one call has.
@@ -22,17 +20,13 @@ pub struct Difference {
 
 /// Returns the differences in requests, vault operations and reply, in this order.
 pub fn differences(before: &CallEffects, after: &CallEffects) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let all = |did: &CallEffects| {
-        json!({
-            "requests": did.requests.iter().map(request_json).collect::<Vec<_>>(),
-            "vault": did.vault,
-            "reply": parse_nested(&did.reply),
-        })
+    let parts = |did: &CallEffects| {
+        let requests: Value = did.requests.iter().map(request_json).collect();
+        [("requests", requests), ("vault", json!(did.vault)), ("reply", parse_nested(&did.reply))]
     };
-    let (before, after) = (all(before), all(after));
-    for part in ["requests", "vault", "reply"] {
-        compare(part, before.get(part), after.get(part), &mut found);
+    let mut found = Vec::new();
+    for ((part, before), (_, after)) in parts(before).iter().zip(&parts(after)) {
+        compare(part, Some(before), Some(after), &mut found);
     }
     found
 }
@@ -98,15 +92,15 @@ fn compare(at: &str, before: Option<&Value>, after: Option<&Value>, found: &mut 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = replace_controls(&self.at);
-        match (&self.before, &self.after) {
-            (before, Some(after)) if before.is_none() => write!(f, "{at}: {} is new", short(after)),
-            (Some(before), None) => write!(f, "{at}: {} is gone", short(before)),
+        let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        match (text(&self.before), text(&self.after)) {
+            (None, Some(after)) => write!(f, "{at}: {} is new", excerpt(&after, 0)),
+            (Some(before), None) => write!(f, "{at}: {} is gone", excerpt(&before, 0)),
             (Some(before), Some(after)) => {
-                let (before, after) = (before.to_string(), after.to_string());
                 let same = excerpt_start(&before, &after);
                 write!(f, "{at}: {}, now {}", excerpt(&before, same), excerpt(&after, same))
             }
-            _ => f.write_str(&at),
+            (None, None) => f.write_str(&at),
         }
     }
 }
@@ -121,7 +115,7 @@ fn excerpt_start(one: &str, other: &str) -> usize {
 
 /// Replaces control characters, which could move the cursor of a terminal.
 fn replace_controls(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Maximum length of a shown value, in characters.
@@ -135,10 +129,6 @@ fn excerpt(text: &str, from: usize) -> String {
         }
         None => format!("{start}{}", replace_controls(rest)),
     }
-}
-
-fn short(value: &Value) -> String {
-    excerpt(&value.to_string(), 0)
 }
 
 #[cfg(test)]

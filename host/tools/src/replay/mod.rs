@@ -2,20 +2,17 @@
 
 pub mod difference;
 
-use std::{fmt, sync::Arc};
-
-use serde::Serialize;
 use url::Url;
 
-use crate::replay::difference::{Difference, differences};
-use tollhouse_platform::{
-    clock::Clock,
-    outbound::egress::{Egress, EgressError, EgressPolicy},
-    random::Random,
-};
+use self::difference::{Difference, differences};
+use crate::prelude::*;
+use tollhouse_platform::outbound::egress::EgressPolicy;
 use tollhouse_plugins::{
-    Limits, PluginHandle, Plugins, SignedComponent,
-    recording::{Recording, replay},
+    SignedComponent,
+    recording::{
+        Recording,
+        replay::{self, ResponseOrder},
+    },
 };
 
 const SEED: u64 = 1;
@@ -53,21 +50,13 @@ impl Replayer {
             .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
         let nobody =
             Arc::new(|_: &_| Err(EgressError::Forbidden("replays send no requests".to_owned())));
-        let (clock, random) = (Clock::system(), Random::seeded(SEED));
-        let plugins = Plugins::new(limits, egress.with_script(nobody), clock, random);
-        let plugins =
-            plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))?;
+        let egress = egress.with_script(nobody);
+        let plugins = engine(limits, egress, Clock::system(), Random::seeded(SEED))?;
         plugins.admit_without_install(SignedComponent::strip_signature(file)).await.map(Replayer)
     }
 
-    /// Returns the plugin's name, by which recordings are found.
-    #[must_use]
-    pub fn plugin(&self) -> &str {
-        &self.0.manifest().name
-    }
-
     pub async fn replay(&self, name: &str, call: &Recording) -> ReplayResult {
-        let did = replay::replay_candidate(&self.0, call).await;
+        let did = replay::replay(&self.0, call, ResponseOrder::ByAddress).await;
         ReplayResult {
             call: name.to_owned(),
             function: call.call.function(),

@@ -9,7 +9,7 @@ fn passport() -> String {
     format!("{BASE}/passport")
 }
 
-fn told(status: u16, answer: Value) -> FakeHost {
+fn host_with(status: u16, answer: Value) -> FakeHost {
     host().answer("POST", &passport(), status, answer)
 }
 
@@ -17,17 +17,21 @@ fn told(status: u16, answer: Value) -> FakeHost {
 fn errors_become_faults_and_log_lines() {
     let bare = || FakeHost::new().manifest(crate::MANIFEST);
     for (host, category, level) in [
-        (told(200, not_found()), NotFound, None),
-        (told(400, json!({"status": false, "detail": "Invalid number"})), Invalid, None),
-        (told(500, json!({})), Unavailable, Some(Level::Warn)),
+        (host_with(200, not_found()), NotFound, None),
+        (host_with(400, json!({"status": false, "detail": "Invalid number"})), Invalid, None),
+        (host_with(500, json!({})), Unavailable, Some(Level::Warn)),
         (host().timeout("POST", &passport()), Unavailable, Some(Level::Warn)),
-        (told(200, json!({"status": true, "response_code": "02"})), Unavailable, Some(Level::Warn)),
         (
-            told(200, json!({"status": true, "response_code": "03"})),
+            host_with(200, json!({"status": true, "response_code": "02"})),
+            Unavailable,
+            Some(Level::Warn),
+        ),
+        (
+            host_with(200, json!({"status": true, "response_code": "03"})),
             Unavailable,
             Some(Level::Error),
         ),
-        (told(401, json!({})), Misconfigured, Some(Level::Warn)),
+        (host_with(401, json!({})), Misconfigured, Some(Level::Warn)),
         (bare(), Misconfigured, Some(Level::Warn)),
     ] {
         let host = host.install();

@@ -72,10 +72,10 @@ fn check_service(status: u16) -> Result<(), Fault> {
 }
 
 fn entity(answer: &Response, with_image: bool) -> Result<Value, Fault> {
-    let mut told: Value =
+    let mut value: Value =
         answer.json().map_err(|_| unexpected_response("Dojah's response is invalid"))?;
-    let entity = told.get_mut("entity").map(Value::take);
-    match (entity, told.get("error")) {
+    let entity = value.get_mut("entity").map(Value::take);
+    match (entity, value.get("error")) {
         (Some(entity), _) if answer.is_success() && !entity.is_null() => Ok(entity),
         (_, Some(words)) => Err(refusal(answer.status, words, with_image)),
         _ => Err(unexpected_response("Dojah's response has neither a record nor an error")),

@@ -59,9 +59,9 @@ pub(super) fn by_photo(
 /// Removes the comparison from the other fields of the entity.
 fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
     let inner = COMPARISONS.iter().find_map(|name| entity.take(name).and_then(Record::of));
-    let told = inner.as_ref().unwrap_or(entity);
-    let matches = told.first(&["match"], Value::as_bool);
-    let percent = told.first(&["confidence_value"], |value| match value {
+    let value = inner.as_ref().unwrap_or(entity);
+    let matches = value.first(&["match"], Value::as_bool);
+    let percent = value.first(&["confidence_value"], |value| match value {
         Value::String(text) => text.trim().parse().ok(),
         value => value.as_f64(),
     });

@@ -66,9 +66,9 @@ fn comparisons_by_prembly_have_two_scales_and_two_places() {
             changed(&found("bvn_data", json!({"firstName": "Ada"})), json!({"face_data": face}));
         let within = found("data", json!({"firstName": "Ada", "face_data": face}));
         for answer in [beside, within] {
-            let told = by_prembly(answer).unwrap().comparison;
-            assert_eq!((told.matches, told.confidence), (matches, hundredths), "{face}");
-            assert_eq!(told.message, if matches { "Face match" } else { "Face does not match" });
+            let value = by_prembly(answer).unwrap().comparison;
+            assert_eq!((value.matches, value.confidence), (matches, hundredths), "{face}");
+            assert_eq!(value.message, if matches { "Face match" } else { "Face does not match" });
         }
     }
 }
@@ -107,16 +107,16 @@ fn dojah_compares_by_number() {
 
 #[test]
 fn comparisons_by_dojah_have_a_match_or_a_confidence() {
-    for (told, matches, hundredths) in [
+    for (value, matches, hundredths) in [
         (json!({"match": false, "confidence_value": 99.0}), false, 9_900),
         (json!({"match": true}), true, 0),
         (json!({"confidence_value": 90}), true, 9_000),
         (json!({"confidence_value": "89.99"}), false, 8_999),
         (json!({"match": true, "confidence_value": 0.9}), true, 90),
     ] {
-        let record = json!({"first_name": "Ada", "selfie_verification:": told});
+        let record = json!({"first_name": "Ada", "selfie_verification:": value});
         let comparison = dojahs(entity(record)).unwrap().comparison;
-        assert_eq!((comparison.matches, comparison.confidence), (matches, hundredths), "{told}");
+        assert_eq!((comparison.matches, comparison.confidence), (matches, hundredths), "{value}");
     }
     for record in [json!({"first_name": "Ada"}), json!({"selfie_verification": {"match": true}})] {
         assert_eq!(dojahs(entity(record)).unwrap_err().code, "unexpected-answer");
@@ -127,10 +127,10 @@ fn comparisons_by_dojah_have_a_match_or_a_confidence() {
 fn dojah_compares_with_the_photo_of_a_document() {
     for (identity, path) in [("drivers_license", "kyc/dl"), ("passport", "kyc/passport")] {
         let photo = json!({"first_name": "Ada", "photo": "data:image/jpeg;base64,/9j/AA=="});
-        let told = entity(json!({"selfie": {"match": true, "confidence_value": 97.25}}));
+        let value = entity(json!({"selfie": {"match": true, "confidence_value": 97.25}}));
         let host = dojah_first()
             .answer("GET", &format!("{DOJAH}/{path}"), 200, entity(photo))
-            .answer("POST", &format!("{DOJAH}/kyc/photoid/verify"), 200, told)
+            .answer("POST", &format!("{DOJAH}/kyc/photoid/verify"), 200, value)
             .install();
         let compared = Nigeria::compare(of_ada(question(identity, "N1")), selfie()).unwrap();
         assert_eq!(details(&compared.entry)["image"], "/9j/AA==");

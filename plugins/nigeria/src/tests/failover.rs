@@ -37,22 +37,22 @@ fn asked(host: &Installed) -> (Result<(), Fault>, String) {
 /// no credit.
 fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
     let url = prembly();
-    let told = |status: u16, answer: Value| host().answer("POST", &url, status, answer);
+    let host_with = |status: u16, answer: Value| host().answer("POST", &url, status, answer);
     let no = |code: &str| json!({"status": false, "response_code": code});
     vec![
         (host().timeout("POST", &url), Level::Warn),
         (host().no_connection("POST", &url), Level::Warn),
         (host().cut("POST", &url), Level::Warn),
-        (told(500, no("01")), Level::Warn),
-        (told(503, json!({})), Level::Warn),
-        (told(408, json!({})), Level::Warn),
-        (told(429, json!({})), Level::Warn),
-        (told(401, json!({"detail": "Invalid key"})), Level::Warn),
-        (told(403, json!({"detail": "Invalid key"})), Level::Warn),
-        (told(200, no("02")), Level::Warn),
-        (told(200, no("03")), Level::Error),
-        (told(402, no("03")), Level::Error),
-        (told(200, json!({"status": true, "response_code": "00", "data": {}})), Level::Warn),
+        (host_with(500, no("01")), Level::Warn),
+        (host_with(503, json!({})), Level::Warn),
+        (host_with(408, json!({})), Level::Warn),
+        (host_with(429, json!({})), Level::Warn),
+        (host_with(401, json!({"detail": "Invalid key"})), Level::Warn),
+        (host_with(403, json!({"detail": "Invalid key"})), Level::Warn),
+        (host_with(200, no("02")), Level::Warn),
+        (host_with(200, no("03")), Level::Error),
+        (host_with(402, no("03")), Level::Error),
+        (host_with(200, json!({"status": true, "response_code": "00", "data": {}})), Level::Warn),
         (host().answer_text("POST", &url, 200, "<html>"), Level::Warn),
     ]
 }
@@ -73,20 +73,20 @@ fn dojah_is_queried_if_prembly_is_unavailable() {
 #[test]
 fn prembly_is_queried_if_dojah_is_unavailable() {
     let url = dojah();
-    let told = |status: u16| {
+    let host_with = |status: u16| {
         dojah_first().answer("GET", &url, status, json!({"error": "Result Not Found"}))
     };
     for (host, level) in [
         (dojah_first().timeout("GET", &url), Level::Warn),
         (dojah_first().no_connection("GET", &url), Level::Warn),
         (dojah_first().cut("GET", &url), Level::Warn),
-        (told(500), Level::Warn),
-        (told(408), Level::Warn),
-        (told(429), Level::Warn),
-        (told(401), Level::Warn),
-        (told(403), Level::Warn),
-        (told(402), Level::Error),
-        (told(424), Level::Error),
+        (host_with(500), Level::Warn),
+        (host_with(408), Level::Warn),
+        (host_with(429), Level::Warn),
+        (host_with(401), Level::Warn),
+        (host_with(403), Level::Warn),
+        (host_with(402), Level::Error),
+        (host_with(424), Level::Error),
         (dojah_first().answer_text("GET", &url, 200, "<html>"), Level::Warn),
         (dojah_first().answer_text("GET", &url, 404, "<html>"), Level::Warn),
         (dojah_first().answer("GET", &url, 200, json!({})), Level::Warn),

@@ -4,7 +4,7 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{self, CardOrder};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{host, naira, told, transaction, transaction_with};
+use super::{host, naira, success, transaction, transaction_with};
 use crate::Paystack;
 
 const PATH: &str = "/transaction/charge_authorization";
@@ -27,7 +27,7 @@ fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
 
 #[test]
 fn a_card_is_charged() {
-    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let host = host().answer("POST", PATH, 200, success(transaction())).install();
     let payment = <Paystack as saved_card::Guest>::charge(order()).unwrap();
     assert_eq!(payment.status, PaymentStatus::Success);
     let wanted = json!({
@@ -41,7 +41,7 @@ fn a_card_is_charged() {
 #[test]
 fn a_declined_card_is_a_failed_payment() {
     let data = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
-    let payment = charge(200, told(data)).unwrap();
+    let payment = charge(200, success(data)).unwrap();
     assert_eq!(payment.status, PaymentStatus::Failed);
     assert_eq!(payment.message, "Declined");
 }
@@ -50,7 +50,7 @@ fn a_declined_card_is_a_failed_payment() {
 fn a_paused_charge_returns_the_challenge_url() {
     let payment = charge(
         200,
-        told(json!({
+        success(json!({
             "authorization_url": "https://checkout.paystack.com/resume/0744ub5o065nwyz",
             "reference": "re4lyvq3s3", "access_code": "0744ub5o065nwyz", "paused": true
         })),
@@ -64,7 +64,7 @@ fn a_paused_charge_returns_the_challenge_url() {
 
 #[test]
 fn a_success_without_an_amount_is_unavailable() {
-    let fault = charge(200, told(json!({"status": "success", "reference": "re4lyvq3s3"})));
+    let fault = charge(200, success(json!({"status": "success", "reference": "re4lyvq3s3"})));
     assert_eq!(fault.unwrap_err().category, FaultCategory::Unavailable);
 }
 
@@ -81,9 +81,9 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 
 #[test]
 fn a_repeated_reference_returns_the_first_charge() {
-    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    assert_eq!(charge_again(200, success(transaction())), charge(200, success(transaction())));
     let failed = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
-    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+    assert_eq!(charge_again(200, success(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
 /// The charge may have succeeded, so it must not be reported as refused.
@@ -108,7 +108,7 @@ fn every_refusal_triggers_a_lookup() {
             .install();
         <Paystack as saved_card::Guest>::charge(order())
     };
-    assert_eq!(again(200, told(transaction())), charge(200, told(transaction())));
+    assert_eq!(again(200, success(transaction())), charge(200, success(transaction())));
     assert_eq!(again(404, unknown).unwrap_err().category, FaultCategory::Refused);
     assert_eq!(again(500, json!({})).unwrap_err().category, FaultCategory::Unavailable);
 }
@@ -125,7 +125,7 @@ fn a_debit_is_pending_at_first() {
             "account_name": null
         }
     }));
-    let host = host().answer("POST", PATH, 200, told(data)).install();
+    let host = host().answer("POST", PATH, 200, success(data)).install();
     let CardOrder { email, amount, service_ref, narration, metadata, .. } = order();
     let mandate = "AUTH_mandate01".into();
     let order = DebitOrder { mandate, email, amount, service_ref, narration, metadata };

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::checkout::{CheckoutOrder, CheckoutSession, Guest};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{host, naira, parsed, told};
+use super::{host, naira, parsed, success};
 use crate::Paystack;
 
 fn order() -> CheckoutOrder {
@@ -21,7 +21,7 @@ fn order() -> CheckoutOrder {
 }
 
 fn page() -> Value {
-    told(json!({
+    success(json!({
         "authorization_url": "https://checkout.paystack.com/3ni8",
         "access_code": "3ni8kdavz62431k",
         "reference": "re4lyvq3s3"
@@ -106,7 +106,7 @@ fn a_base_url_with_a_slash_does_not_double_it() {
     assert!(Paystack::start(order()).is_ok());
 }
 
-fn start_told(status: u16, answer: Value) -> Fault {
+fn start_with_response(status: u16, answer: Value) -> Fault {
     let _host = host().answer("POST", "/transaction/initialize", status, answer).install();
     Paystack::start(order()).unwrap_err()
 }
@@ -117,7 +117,7 @@ fn a_used_reference_is_refused_as_duplicate() {
         "type": "validation_error", "code": "duplicate_reference"});
     let older = json!({"status": false, "message": "Duplicate Transaction Reference"});
     for answer in [coded, older] {
-        let fault = start_told(400, answer);
+        let fault = start_with_response(400, answer);
         assert_eq!(fault.category, FaultCategory::Refused);
         assert_eq!(fault.code, "duplicate-reference");
         assert!(!fault.retryable);
@@ -126,6 +126,6 @@ fn a_used_reference_is_refused_as_duplicate() {
 
 #[test]
 fn a_success_without_a_page_is_unavailable() {
-    let fault = start_told(200, told(json!({"reference": "re4lyvq3s3"})));
+    let fault = start_with_response(200, success(json!({"reference": "re4lyvq3s3"})));
     assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{host, naira, parsed, told, transaction};
+use super::{host, naira, parsed, success, transaction};
 use crate::Paystack;
 
 const LIST: &str = "/refund?transaction=1004723697";
@@ -32,8 +32,8 @@ fn of_ours() -> Value {
 /// Starts a refund when these already exist; returns it and the number of refund requests sent.
 fn start(existing: Value) -> (Refund, usize) {
     let host = host()
-        .answer("GET", LIST, 200, told(existing))
-        .answer("POST", "/refund", 200, told(refund(3018284, "pending", of_ours())))
+        .answer("GET", LIST, 200, success(existing))
+        .answer("POST", "/refund", 200, success(refund(3018284, "pending", of_ours())))
         .install();
     let refund = Paystack::start(order()).unwrap();
     (refund, host.requests().iter().filter(|sent| sent.method == "POST").count())
@@ -50,8 +50,8 @@ fn a_refund_is_requested_once() {
 #[test]
 fn the_request_names_the_transaction_and_the_refund() {
     let host = host()
-        .answer("GET", LIST, 200, told(json!([])))
-        .answer("POST", "/refund", 200, told(refund(1, "pending", json!(1004723697))))
+        .answer("GET", LIST, 200, success(json!([])))
+        .answer("POST", "/refund", 200, success(refund(1, "pending", json!(1004723697))))
         .install();
     Paystack::start(order()).unwrap();
     let wanted = json!({
@@ -88,7 +88,7 @@ fn refund_with(changes: Value) -> Value {
 
 /// Starts a refund when existing ones prevent it; returns the fault.
 fn start_in_vain(existing: Value) -> Fault {
-    let host = host().answer("GET", LIST, 200, told(existing)).install();
+    let host = host().answer("GET", LIST, 200, success(existing)).install();
     let fault = Paystack::start(order()).unwrap_err();
     assert_eq!(host.requests().len(), 1);
     fault
@@ -128,15 +128,15 @@ fn without_the_list_no_refund_is_requested() {
         fault
     };
     assert!(ask(500, json!({})).retryable);
-    assert!(ask(200, told(json!({"odd": true}))).retryable);
+    assert!(ask(200, success(json!({"odd": true}))).retryable);
 }
 
 #[test]
 fn a_missing_transaction_id_is_looked_up() {
     let host = host()
-        .answer("GET", "/transaction/verify/T685", 200, told(transaction()))
-        .answer("GET", "/refund?transaction=4099260516", 200, told(json!([])))
-        .answer("POST", "/refund", 200, told(refund(1, "processing", json!(4099260516_u64))))
+        .answer("GET", "/transaction/verify/T685", 200, success(transaction()))
+        .answer("GET", "/refund?transaction=4099260516", 200, success(json!([])))
+        .answer("POST", "/refund", 200, success(refund(1, "processing", json!(4099260516_u64))))
         .install();
     Paystack::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
     assert_eq!(host.requests()[2].json()["transaction"], "4099260516");
@@ -149,7 +149,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 
 #[test]
 fn statuses_are_mapped() {
-    for (told_status, status, speaks) in [
+    for (status_text, status, speaks) in [
         ("pending", RefundStatus::Pending, false),
         ("processing", RefundStatus::Pending, false),
         ("processed", RefundStatus::Done, false),
@@ -157,8 +157,8 @@ fn statuses_are_mapped() {
         ("needs-attention", RefundStatus::Pending, true),
         ("something new", RefundStatus::Pending, false),
     ] {
-        let found = check(200, told(refund(3018284, told_status, of_ours()))).unwrap();
-        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+        let found = check(200, success(refund(3018284, status_text, of_ours()))).unwrap();
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{status_text}");
     }
 }
 
@@ -166,5 +166,5 @@ fn statuses_are_mapped() {
 fn unknown_and_unreadable_refunds_are_faults() {
     let unknown = json!({"status": false, "message": "Refund not found"});
     assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
-    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+    assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
 }

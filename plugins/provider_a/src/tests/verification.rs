@@ -3,16 +3,16 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
-use super::{host, naira, parsed, told, transaction, transaction_with};
+use super::{host, naira, parsed, success, transaction, transaction_with};
 use crate::Paystack;
 
-fn verify_told(status: u16, answer: Value) -> Result<Payment, Fault> {
+fn verify_with_response(status: u16, answer: Value) -> Result<Payment, Fault> {
     let _host = host().answer("GET", "/transaction/verify/re4lyvq3s3", status, answer).install();
     Paystack::verify("re4lyvq3s3".into())
 }
 
 fn verify(data: Value) -> Payment {
-    verify_told(200, told(data)).unwrap()
+    verify_with_response(200, success(data)).unwrap()
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn raw_omits_anything_that_could_charge_again() {
 
 #[test]
 fn statuses_are_mapped() {
-    for (told, status) in [
+    for (value, status) in [
         ("success", PaymentStatus::Success),
         ("failed", PaymentStatus::Failed),
         ("reversed", PaymentStatus::Reversed),
@@ -64,7 +64,7 @@ fn statuses_are_mapped() {
         ("queued", PaymentStatus::Pending),
         ("something new", PaymentStatus::Pending),
     ] {
-        assert_eq!(verify(transaction_with(json!({"status": told}))).status, status, "{told}");
+        assert_eq!(verify(transaction_with(json!({"status": value}))).status, status, "{value}");
     }
 }
 
@@ -87,20 +87,20 @@ fn metadata_is_read_in_every_shape() {
 
 #[test]
 fn the_brand_comes_from_the_card_type() {
-    for (told, brand) in
+    for (value, brand) in
         [("visa ", "visa"), ("mastercard DEBIT", "mastercard"), (" Verve", "verve"), ("", "visa")]
     {
         let mut data = transaction();
-        data["authorization"]["card_type"] = json!(told);
+        data["authorization"]["card_type"] = json!(value);
         assert_eq!(verify(data).instrument.unwrap().brand, brand);
     }
 }
 
 #[test]
 fn months_have_two_digits() {
-    for (told, month) in [(json!("12"), "12"), (json!(1), "01"), (json!("07"), "07")] {
+    for (value, month) in [(json!("12"), "12"), (json!(1), "01"), (json!("07"), "07")] {
         let mut data = transaction();
-        data["authorization"]["exp_month"] = told;
+        data["authorization"]["exp_month"] = value;
         assert_eq!(verify(data).instrument.unwrap().exp_month, month);
     }
 }
@@ -167,7 +167,7 @@ fn an_unknown_reference_is_not_found() {
     let older = json!({"status": false, "message": "Transaction reference not found"});
     let bare = json!({"status": false, "message": "Nothing here"});
     for (status, answer) in [(400, &coded), (404, &coded), (400, &older), (404, &bare)] {
-        let fault = verify_told(status, answer.clone()).unwrap_err();
+        let fault = verify_with_response(status, answer.clone()).unwrap_err();
         assert_eq!(fault.category, FaultCategory::NotFound, "{status} {answer}");
     }
 }
@@ -181,7 +181,7 @@ fn a_404_that_is_not_from_the_api_is_unavailable() {
 
 #[test]
 fn references_are_encoded_in_the_path() {
-    let host = host().answer("GET", "/verify/a%2F..%2Frefund%3Fx%3D1", 200, told(transaction()));
+    let host = host().answer("GET", "/verify/a%2F..%2Frefund%3Fx%3D1", 200, success(transaction()));
     let _host = host.install();
     assert!(Paystack::verify("a/../refund?x=1".into()).is_ok());
 }
@@ -189,8 +189,8 @@ fn references_are_encoded_in_the_path() {
 #[test]
 fn a_payment_without_an_amount_is_unavailable() {
     for data in [json!({"amount": null}), json!({"amount": 40333.5}), json!({"currency": null})] {
-        let fault = verify_told(200, told(transaction_with(data))).unwrap_err();
+        let fault = verify_with_response(200, success(transaction_with(data))).unwrap_err();
         assert_eq!(fault.category, FaultCategory::Unavailable);
     }
-    assert!(verify_told(200, told(json!(null))).is_err());
+    assert!(verify_with_response(200, success(json!(null))).is_err());
 }

@@ -63,7 +63,7 @@ fn channels_that_are_not_offered_are_invalid() {
 
 #[test]
 fn payment_types_map_to_the_contracts_channels() {
-    for (told, ours) in [
+    for (value, ours) in [
         ("card", "card"),
         ("account", "bank"),
         ("debit_ng_account", "bank"),
@@ -78,6 +78,6 @@ fn payment_types_map_to_the_contracts_channels() {
         ("OPay", "opay"),
         ("", ""),
     ] {
-        assert_eq!(channel_name(told), ours);
+        assert_eq!(channel_name(value), ours);
     }
 }

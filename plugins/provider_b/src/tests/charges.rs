@@ -4,7 +4,7 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{self, CardOrder};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{VERIFY, host, naira, parsed, refused, told, transaction, transaction_with};
+use super::{VERIFY, host, naira, parsed, refused, success, transaction, transaction_with};
 use crate::Flutterwave;
 
 const PATH: &str = "/tokenized-charges";
@@ -35,7 +35,7 @@ fn wanted() -> Value {
 
 #[test]
 fn a_card_is_charged() {
-    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let host = host().answer("POST", PATH, 200, success(transaction())).install();
     let payment = <Flutterwave as saved_card::Guest>::charge(order()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(6000)));
     assert_eq!(host.requests()[0].json(), wanted());
@@ -46,7 +46,7 @@ fn a_mandate_is_debited_with_the_same_call() {
     let data = transaction_with(json!({
         "status": "pending", "payment_type": "debit_ng_account", "card": null, "app_fee": null,
     }));
-    let host = host().answer("POST", PATH, 200, told(data)).install();
+    let host = host().answer("POST", PATH, 200, success(data)).install();
     let CardOrder { token, email, amount, service_ref, narration, metadata } = order();
     let order = DebitOrder { mandate: token, email, amount, service_ref, narration, metadata };
     let payment = <Flutterwave as direct_debit::Guest>::debit(order).unwrap();
@@ -59,7 +59,7 @@ fn a_mandate_is_debited_with_the_same_call() {
 #[test]
 fn a_declined_card_is_a_failed_payment() {
     let data = transaction_with(json!({"status": "failed", "processor_response": "Declined"}));
-    let payment = charge(200, told(data)).unwrap();
+    let payment = charge(200, success(data)).unwrap();
     assert_eq!((payment.status, payment.message.as_str()), (PaymentStatus::Failed, "Declined"));
 }
 
@@ -69,9 +69,9 @@ const BANK: &str = "https://ravesandboxapi.flutterwave.com/mockvbvpage?ref=FLW-M
 #[test]
 fn a_redirect_to_the_bank_is_a_challenge() {
     let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
-    let mut within = told(transaction_with(json!({"status": "pending", "meta": meta})));
+    let mut within = success(transaction_with(json!({"status": "pending", "meta": meta})));
     within["message"] = json!("Charge initiated");
-    let mut beside = told(transaction_with(json!({"status": "pending", "meta": null})));
+    let mut beside = success(transaction_with(json!({"status": "pending", "meta": null})));
     beside["meta"] = meta;
     for answer in [within, beside] {
         let payment = charge(200, answer).unwrap();
@@ -86,25 +86,25 @@ fn a_settled_charge_has_no_challenge() {
     let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
     for status in ["successful", "failed"] {
         let data = transaction_with(json!({"status": status, "meta": meta}));
-        assert_eq!(charge(200, told(data)).unwrap().challenge_url, None);
+        assert_eq!(charge(200, success(data)).unwrap().challenge_url, None);
     }
     let by_code = json!({"authorization": {"mode": "otp"}});
     let data = transaction_with(json!({"status": "pending", "meta": by_code}));
-    assert_eq!(charge(200, told(data)).unwrap().challenge_url, None);
+    assert_eq!(charge(200, success(data)).unwrap().challenge_url, None);
 }
 
 #[test]
 fn a_pending_charge_may_omit_fields() {
-    let payment = charge(200, told(json!({"id": 1, "status": "pending"}))).unwrap();
+    let payment = charge(200, success(json!({"id": 1, "status": "pending"}))).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(6000)));
     assert_eq!(payment.service_ref, "3456787654");
-    let fault = charge(200, told(json!({"id": 1, "status": "successful"}))).unwrap_err();
+    let fault = charge(200, success(json!({"id": 1, "status": "successful"}))).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
 #[test]
 fn the_token_stays_out_of_raw() {
-    let raw = charge(200, told(transaction())).unwrap().raw;
+    let raw = charge(200, success(transaction())).unwrap().raw;
     assert!(!raw.contains(TOKEN) && parsed(&raw)["card"]["last_4digits"] == "7238", "{raw}");
 }
 
@@ -119,9 +119,9 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 
 #[test]
 fn a_repeated_reference_returns_the_first_charge() {
-    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    assert_eq!(charge_again(200, success(transaction())), charge(200, success(transaction())));
     let failed = transaction_with(json!({"status": "failed"}));
-    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+    assert_eq!(charge_again(200, success(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
 /// The charge may have succeeded, so it must not be reported as refused.
@@ -150,7 +150,7 @@ fn every_refusal_triggers_a_lookup() {
             assert_eq!(host.requests().len(), 2);
             outcome
         };
-        assert_eq!(charge(200, &told(transaction())).unwrap().status, PaymentStatus::Success);
+        assert_eq!(charge(200, &success(transaction())).unwrap().status, PaymentStatus::Success);
         let refusal = charge(404, &nothing).unwrap_err();
         assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
         for (found, answer) in [(401, json!({})), (500, json!({})), (400, refused("Not today"))] {

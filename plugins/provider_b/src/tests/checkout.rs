@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::checkout::{CheckoutOrder, CheckoutSession, Guest};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{host, naira, parsed, refused, told};
+use super::{host, naira, parsed, refused, success};
 use crate::Flutterwave;
 
 const LINK: &str = "https://checkout.flutterwave.com/v3/hosted/pay/8d1d7d";
@@ -24,7 +24,7 @@ pub(super) fn order() -> CheckoutOrder {
 
 /// Opens a session; returns it and the body sent.
 fn start(order: CheckoutOrder) -> (CheckoutSession, Value) {
-    let page = told(json!({"link": LINK}));
+    let page = success(json!({"link": LINK}));
     let host = host().answer("POST", "https://api.flutterwave.com/v3/payments", 200, page);
     let host = host.install();
     let session = Flutterwave::start(order).unwrap();
@@ -74,13 +74,13 @@ fn an_invalid_order_is_not_sent() {
 #[test]
 fn a_base_url_keeps_its_path() {
     let host = host().setting("base_url", "http://127.0.0.1:9/flutterwave/v3/");
-    let page = told(json!({"link": LINK}));
+    let page = success(json!({"link": LINK}));
     let _host =
         host.answer("POST", "http://127.0.0.1:9/flutterwave/v3/payments", 200, page).install();
     assert!(Flutterwave::start(order()).is_ok());
 }
 
-fn start_told(status: u16, answer: Value) -> Fault {
+fn start_with_response(status: u16, answer: Value) -> Fault {
     let _host = host().answer("POST", "/payments", status, answer).install();
     Flutterwave::start(order()).unwrap_err()
 }
@@ -94,7 +94,7 @@ fn a_used_reference_is_refused_as_duplicate() {
         "Transaction reference has been used before",
         "tx_ref already exists",
     ] {
-        let fault = start_told(400, refused(message));
+        let fault = start_with_response(400, refused(message));
         assert_eq!(fault.category, FaultCategory::Refused);
         assert_eq!((fault.code.as_str(), fault.retryable), ("duplicate-reference", false));
     }
@@ -103,7 +103,7 @@ fn a_used_reference_is_refused_as_duplicate() {
 #[test]
 fn a_success_without_a_page_is_unavailable() {
     for data in [json!(null), json!({}), json!({"link": null})] {
-        let fault = start_told(200, told(data));
+        let fault = start_with_response(200, success(data));
         assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));
     }
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::payments::Instrument;
 use tollhouse_plugin::verification::Guest;
 
-use super::{VERIFY, host, told, transaction};
+use super::{VERIFY, host, success, transaction};
 use crate::Flutterwave;
 
 fn card_with(changes: Value) -> Option<Instrument> {
@@ -10,7 +10,7 @@ fn card_with(changes: Value) -> Option<Instrument> {
     for (name, value) in changes.as_object().unwrap() {
         data["card"][name] = value.clone();
     }
-    let _host = host().answer("GET", VERIFY, 200, told(data)).install();
+    let _host = host().answer("GET", VERIFY, 200, success(data)).install();
     Flutterwave::verify("3456787654".into()).unwrap().instrument
 }
 
@@ -38,7 +38,7 @@ fn without_a_token_there_is_no_instrument() {
 
 #[test]
 fn the_country_is_the_last_two_letters() {
-    for (told, country) in [
+    for (value, country) in [
         ("NIGERIA NG", "NG"),
         ("NG", "NG"),
         ("ng", "NG"),
@@ -46,17 +46,17 @@ fn the_country_is_the_last_two_letters() {
         ("NIGERIA", ""),
         ("", ""),
     ] {
-        assert_eq!(card_with(json!({"country": told})).unwrap().country, country, "{told}");
+        assert_eq!(card_with(json!({"country": value})).unwrap().country, country, "{value}");
     }
 }
 
 #[test]
 fn expiry_dates_are_normalized() {
-    for (told, month, year) in
+    for (value, month, year) in
         [("09/32", "09", "2032"), ("9/32", "09", "2032"), ("09/2032", "09", "2032"), ("", "", "")]
     {
-        let card = card_with(json!({"expiry": told})).unwrap();
-        assert_eq!((card.exp_month.as_str(), card.exp_year.as_str()), (month, year), "{told}");
+        let card = card_with(json!({"expiry": value})).unwrap();
+        assert_eq!((card.exp_month.as_str(), card.exp_year.as_str()), (month, year), "{value}");
         assert_eq!(card.signature.is_empty(), year.is_empty());
     }
 }

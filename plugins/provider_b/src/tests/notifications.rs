@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
 use tollhouse_plugin::testing::FakeHost;
 
-use super::{HASH, host, told, transaction};
+use super::{HASH, host, success, transaction};
 use crate::Flutterwave;
 
 /// The documented example.
@@ -97,7 +97,7 @@ fn refund_events_are_traced_to_their_payment() {
             "id": 8612, "AmountRefunded": 60, name: 782728102, "FlwRef": "URF_1", "status": "completed-mpgs",
         });
         let answers = [
-            (host().answer("GET", by_id, 200, told(transaction())), "3456787654", 0),
+            (host().answer("GET", by_id, 200, success(transaction())), "3456787654", 0),
             (host().timeout("GET", by_id), "", 1),
         ];
         for (host, service_ref, logs) in answers {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{VERIFY, host, naira, parsed, refused, told, transaction};
+use super::{VERIFY, host, naira, parsed, refused, success, transaction};
 use crate::Flutterwave;
 
 const LIST: &str = "/refunds?id=5708&page=1";
@@ -39,8 +39,8 @@ fn refund_with(changes: Value) -> Value {
 /// Starts a refund when these already exist; returns it and the number of refund requests sent.
 fn start(existing: Value) -> (Refund, usize) {
     let host = host()
-        .answer("GET", LIST, 200, told(existing))
-        .answer("POST", START, 200, told(refund(8612, "completed")))
+        .answer("GET", LIST, 200, success(existing))
+        .answer("POST", START, 200, success(refund(8612, "completed")))
         .install();
     let refund = Flutterwave::start(order()).unwrap();
     (refund, host.requests().iter().filter(|sent| sent.method == "POST").count())
@@ -59,7 +59,7 @@ fn a_refund_is_requested_once() {
 fn the_request_names_the_refund_and_its_amount() {
     let host = host()
         .answer("GET", LIST, 404, refused("No refunds found"))
-        .answer("POST", START, 200, told(refund(8612, "completed")))
+        .answer("POST", START, 200, success(refund(8612, "completed")))
         .install();
     Flutterwave::start(RefundOrder { amount: naira(500_050), ..order() }).unwrap();
     let sent = host.requests()[1].text();
@@ -91,7 +91,7 @@ fn failed_refunds_and_refunds_of_other_transactions_are_ignored() {
 
 /// Starts a refund when existing ones prevent it; returns the fault.
 fn start_in_vain(existing: Value) -> Fault {
-    let host = host().answer("GET", LIST, 200, told(existing)).install();
+    let host = host().answer("GET", LIST, 200, success(existing)).install();
     let fault = Flutterwave::start(order()).unwrap_err();
     assert_eq!(host.requests().len(), 1);
     fault
@@ -136,7 +136,7 @@ fn without_the_list_no_refund_is_requested() {
         fault
     };
     assert!(ask(500, json!({})).retryable);
-    assert!(ask(200, told(json!({"odd": true}))).retryable);
+    assert!(ask(200, success(json!({"odd": true}))).retryable);
 }
 
 fn page(number: u64, of: u64, refunds: Value) -> Value {
@@ -185,7 +185,7 @@ fn an_incomplete_list_is_unavailable() {
 /// response.
 fn start_refused(words: &str, then: (u16, Value)) -> Result<Refund, Fault> {
     let host = host()
-        .answer("GET", LIST, 200, told(json!([])))
+        .answer("GET", LIST, 200, success(json!([])))
         .answer("POST", START, 400, refused(words))
         .answer("GET", LIST, then.0, then.1)
         .install();
@@ -204,14 +204,14 @@ const REFUNDED: [&str; 4] = [
 #[test]
 fn a_refusal_returns_the_existing_refund() {
     for words in REFUNDED.into_iter().chain(["Not today"]) {
-        let made = start_refused(words, (200, told(json!([refund_with(json!({}))])))).unwrap();
+        let made = start_refused(words, (200, success(json!([refund_with(json!({}))])))).unwrap();
         assert_eq!((made.provider_id.as_str(), made.status), ("7", RefundStatus::Done), "{words}");
         for status in [500, 401, 400] {
             let unseen = start_refused(words, (status, json!({}))).unwrap_err();
             assert_eq!(unseen.category, FaultCategory::Unavailable, "{words} {status}");
         }
         let part = json!([refund_with(json!({"amount_refunded": 1}))]);
-        assert_eq!(start_refused(words, (200, told(part))).unwrap_err().code, "partly-refunded");
+        assert_eq!(start_refused(words, (200, success(part))).unwrap_err().code, "partly-refunded");
     }
 }
 
@@ -219,7 +219,7 @@ fn a_refusal_returns_the_existing_refund() {
 #[test]
 fn a_refund_reported_as_existing_but_not_listed_is_unavailable() {
     for words in REFUNDED {
-        let fault = start_refused(words, (200, told(json!([])))).unwrap_err();
+        let fault = start_refused(words, (200, success(json!([])))).unwrap_err();
         assert_eq!(
             (fault.category, fault.retryable),
             (FaultCategory::Unavailable, true),
@@ -227,7 +227,7 @@ fn a_refund_reported_as_existing_but_not_listed_is_unavailable() {
         );
     }
     for words in ["Balance too low for this refund", "Refunds have been switched off"] {
-        let fault = start_refused(words, (200, told(json!([])))).unwrap_err();
+        let fault = start_refused(words, (200, success(json!([])))).unwrap_err();
         assert!(fault.is_refusal() && fault.message == words, "{fault:?}");
     }
 }
@@ -235,9 +235,9 @@ fn a_refund_reported_as_existing_but_not_listed_is_unavailable() {
 #[test]
 fn a_missing_transaction_id_is_looked_up() {
     let host = host()
-        .answer("GET", VERIFY, 200, told(transaction()))
-        .answer("GET", "/refunds", 200, told(json!([])))
-        .answer("POST", "/transactions/782728102/refund", 200, told(refund(1, "completed")))
+        .answer("GET", VERIFY, 200, success(transaction()))
+        .answer("GET", "/refunds", 200, success(json!([])))
+        .answer("POST", "/transactions/782728102/refund", 200, success(refund(1, "completed")))
         .install();
     Flutterwave::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
     assert_eq!(host.requests().len(), 3);
@@ -250,7 +250,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 
 #[test]
 fn statuses_are_mapped() {
-    for (told_status, status, speaks, logs) in [
+    for (status_text, status, speaks, logs) in [
         ("completed", RefundStatus::Pending, false, 0),
         ("completed-mpgs", RefundStatus::Done, false, 0),
         ("Completed-MPGS", RefundStatus::Done, false, 0),
@@ -261,11 +261,11 @@ fn statuses_are_mapped() {
         ("FAILED", RefundStatus::Failed, true, 0),
         ("something new", RefundStatus::Pending, false, 1),
     ] {
-        let answer = told(refund(8612, told_status));
+        let answer = success(refund(8612, status_text));
         let host = host().answer("GET", "/refunds/8612", 200, answer).install();
         let found = Flutterwave::check("8612".into()).unwrap();
-        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
-        assert_eq!(host.logs().len(), logs, "{told_status}");
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{status_text}");
+        assert_eq!(host.logs().len(), logs, "{status_text}");
     }
 }
 
@@ -273,5 +273,5 @@ fn statuses_are_mapped() {
 fn unknown_and_unreadable_refunds_are_faults() {
     let unknown = refused("Refund not found");
     assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
-    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+    assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
 }

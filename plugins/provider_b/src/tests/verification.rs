@@ -4,16 +4,16 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
-use super::{VERIFY, host, naira, parsed, refused, told, transaction, transaction_with};
+use super::{VERIFY, host, naira, parsed, refused, success, transaction, transaction_with};
 use crate::Flutterwave;
 
-fn verify_told(status: u16, answer: Value) -> Result<Payment, Fault> {
+fn verify_with_response(status: u16, answer: Value) -> Result<Payment, Fault> {
     let _host = host().answer("GET", VERIFY, status, answer).install();
     Flutterwave::verify("3456787654".into())
 }
 
 fn verify(data: Value) -> Payment {
-    verify_told(200, told(data)).unwrap()
+    verify_with_response(200, success(data)).unwrap()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_recorded_response_is_read() {
 
 #[test]
 fn statuses_are_mapped() {
-    for (told, status, logs) in [
+    for (value, status, logs) in [
         ("successful", PaymentStatus::Success, 0),
         ("failed", PaymentStatus::Failed, 0),
         ("cancelled", PaymentStatus::Failed, 0),
@@ -43,10 +43,10 @@ fn statuses_are_mapped() {
         ("something new", PaymentStatus::Pending, 1),
         ("", PaymentStatus::Pending, 1),
     ] {
-        let answer = super::told(transaction_with(json!({"status": told})));
+        let answer = super::success(transaction_with(json!({"status": value})));
         let host = host().answer("GET", VERIFY, 200, answer).install();
         let payment = Flutterwave::verify("3456787654".into()).unwrap();
-        assert_eq!((payment.status, host.logs().len()), (status, logs), "{told}");
+        assert_eq!((payment.status, host.logs().len()), (status, logs), "{value}");
         assert!(host.logs().iter().all(|(level, _)| *level == Level::Warn));
     }
 }
@@ -118,7 +118,7 @@ fn an_unknown_reference_is_not_found() {
         (404, "Nothing here"),
         (400, "Transaction not found"),
     ] {
-        let fault = verify_told(status, refused(message)).unwrap_err();
+        let fault = verify_with_response(status, refused(message)).unwrap_err();
         assert_eq!(fault.category, FaultCategory::NotFound, "{status} {message}");
     }
 }
@@ -134,7 +134,7 @@ fn a_404_that_is_not_from_the_api_is_unavailable() {
 #[test]
 fn references_are_encoded_in_the_query() {
     let path = "/verify_by_reference?tx_ref=a%26id%3D1%2F..";
-    let host = host().answer("GET", path, 200, told(transaction())).install();
+    let host = host().answer("GET", path, 200, success(transaction())).install();
     assert!(Flutterwave::verify("a&id=1/..".into()).is_ok());
     assert!(host.requests()[0].url.ends_with(path));
 }
@@ -142,8 +142,8 @@ fn references_are_encoded_in_the_query() {
 #[test]
 fn a_payment_without_an_amount_is_unavailable() {
     for data in [json!({"amount": null}), json!({"currency": null})] {
-        let fault = verify_told(200, told(transaction_with(data))).unwrap_err();
+        let fault = verify_with_response(200, success(transaction_with(data))).unwrap_err();
         assert_eq!(fault.category, FaultCategory::Unavailable);
     }
-    assert!(verify_told(200, told(json!(null))).is_err());
+    assert!(verify_with_response(200, success(json!(null))).is_err());
 }

@@ -4,7 +4,7 @@ use tollhouse_plugin::saved_card::{CardOrder, Guest};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
 use super::{
-    DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, told, transaction, transaction_with,
+    DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, success, transaction, transaction_with,
 };
 use crate::Monnify;
 
@@ -23,13 +23,14 @@ fn order() -> CardOrder {
 
 fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
     let host = host().answer("POST", PATH, status, answer);
-    let _host = host.answer("GET", PAGE_1, 200, told(json!({"settlementAmount": 400}))).install();
+    let _host =
+        host.answer("GET", PAGE_1, 200, success(json!({"settlementAmount": 400}))).install();
     Monnify::charge(order())
 }
 
 #[test]
 fn a_card_is_charged() {
-    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let host = host().answer("POST", PATH, 200, success(transaction())).install();
     let payment = Monnify::charge(order()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(40333)));
     let wanted = json!({
@@ -50,7 +51,7 @@ fn direct(status: &str, more: Value) -> Value {
     for (name, value) in more.as_object().unwrap() {
         body[name] = value.clone();
     }
-    told(body)
+    success(body)
 }
 
 #[test]
@@ -97,16 +98,16 @@ fn a_charge_that_needs_an_otp_is_pending() {
 
 #[test]
 fn a_pending_charge_may_omit_fields() {
-    let payment = charge(200, told(json!({"status": "PENDING"}))).unwrap();
+    let payment = charge(200, success(json!({"status": "PENDING"}))).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(40333)));
     assert_eq!(payment.service_ref, "pay-1");
-    let fault = charge(200, told(json!({"status": "SUCCESS"}))).unwrap_err();
+    let fault = charge(200, success(json!({"status": "SUCCESS"}))).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
 #[test]
 fn the_token_stays_out_of_raw() {
-    let raw = charge(200, told(transaction())).unwrap().raw;
+    let raw = charge(200, success(transaction())).unwrap().raw;
     assert!(!raw.contains("MNFY_8C1F7E2A"), "{raw}");
     assert_eq!(parsed(&raw)["cardDetails"]["last4"], "1111");
 }
@@ -124,9 +125,9 @@ fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
 
 #[test]
 fn a_repeated_reference_returns_the_first_charge() {
-    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    assert_eq!(charge_again(200, success(transaction())), charge(200, success(transaction())));
     let failed = transaction_with(json!({"paymentStatus": "FAILED"}));
-    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+    assert_eq!(charge_again(200, success(failed)).unwrap().status, PaymentStatus::Failed);
 }
 
 /// The charge may have succeeded, so it must not be reported as refused.
@@ -157,7 +158,7 @@ fn every_refusal_triggers_a_lookup() {
             let _host = host.install();
             Monnify::charge(order())
         };
-        assert_eq!(charge(200, &told(transaction())).unwrap().status, PaymentStatus::Success);
+        assert_eq!(charge(200, &success(transaction())).unwrap().status, PaymentStatus::Success);
         let refusal = charge(404, &nothing).unwrap_err();
         assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
         let other = refused("99", "Not today");

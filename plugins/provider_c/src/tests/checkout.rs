@@ -3,7 +3,7 @@ use tollhouse_plugin::checkout::{CheckoutOrder, CheckoutSession, Guest};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::{Fault, FaultCategory, Money};
 
-use super::{host, naira, parsed, refused, told};
+use super::{host, naira, parsed, refused, success};
 use crate::{Monnify, channels};
 
 const PATH: &str = "https://api.monnify.com/api/v1/merchant/transactions/init-transaction";
@@ -25,7 +25,7 @@ fn order() -> CheckoutOrder {
 }
 
 fn page() -> Value {
-    told(json!({
+    success(json!({
         "transactionReference": "MNFY|20220121154928|000001", "paymentReference": "pay-1",
         "merchantName": "Demo", "apiKey": "MK_TEST_SAF7HR5F3F", "enabledPaymentMethod": ["CARD"],
         "checkoutUrl": PAGE,
@@ -80,7 +80,7 @@ fn channels_become_payment_methods() {
 
 #[test]
 fn payment_methods_map_to_the_contracts_channels() {
-    for (told, ours) in [
+    for (value, ours) in [
         ("CARD", "card"),
         ("ACCOUNT_TRANSFER", "bank_transfer"),
         ("USSD", "ussd"),
@@ -88,7 +88,7 @@ fn payment_methods_map_to_the_contracts_channels() {
         ("PHONE_NUMBER", "phone_number"),
         ("", ""),
     ] {
-        assert_eq!(channels::channel_name(told), ours);
+        assert_eq!(channels::channel_name(value), ours);
     }
 }
 
@@ -122,7 +122,7 @@ fn an_account_without_a_contract_is_misconfigured() {
     assert!(host.requests().is_empty());
 }
 
-fn start_told(status: u16, answer: Value) -> Fault {
+fn start_with_response(status: u16, answer: Value) -> Fault {
     let _host = host().answer("POST", PATH, status, answer).install();
     Monnify::start(order()).unwrap_err()
 }
@@ -136,7 +136,7 @@ fn a_used_reference_is_refused_as_duplicate() {
         (400, "paymentReference already exists"),
         (422, "Reference already used"),
     ] {
-        let fault = start_told(status, refused("99", message));
+        let fault = start_with_response(status, refused("99", message));
         assert_eq!(fault.category, FaultCategory::Refused);
         assert_eq!((fault.code.as_str(), fault.retryable), ("duplicate-reference", false));
     }
@@ -145,7 +145,7 @@ fn a_used_reference_is_refused_as_duplicate() {
 #[test]
 fn a_success_without_a_page_is_unavailable() {
     for body in [json!(null), json!({}), json!({"checkoutUrl": null})] {
-        let fault = start_told(200, told(body));
+        let fault = start_with_response(200, success(body));
         assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));
     }
 }

@@ -4,13 +4,13 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::verification;
 
-use super::{DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, told, transaction_with};
+use super::{DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, success, transaction_with};
 use crate::Monnify;
 
 const PATH: &str = "/api/v1/direct-debit/mandate/debit";
 
 fn debited(status: &str) -> Value {
-    told(json!({
+    success(json!({
         "transactionStatus": status, "responseMessage": "Debit in progress",
         "transactionReference": "MNFY|1", "paymentReference": "pay-1", "debitAmount": 403.33,
         "narration": "Loan", "mandateCode": "MTDD|01HT",
@@ -64,7 +64,7 @@ fn raw_omits_the_mandate_as_a_product() {
     let product = |kind: &str| json!({"product": {"type": kind, "reference": "MTDD|01HT"}});
     for (kind, shows) in [("DIRECT_DEBIT", false), ("direct_debit", false), ("WEB_SDK", true)] {
         let data = transaction_with(product(kind));
-        let _host = host().answer("GET", QUERY, 200, told(data)).install();
+        let _host = host().answer("GET", QUERY, 200, success(data)).install();
         let raw = <Monnify as verification::Guest>::verify("pay-1".into()).unwrap().raw;
         assert_eq!(raw.contains("MTDD"), shows, "{raw}");
         assert_eq!(parsed(&raw)["product"]["type"], kind);

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::payments::Instrument;
 use tollhouse_plugin::verification::Guest;
 
-use super::{QUERY, host, told, transaction};
+use super::{QUERY, host, success, transaction};
 use crate::Monnify;
 
 fn card_with(changes: Value) -> Option<Instrument> {
@@ -10,7 +10,7 @@ fn card_with(changes: Value) -> Option<Instrument> {
     for (name, value) in changes.as_object().unwrap() {
         data["cardDetails"][name] = value.clone();
     }
-    let _host = host().answer("GET", QUERY, 200, told(data)).install();
+    let _host = host().answer("GET", QUERY, 200, success(data)).install();
     Monnify::verify("pay-1".into()).unwrap().instrument
 }
 
@@ -37,10 +37,10 @@ fn without_a_token_there_is_no_instrument() {
 
 #[test]
 fn the_reusable_flag_of_a_card_is_read() {
-    for (told, reusable) in
+    for (value, reusable) in
         [(json!(true), true), (json!("true"), true), (json!(false), false), (json!(null), false)]
     {
-        assert_eq!(card_with(json!({"reusable": told})).unwrap().reusable, reusable, "{told}");
+        assert_eq!(card_with(json!({"reusable": value})).unwrap().reusable, reusable, "{value}");
     }
 }
 

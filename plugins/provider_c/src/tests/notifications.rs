@@ -3,7 +3,7 @@ use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::vault;
 
-use super::{PAGE, host, stranger, told, transaction};
+use super::{PAGE, host, stranger, success, transaction};
 use crate::Monnify;
 
 /// The documented example.
@@ -86,7 +86,7 @@ fn refund() -> Value {
 #[test]
 fn refund_events_are_traced_to_their_payment() {
     for name in ["SUCCESSFUL_REFUND", "FAILED_REFUND"] {
-        let host = host().answer("GET", PAGE, 200, told(transaction())).install();
+        let host = host().answer("GET", PAGE, 200, success(transaction())).install();
         let found = event(name, refund());
         assert_eq!((found.subject, found.event.as_str()), (Subject::Refund, name));
         assert_eq!(found.service_ref, "pay-1");
@@ -99,10 +99,10 @@ fn refund_events_are_traced_to_their_payment() {
 #[test]
 fn a_login_for_a_trace_has_the_short_timeout() {
     let login = "/api/v1/auth/login";
-    let token = told(json!({"accessToken": "new", "expiresIn": 3567}));
-    let unknown = stranger().answer("GET", PAGE, 200, told(transaction()));
+    let token = success(json!({"accessToken": "new", "expiresIn": 3567}));
+    let unknown = stranger().answer("GET", PAGE, 200, success(transaction()));
     let ended =
-        host().answer("GET", PAGE, 401, json!({})).answer("GET", PAGE, 200, told(transaction()));
+        host().answer("GET", PAGE, 401, json!({})).answer("GET", PAGE, 200, success(transaction()));
     for (host, requests) in [(unknown, 2), (ended, 3)] {
         let host = host.answer("POST", login, 200, token.clone()).install();
         assert_eq!(event("SUCCESSFUL_REFUND", refund()).service_ref, "pay-1");

@@ -3,7 +3,7 @@ use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::{Fault, FaultCategory, Money};
 
-use super::{QUERY, host, naira, parsed, refused, told, transaction};
+use super::{QUERY, host, naira, parsed, refused, success, transaction};
 use crate::Monnify;
 
 const FIND: &str = "/api/v1/refunds/R-1";
@@ -20,7 +20,7 @@ fn order() -> RefundOrder {
 }
 
 fn refund(status: &str) -> Value {
-    told(json!({
+    success(json!({
         "refundReference": "R-1", "transactionReference": "MNFY|20220121154928|000001",
         "refundReason": "Returned", "customerNote": "Refund", "refundAmount": 403.33,
         "refundType": "FULL_REFUND", "refundStatus": status, "refundStrategy": "MERCHANT_WALLET",
@@ -70,7 +70,7 @@ fn a_retry_returns_the_existing_refund() {
 fn without_a_lookup_no_refund_is_requested() {
     for (status, answer) in [
         (500, json!({})),
-        (200, told(json!({}))),
+        (200, success(json!({}))),
         (404, json!({})),
         (400, refused("99", "Not today")),
     ] {
@@ -96,7 +96,7 @@ fn a_reference_used_concurrently_is_looked_up() {
     }
 }
 
-fn start_told(status: u16, answer: Value) -> Fault {
+fn start_with_response(status: u16, answer: Value) -> Fault {
     let _host = fresh().answer("POST", START, status, answer).install();
     Monnify::start(order()).unwrap_err()
 }
@@ -117,7 +117,7 @@ fn refund_codes_are_mapped_to_faults() {
         ("R12", Refused, "partly-refunded"),
         ("99", Refused, "99"),
     ] {
-        let fault = start_told(400, refused(code, "No"));
+        let fault = start_with_response(400, refused(code, "No"));
         assert_eq!((fault.category, fault.code.as_str()), (category, ours), "{code}");
         assert_eq!(fault.field(), (category == Invalid).then_some("amount"));
         assert_eq!(fault.retryable, category == Unavailable);
@@ -151,7 +151,7 @@ fn reasons_are_never_empty_or_too_long() {
 #[test]
 fn a_missing_transaction_id_is_looked_up() {
     let host = fresh()
-        .answer("GET", QUERY, 200, told(transaction()))
+        .answer("GET", QUERY, 200, success(transaction()))
         .answer("POST", START, 200, refund("IN_PROGRESS"))
         .install();
     Monnify::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
@@ -166,7 +166,7 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 
 #[test]
 fn statuses_are_mapped() {
-    for (told_status, status, speaks, logs) in [
+    for (status_text, status, speaks, logs) in [
         ("IN_PROGRESS", RefundStatus::Pending, false, 0),
         ("PENDING", RefundStatus::Pending, false, 0),
         ("COMPLETED", RefundStatus::Done, false, 0),
@@ -175,10 +175,10 @@ fn statuses_are_mapped() {
         ("failed", RefundStatus::Failed, true, 0),
         ("SOMETHING_NEW", RefundStatus::Pending, false, 1),
     ] {
-        let host = host().answer("GET", FIND, 200, refund(told_status)).install();
+        let host = host().answer("GET", FIND, 200, refund(status_text)).install();
         let found = Monnify::check("R-1".into()).unwrap();
-        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
-        assert_eq!(host.logs().len(), logs, "{told_status}");
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{status_text}");
+        assert_eq!(host.logs().len(), logs, "{status_text}");
     }
 }
 
@@ -186,5 +186,5 @@ fn statuses_are_mapped() {
 fn unknown_and_unreadable_refunds_are_faults() {
     assert_eq!(check(404, unknown()).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(400, unknown()).unwrap_err().category, FaultCategory::NotFound);
-    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+    assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
 }

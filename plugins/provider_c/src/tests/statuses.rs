@@ -3,18 +3,18 @@ use tollhouse_plugin::log::Level;
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::verification::Guest;
 
-use super::{QUERY, host, naira, told, transaction_with};
+use super::{QUERY, host, naira, success, transaction_with};
 use crate::Monnify;
 
 fn verify(changes: Value) -> (Payment, Vec<(Level, String)>) {
-    let answer = told(transaction_with(changes));
+    let answer = success(transaction_with(changes));
     let host = host().answer("GET", QUERY, 200, answer).install();
     (Monnify::verify("pay-1".into()).unwrap(), host.logs())
 }
 
 #[test]
 fn statuses_are_mapped() {
-    for (told, status, logs) in [
+    for (value, status, logs) in [
         ("PAID", PaymentStatus::Success, 0),
         ("OVERPAID", PaymentStatus::Success, 0),
         ("PARTIALLY_PAID", PaymentStatus::Pending, 0),
@@ -26,8 +26,8 @@ fn statuses_are_mapped() {
         ("SOMETHING_NEW", PaymentStatus::Pending, 1),
         ("", PaymentStatus::Pending, 1),
     ] {
-        let (payment, logged) = verify(json!({"paymentStatus": told}));
-        assert_eq!((payment.status, logged.len()), (status, logs), "{told}");
+        let (payment, logged) = verify(json!({"paymentStatus": value}));
+        assert_eq!((payment.status, logged.len()), (status, logs), "{value}");
         assert!(logged.iter().all(|(level, _)| *level == Level::Warn));
     }
 }

@@ -3,13 +3,13 @@ use tollhouse_plugin::testing::{FakeHost, Installed};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
-use super::{QUERY, host, refused, stranger, told, transaction};
+use super::{QUERY, host, refused, stranger, success, transaction};
 use crate::Monnify;
 
 const LOGIN: &str = "https://api.monnify.com/api/v1/auth/login";
 
 fn token(text: &str, expires_in: Value) -> Value {
-    told(json!({"accessToken": text, "expiresIn": expires_in}))
+    success(json!({"accessToken": text, "expiresIn": expires_in}))
 }
 
 fn verify(host: FakeHost) -> (Result<(), Fault>, Installed) {
@@ -19,11 +19,11 @@ fn verify(host: FakeHost) -> (Result<(), Fault>, Installed) {
 
 /// Returns the end of the URL and the credentials of each request.
 fn sent(host: &Installed) -> Vec<(String, String)> {
-    let told = |sent: &tollhouse_plugin::testing::Sent| {
+    let describe = |sent: &tollhouse_plugin::testing::Sent| {
         let end = sent.url.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
         (end, sent.header("authorization").unwrap().to_owned())
     };
-    host.requests().iter().map(told).collect()
+    host.requests().iter().map(describe).collect()
 }
 
 fn request(end: &str, credentials: &str) -> (String, String) {
@@ -36,7 +36,7 @@ fn a_token_is_cached_until_a_minute_before_it_expires() {
         "GET",
         QUERY,
         200,
-        told(transaction()),
+        success(transaction()),
     );
     let (verified, host) = verify(host);
     assert_eq!(verified, Ok(()));
@@ -56,7 +56,7 @@ fn a_token_that_expires_at_once_is_not_cached() {
             "GET",
             QUERY,
             200,
-            told(transaction()),
+            success(transaction()),
         );
         let (verified, host) = verify(host);
         assert_eq!((verified, host.cached("access_token")), (Ok(()), None));
@@ -65,7 +65,7 @@ fn a_token_that_expires_at_once_is_not_cached() {
         "GET",
         QUERY,
         200,
-        told(transaction()),
+        success(transaction()),
     );
     assert_eq!(verify(host).1.cached("access_token"), Some(("new".into(), 3540)));
 }
@@ -74,7 +74,7 @@ fn a_token_that_expires_at_once_is_not_cached() {
 fn a_token_that_expired_early_is_renewed_once() {
     let host = host()
         .answer("GET", QUERY, 401, json!({"error": "invalid_token"}))
-        .answer("GET", QUERY, 200, told(transaction()))
+        .answer("GET", QUERY, 200, success(transaction()))
         .answer("POST", LOGIN, 200, token("new", json!(3567)));
     let (verified, host) = verify(host);
     assert_eq!(verified, Ok(()));
@@ -105,7 +105,7 @@ fn a_failed_login_sends_no_further_requests() {
     for (status, answer, category) in [
         (401, refused("99", "Invalid credentials"), FaultCategory::Misconfigured),
         (500, json!({}), FaultCategory::Unavailable),
-        (200, told(json!({})), FaultCategory::Unavailable),
+        (200, success(json!({})), FaultCategory::Unavailable),
         (200, json!([]), FaultCategory::Unavailable),
     ] {
         let (verified, host) = verify(stranger().answer("POST", LOGIN, status, answer));

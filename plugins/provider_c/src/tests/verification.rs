@@ -4,12 +4,12 @@ use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
 use super::{
-    DEBIT, PAGE, QUERY, host, naira, parsed, refused, told, transaction, transaction_with,
+    DEBIT, PAGE, QUERY, host, naira, parsed, refused, success, transaction, transaction_with,
 };
 use crate::Monnify;
 
 fn verify(data: Value) -> Payment {
-    let host = host().answer("GET", QUERY, 200, told(data));
+    let host = host().answer("GET", QUERY, 200, success(data));
     let _host = host.answer("GET", PAGE, 404, refused("99", "Not found")).install();
     Monnify::verify("pay-1".into()).unwrap()
 }
@@ -29,7 +29,7 @@ fn a_payment_is_read() {
 /// Monnify's timestamps are in Lagos time unless they have an offset.
 #[test]
 fn timestamps_are_in_lagos_time() {
-    for (told, read) in [
+    for (value, read) in [
         ("21/01/2022 03:49:28 PM", Some("2022-01-21T14:49:28Z")),
         ("21/01/2022 12:05:00 AM", Some("2022-01-20T23:05:00Z")),
         ("2022-01-21T15:49:28.000+01:00", Some("2022-01-21T14:49:28.000Z")),
@@ -38,22 +38,22 @@ fn timestamps_are_in_lagos_time() {
         ("", None),
         ("yesterday", None),
     ] {
-        let payment = verify(transaction_with(json!({"paidOn": told})));
-        assert_eq!(payment.paid_at.as_deref(), read, "{told}");
+        let payment = verify(transaction_with(json!({"paidOn": value})));
+        assert_eq!(payment.paid_at.as_deref(), read, "{value}");
     }
 }
 
 #[test]
 fn metadata_is_returned() {
-    for (told, echoed) in [
+    for (value, echoed) in [
         (json!({"order": 7}), Some(r#"{"order":7}"#)),
         (json!("{\"order\":7}"), Some(r#"{"order":7}"#)),
         (json!({}), Some("{}")),
         (json!(null), None),
         (json!(""), None),
     ] {
-        let payment = verify(transaction_with(json!({"metaData": told})));
-        assert_eq!(payment.metadata.as_deref(), echoed, "{told}");
+        let payment = verify(transaction_with(json!({"metaData": value})));
+        assert_eq!(payment.metadata.as_deref(), echoed, "{value}");
     }
 }
 
@@ -81,7 +81,7 @@ fn absent_fields_stay_empty() {
 /// response.
 fn verify_unsettled(status: u16, page: Value) -> Result<Option<u64>, Fault> {
     let data = transaction_with(json!({"settlementAmount": null}));
-    let host = host().answer("GET", QUERY, 200, told(data)).answer("GET", PAGE, status, page);
+    let host = host().answer("GET", QUERY, 200, success(data)).answer("GET", PAGE, status, page);
     let host = host.install();
     let payment = Monnify::verify("pay-1".into());
     assert_eq!(host.requests().len(), 2);
@@ -90,12 +90,12 @@ fn verify_unsettled(status: u16, page: Value) -> Result<Option<u64>, Fault> {
 
 #[test]
 fn a_missing_settlement_is_looked_up() {
-    assert_eq!(verify_unsettled(200, told(transaction())), Ok(Some(1_010)));
+    assert_eq!(verify_unsettled(200, success(transaction())), Ok(Some(1_010)));
     let silent = transaction_with(json!({"settlementAmount": null}));
-    assert_eq!(verify_unsettled(200, told(silent)), Ok(None));
+    assert_eq!(verify_unsettled(200, success(silent)), Ok(None));
     assert_eq!(verify_unsettled(404, refused("99", "Not found")), Ok(None));
     for (status, page) in
-        [(500, json!({})), (400, refused("99", "Not today")), (200, told(json!(null)))]
+        [(500, json!({})), (400, refused("99", "Not today")), (200, success(json!(null)))]
     {
         let fault = verify_unsettled(status, page).unwrap_err();
         assert_eq!(fault.category, FaultCategory::Unavailable, "{status}");
@@ -107,7 +107,7 @@ fn a_missing_settlement_is_looked_up() {
 fn only_a_success_triggers_a_settlement_lookup() {
     for status in ["PENDING", "FAILED", "REVERSED"] {
         let data = transaction_with(json!({"settlementAmount": null, "paymentStatus": status}));
-        let host = host().answer("GET", QUERY, 200, told(data)).install();
+        let host = host().answer("GET", QUERY, 200, success(data)).install();
         assert_eq!(Monnify::verify("pay-1".into()).unwrap().fees_minor, None);
         assert_eq!(host.requests().len(), 1);
     }
@@ -122,7 +122,7 @@ fn another_currency_is_reported() {
 #[test]
 fn a_success_without_an_amount_is_unavailable() {
     let data = transaction_with(json!({"amountPaid": null}));
-    let _host = host().answer("GET", QUERY, 200, told(data)).install();
+    let _host = host().answer("GET", QUERY, 200, success(data)).install();
     let fault = Monnify::verify("pay-1".into()).unwrap_err();
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
@@ -175,7 +175,7 @@ fn a_404_that_is_not_from_the_api_is_unavailable() {
 #[test]
 fn references_are_encoded_in_the_query() {
     let path = "/query?paymentReference=MNFY%7C1%26x%3D1";
-    let host = host().answer("GET", path, 200, told(transaction())).install();
+    let host = host().answer("GET", path, 200, success(transaction())).install();
     assert!(Monnify::verify("MNFY|1&x=1".into()).is_ok());
     assert!(host.requests()[0].url.ends_with(path));
 }

@@ -109,8 +109,8 @@ function method(reader, name, docs) {
     reader.next(';');
   }
   const [answer, refusal] = Array.isArray(type) ? type : [type];
-  const told = refusal ? [...docs, `@throws {${refusal}}`] : docs;
-  return `${comment(told, '  ')}  ${camel(name)}(${parameters.join(', ')}): ${answer};\n`;
+  const lines = refusal ? [...docs, `@throws {${refusal}}`] : docs;
+  return `${comment(lines, '  ')}  ${camel(name)}(${parameters.join(', ')}): ${answer};\n`;
 }
 
 /**

@@ -20,8 +20,8 @@ function fault(call) {
 
 describe('texts', () => {
   test('personal data and tokens are removed', () => {
-    const told = 'Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min';
-    assert.equal(short(told), 'Customer [...] [...] has no [...] try again in 5 min');
+    const text = 'Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min';
+    assert.equal(short(text), 'Customer [...] [...] has no [...] try again in 5 min');
     assert.equal(short('no '.repeat(500)).length, 163);
     assert.equal(code('missing params\n<b>'), 'missingparamsb');
   });

@@ -17,8 +17,8 @@ class Sdk(unittest.TestCase):
         return raised.exception.value
 
     def test_personal_data_and_tokens_are_removed(self) -> None:
-        told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min"
-        self.assertEqual(short(told), "Customer [...] [...] has no [...] try again in 5 min")
+        text = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min"
+        self.assertEqual(short(text), "Customer [...] [...] has no [...] try again in 5 min")
         self.assertEqual(len(short("no " * 500)), 163)
         self.assertEqual(code("missing params\n<b>"), "missingparamsb")
 
@@ -82,8 +82,8 @@ class Sdk(unittest.TestCase):
     def test_faults_settings_cache_and_logs_work_as_on_the_host(self) -> None:
         host = FakeHost().setting("base_url", "https://a.test/").timeout("GET", "/slow").cut("GET", "/cut")
         host.no_connection("GET", "/down").install()
-        told = lambda path: self.fault(lambda: http.get(settings.url("base_url", path)).send()).code
-        self.assertEqual([told("/slow"), told("down"), told("cut")], ["timeout", "connect", "cut"])
+        code = lambda path: self.fault(lambda: http.get(settings.url("base_url", path)).send()).code
+        self.assertEqual([code("/slow"), code("down"), code("cut")], ["timeout", "connect", "cut"])
         self.assertEqual(settings.get("mode", "live"), "live")
         for call in (lambda: settings.required("mode"), lambda: vault.secret("none")):
             self.assertEqual(self.fault(call).category, FaultCategory.MISCONFIGURED)

@@ -6,21 +6,21 @@ MESSAGE_CHARS = 160
 CODE_CHARS = 64
 
 
-def short(told: str) -> str:
+def short(text: str) -> str:
     """Truncates an upstream's message to 160 characters, and removes private data.
 
     Each word that looks like an e-mail address, a personal or account number, or a token is
     replaced with `[...]`.
     """
-    kept = " ".join("[...]" if _is_private(word) else word for word in told.split())
+    kept = " ".join("[...]" if _is_private(word) else word for word in text.split())
     return kept if len(kept) <= MESSAGE_CHARS else f"{kept[:MESSAGE_CHARS]}..."
 
 
-def code(told: str) -> str:
+def code(text: str) -> str:
     """Reduces an upstream's error code to ASCII letters, digits and `-_.:`, at most 64
     characters.
     """
-    return re.sub(r"[^A-Za-z0-9_.:-]", "", told)[:CODE_CHARS]
+    return re.sub(r"[^A-Za-z0-9_.:-]", "", text)[:CODE_CHARS]
 
 
 def _is_private(word: str) -> bool:

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::log;
-use crate::told::Told;
+use crate::raw_json::RawJson;
 use crate::types::Money;
 
 /// An amount of a currency with two decimals (naira, dollar).
@@ -17,7 +17,7 @@ use crate::types::Money;
 /// Serialized as a JSON number; deserialized from a number or a string. Negative amounts, fractions
 /// of the minor unit and anything that is not a decimal are errors.
 ///
-/// Deserialize it directly from the text of a response or from [`crate::told::Told`]: a
+/// Deserialize it directly from the text of a response or from [`crate::raw_json::RawJson`]: a
 /// `serde_json::Value` would turn it into a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Major {
@@ -53,8 +53,8 @@ impl Major {
     /// Fractions of the minor unit are rounded, and text that is not an amount returns `None`; both
     /// log a warning that begins with `what`. `null` and an empty string return `None` without a
     /// warning.
-    pub fn rounded(told: &Told, rounding: Rounding, what: &str) -> Option<Major> {
-        let written = told.text().trim_matches('"').trim();
+    pub fn rounded(value: &RawJson, rounding: Rounding, what: &str) -> Option<Major> {
+        let written = value.text().trim_matches('"').trim();
         if matches!(written, "" | "null") {
             return None;
         }
@@ -198,9 +198,9 @@ mod tests {
             ("{}", None, None, 1),
             ("1e99", None, None, 1),
         ] {
-            let told: Told = serde_json::from_str(written).unwrap();
+            let value: RawJson = serde_json::from_str(written).unwrap();
             let host = FakeHost::new().install();
-            let read = |rounding| Major::rounded(&told, rounding, "a fee").map(Major::minor);
+            let read = |rounding| Major::rounded(&value, rounding, "a fee").map(Major::minor);
             assert_eq!((read(Rounding::Down), read(Rounding::Up)), (down, up), "{written}");
             let logs = host.logs();
             assert_eq!(logs.len(), 2 * warnings, "{written}");
@@ -226,13 +226,13 @@ mod tests {
     #[test]
     fn an_absent_or_null_amount_is_none() {
         #[derive(Deserialize)]
-        struct Told {
+        struct Charge {
             fee: Option<Major>,
         }
-        for (told, fee) in [("{}", None), (r#"{"fee":null}"#, None), (r#"{"fee":1.4}"#, Some(140))]
+        for (value, fee) in [("{}", None), (r#"{"fee":null}"#, None), (r#"{"fee":1.4}"#, Some(140))]
         {
-            let Told { fee: read } = serde_json::from_str(told).unwrap();
-            assert_eq!(read.map(Major::minor), fee, "{told}");
+            let Charge { fee: read } = serde_json::from_str(value).unwrap();
+            assert_eq!(read.map(Major::minor), fee, "{value}");
         }
     }
 }

@@ -47,14 +47,14 @@ mod tests {
 
     #[test]
     fn months_years_and_brands_are_normalized() {
-        for (told, written) in [(json!(1), "01"), (json!("1"), "01"), (json!("12"), "12")] {
-            assert_eq!(month(&told), written);
+        for (value, written) in [(json!(1), "01"), (json!("1"), "01"), (json!("12"), "12")] {
+            assert_eq!(month(&value), written);
         }
-        for (told, written) in [(json!("30"), "2030"), (json!(2030), "2030"), (json!(null), "")] {
-            assert_eq!(year(&told), written);
+        for (value, written) in [(json!("30"), "2030"), (json!(2030), "2030"), (json!(null), "")] {
+            assert_eq!(year(&value), written);
         }
-        for (told, written) in [("VISA ", "visa"), (" Mastercard DEBIT", "mastercard"), ("", "")] {
-            assert_eq!(brand(&json!(told)), written);
+        for (value, written) in [("VISA ", "visa"), (" Mastercard DEBIT", "mastercard"), ("", "")] {
+            assert_eq!(brand(&json!(value)), written);
         }
     }
 

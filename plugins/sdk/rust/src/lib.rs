@@ -83,14 +83,21 @@ pub mod http;
 pub mod log;
 pub mod loose;
 pub mod normal;
+pub mod raw_json;
 pub mod record;
 pub mod repeat;
 pub mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod text;
-pub mod told;
 pub mod vault;
+
+/// The former name of [`raw_json`].
+pub mod told {
+    /// The former name of [`RawJson`](crate::raw_json::RawJson).
+    #[deprecated = "use `raw_json::RawJson`"]
+    pub type Told = crate::raw_json::RawJson;
+}
 
 /// The host functions (http, vault, ...) and the types that interfaces share.
 #[doc(hidden)]

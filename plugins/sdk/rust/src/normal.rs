@@ -32,8 +32,8 @@ pub fn text(value: &Value) -> Option<String> {
 /// Returns a phone number in E.164. A number without `+` or `00` belongs to the country of this
 /// calling code (digits only), and must begin with 0 or with the code.
 pub fn phone(value: &Value, calling_code: &str) -> Option<String> {
-    let told = text(value)?;
-    let plain: String = told.chars().filter(|c| !" -.()".contains(*c)).collect();
+    let value = text(value)?;
+    let plain: String = value.chars().filter(|c| !" -.()".contains(*c)).collect();
     let abroad = plain.strip_prefix('+').or_else(|| plain.strip_prefix("00"));
     let digits = match (abroad, plain.strip_prefix('0')) {
         (Some(abroad), _) => abroad.to_owned(),
@@ -68,10 +68,10 @@ pub fn email(value: &Value) -> Option<String> {
 /// Returns a base64 image without white space and without the prefix of a data URL. Returns `None`
 /// for the URL of an image.
 pub fn image(value: &Value) -> Option<String> {
-    let told = text(value)?;
-    let body = match told.split_once(',') {
+    let value = text(value)?;
+    let body = match value.split_once(',') {
         Some((head, body)) if head.starts_with("data:") => body,
-        _ => &told,
+        _ => &value,
     };
     let image: String = body.chars().filter(|c| !c.is_whitespace()).collect();
     let encoded = image.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=-_".contains(&b));
@@ -80,14 +80,14 @@ pub fn image(value: &Value) -> Option<String> {
 
 /// Returns "YES" or "NO" for booleans and their common notations, and other text in upper case.
 pub fn yes_or_no(value: &Value) -> Option<String> {
-    let told = match value {
-        Value::Bool(told) => told.to_string(),
+    let value = match value {
+        Value::Bool(value) => value.to_string(),
         other => text(other)?.to_uppercase(),
     };
-    match told.as_str() {
+    match value.as_str() {
         "true" | "TRUE" | "1" | "Y" => Some("YES".to_owned()),
         "false" | "FALSE" | "0" | "N" => Some("NO".to_owned()),
-        _ => Some(told),
+        _ => Some(value),
     }
 }
 
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn texts_are_trimmed_and_absent_notations_are_none() {
-        for (told, read) in [
+        for (value, read) in [
             (json!(" Ada "), Some("Ada")),
             (json!(12.5), Some("12.5")),
             (json!(8), Some("8")),
             (json!("Nana"), Some("Nana")),
             (json!("****4567"), Some("****4567")),
         ] {
-            assert_eq!(text(&told).as_deref(), read, "{told}");
+            assert_eq!(text(&value).as_deref(), read, "{value}");
         }
         for nothing in ["", "  ", "****", "*", "N/A", "n/a", "NA", "NULL", "None", "nil", "-", "--"]
         {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn phone_numbers_become_e164() {
-        for (told, code, read) in [
+        for (value, code, read) in [
             (json!("08012345678"), "234", Some("+2348012345678")),
             (json!("2348012345678"), "234", Some("+2348012345678")),
             (json!(2348012345678_u64), "234", Some("+2348012345678")),
@@ -156,7 +156,7 @@ mod tests {
             (json!("N/A"), "234", None),
             (json!(null), "234", None),
         ] {
-            assert_eq!(phone(&told, code).as_deref(), read, "{told}");
+            assert_eq!(phone(&value, code).as_deref(), read, "{value}");
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn images_become_plain_base64() {
-        for (told, read) in [
+        for (value, read) in [
             ("/9j/4AA=", Some("/9j/4AA=")),
             ("data:image/jpeg;base64,/9j/4AA=", Some("/9j/4AA=")),
             ("data:image/png;base64, /9j/\r\n 4AA=\n", Some("/9j/4AA=")),
@@ -184,7 +184,7 @@ mod tests {
             ("****", None),
             ("https://a.test/photo.jpg", None),
         ] {
-            assert_eq!(image(&json!(told)).as_deref(), read, "{told}");
+            assert_eq!(image(&json!(value)).as_deref(), read, "{value}");
         }
         assert_eq!(image(&json!(null)), None);
         assert_eq!(base64(&[0xff, 0xd8, 0xff]), "/9j/");
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn booleans_become_yes_or_no() {
-        for (told, read) in [
+        for (value, read) in [
             (json!("No"), Some("NO")),
             (json!("YES"), Some("YES")),
             (json!(1), Some("YES")),
@@ -203,7 +203,7 @@ mod tests {
             (json!(""), None),
             (json!(null), None),
         ] {
-            assert_eq!(yes_or_no(&told).as_deref(), read, "{told}");
+            assert_eq!(yes_or_no(&value).as_deref(), read, "{value}");
         }
     }
 

@@ -28,7 +28,7 @@ pub fn charged<T>(
 mod tests {
     use super::*;
 
-    fn told(answer: Result<&str, Fault>, found: Result<&str, Fault>) -> String {
+    fn outcome(answer: Result<&str, Fault>, found: Result<&str, Fault>) -> String {
         match charged(answer, "used", || found) {
             Ok(charge) => charge.to_owned(),
             Err(fault) => format!("{:?} {}", fault.category, fault.code),
@@ -41,13 +41,13 @@ mod tests {
         let used = || Err(Fault::refused("used", ""));
         let lost = || Err(Fault::unavailable("").with_code("cut"));
         let nothing = || Err(Fault::not_found(""));
-        assert_eq!(told(Ok("charged"), Ok("found")), "charged");
-        assert_eq!(told(lost(), Ok("found")), "FaultCategory::Unavailable cut");
-        assert_eq!(told(refused(), Ok("found")), "found");
-        assert_eq!(told(used(), Ok("found")), "found");
-        assert_eq!(told(refused(), nothing()), "FaultCategory::Refused declined");
-        assert_eq!(told(used(), nothing()), "FaultCategory::Unavailable ");
-        assert_eq!(told(refused(), lost()), "FaultCategory::Unavailable cut");
-        assert_eq!(told(refused(), refused()), "FaultCategory::Unavailable declined");
+        assert_eq!(outcome(Ok("charged"), Ok("found")), "charged");
+        assert_eq!(outcome(lost(), Ok("found")), "FaultCategory::Unavailable cut");
+        assert_eq!(outcome(refused(), Ok("found")), "found");
+        assert_eq!(outcome(used(), Ok("found")), "found");
+        assert_eq!(outcome(refused(), nothing()), "FaultCategory::Refused declined");
+        assert_eq!(outcome(used(), nothing()), "FaultCategory::Unavailable ");
+        assert_eq!(outcome(refused(), lost()), "FaultCategory::Unavailable cut");
+        assert_eq!(outcome(refused(), refused()), "FaultCategory::Unavailable declined");
     }
 }

@@ -5,9 +5,9 @@ const CODE_CHARS: usize = 64;
 
 /// Truncates an upstream's message to 160 characters, and replaces each word that looks like an
 /// e-mail address, a personal or account number, or a token with `[...]`.
-pub fn short(told: &str) -> String {
+pub fn short(value: &str) -> String {
     let mut kept = String::new();
-    for word in told.split_whitespace() {
+    for word in value.split_whitespace() {
         if !kept.is_empty() {
             kept.push(' ');
         }
@@ -17,9 +17,9 @@ pub fn short(told: &str) -> String {
 }
 
 /// Reduces an upstream's error code to ASCII letters, digits and `-_.:`, at most 64 characters.
-pub fn code(told: &str) -> String {
+pub fn code(value: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.:".contains(*c);
-    told.chars().filter(plain).take(CODE_CHARS).collect()
+    value.chars().filter(plain).take(CODE_CHARS).collect()
 }
 
 fn is_private(word: &str) -> bool {
@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn personal_data_and_tokens_are_removed() {
-        let told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min";
-        assert_eq!(short(told), "Customer [...] [...] has no [...] try again in 5 min");
+        let value = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min";
+        assert_eq!(short(value), "Customer [...] [...] has no [...] try again in 5 min");
     }
 
     #[test]

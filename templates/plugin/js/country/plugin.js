@@ -6,8 +6,8 @@ import { Fault, http, log, settings, vault } from 'tollhouse-plugin';
 export const identityLookup = {
   lookup({ identifier }) {
     const url = settings.url('base_url', `/citizens/${http.encode(identifier)}`);
-    const answer = http.get(url).bearer(vault.secret('api_key')).send();
-    const citizen = read(answer).json({ first_name: 'string', last_name: 'string', born: 'string' });
+    const response = http.get(url).bearer(vault.secret('api_key')).send();
+    const citizen = read(response).json({ first_name: 'string', last_name: 'string', born: 'string' });
     const details = {
       first_name: citizen.first_name,
       last_name: citizen.last_name,
@@ -22,12 +22,12 @@ export const identityLookup = {
  * Maps a status other than 200 to a fault. Only the register itself can refuse: an error page from
  * an intermediary counts as an outage.
  */
-function read(answer) {
-  const { status } = answer;
-  if (status === 200) return answer;
+function read(response) {
+  const { status } = response;
+  if (status === 200) return response;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the register does not accept the key');
   if (![400, 402, 404, 422].includes(status)) throw Fault.unavailable(`the register returned ${status}`);
-  throw refusal(answer.json({ code: 'string' }).code);
+  throw refusal(response.json({ code: 'string' }).code);
 }
 
 function refusal(code) {

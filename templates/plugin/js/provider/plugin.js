@@ -8,7 +8,7 @@ const STATUS = { paid: 'success', declined: 'failed', refunded: 'reversed' };
 /** @type {import('tollhouse-plugin').Checkout} */
 export const checkout = {
   start({ serviceRef, amount, email, successUrl, metadata }) {
-    const answer = send(
+    const response = send(
       http.post(settings.url('base_url', '/payments')).json({
         reference: serviceRef,
         amount: amount.minor,
@@ -18,25 +18,25 @@ export const checkout = {
         metadata: JSON.parse(metadata),
       }),
     );
-    const { url } = answer.json({ url: 'string' });
-    return { url, serviceRef, raw: answer.text() };
+    const { url } = response.json({ url: 'string' });
+    return { url, serviceRef, raw: response.text() };
   },
 };
 
 /** @type {import('tollhouse-plugin').Verification} */
 export const verification = {
   verify(serviceRef) {
-    const answer = send(http.get(settings.url('base_url', `/payments/${http.encode(serviceRef)}`)));
-    const told = answer.json({ id: 'string', status: 'string', amount: 'number', currency: 'string' });
+    const response = send(http.get(settings.url('base_url', `/payments/${http.encode(serviceRef)}`)));
+    const payment = response.json({ id: 'string', status: 'string', amount: 'number', currency: 'string' });
     return {
-      status: STATUS[told.status] ?? 'pending',
+      status: STATUS[payment.status] ?? 'pending',
       serviceRef,
-      transactionId: told.id,
-      amount: { minor: told.amount, currency: told.currency },
+      transactionId: payment.id,
+      amount: { minor: payment.amount, currency: payment.currency },
       channel: 'card',
       message: '',
-      metadata: told.metadata ? JSON.stringify(told.metadata) : null,
-      raw: answer.text(),
+      metadata: payment.metadata ? JSON.stringify(payment.metadata) : null,
+      raw: response.text(),
     };
   },
 };
@@ -62,17 +62,17 @@ function read(body) {
 
 /** Sends a request with the account's key, and maps a status other than 2xx to a fault. */
 function send(request) {
-  const answer = request.bearer(vault.secret('api_key')).send();
-  const { status } = answer;
-  if (status >= 200 && status < 300) return answer;
+  const response = request.bearer(vault.secret('api_key')).send();
+  const { status } = response;
+  if (status >= 200 && status < 300) return response;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the provider does not accept the key');
-  if ([400, 404, 409, 422].includes(status)) throw refusal(answer);
+  if ([400, 404, 409, 422].includes(status)) throw refusal(response);
   throw Fault.unavailable(`the provider returned ${status}`);
 }
 
 /** Only the provider itself can refuse: an error page from an intermediary counts as an outage. */
-function refusal(answer) {
-  const { code, message } = answer.json({ code: 'string', message: 'string' });
+function refusal(response) {
+  const { code, message } = response.json({ code: 'string', message: 'string' });
   if (code === 'no_such_payment') return Fault.notFound('the provider has no such payment');
   return Fault.refused(code === 'reference_taken' ? 'duplicate-reference' : code, message);
 }

@@ -46,21 +46,21 @@ test('the request has the key and the order', () => {
 
 test('each status of a payment is mapped', () => {
   const words = { paid: 'success', declined: 'failed', refunded: 'reversed', open: 'pending', 'a new word': 'pending' };
-  for (const [told, status] of Object.entries(words)) {
-    account().answer(...PAYMENT, 200, { id: '1', status: told, amount: 1, currency: 'NGN' }).install();
-    assert.equal(verify().status, status, told);
+  for (const [text, status] of Object.entries(words)) {
+    account().answer(...PAYMENT, 200, { id: '1', status: text, amount: 1, currency: 'NGN' }).install();
+    assert.equal(verify().status, status, text);
   }
 });
 
 test('each refusal has its category', () => {
-  for (const [status, code, category, told] of [
+  for (const [status, code, category, expected] of [
     [401, '', 'misconfigured', ''],
     [404, 'no_such_payment', 'not-found', ''],
     [409, 'reference_taken', 'refused', 'duplicate-reference'],
     [422, 'too_much', 'refused', 'too_much'],
   ]) {
     account().answer('POST', '/payments', status, { code, message: 'no' }).install();
-    assert.throws(start, { category, code: told }, String(status));
+    assert.throws(start, { category, code: expected }, String(status));
   }
 });
 

@@ -9,13 +9,13 @@ const TIMEOUT_MS = 10_000;
 export const sms = {
   send({ to, sender, text, reference }) {
     const from = sender || settings.get('sender', '');
-    const answer = http
+    const response = http
       .post(settings.url('base_url', '/messages'))
       .bearer(vault.secret('api_key'))
       .timeoutMs(TIMEOUT_MS)
       .json({ to, from, text, reference })
       .send();
-    const { id, state } = read(answer).json({ id: 'string', state: 'string' });
+    const { id, state } = read(response).json({ id: 'string', state: 'string' });
     // HTTP success does not mean that the one recipient was accepted.
     if (state !== 'accepted') throw Fault.other('the gateway did not accept the message');
     return id;
@@ -23,12 +23,12 @@ export const sms = {
 };
 
 /** Maps a status other than 2xx to a fault. */
-function read(answer) {
-  const { status } = answer;
-  if (status >= 200 && status < 300) return answer;
+function read(response) {
+  const { status } = response;
+  if (status >= 200 && status < 300) return response;
   if ([401, 403].includes(status)) throw Fault.misconfigured('the gateway does not accept the key');
   if (![400, 402, 422].includes(status)) throw Fault.unavailable(`the gateway returned ${status}`);
-  throw refusal(answer.json({ code: 'string' }).code);
+  throw refusal(response.json({ code: 'string' }).code);
 }
 
 /** Uses the gateway's codes and not its messages, which may contain the number. */

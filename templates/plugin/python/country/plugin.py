@@ -13,8 +13,8 @@ from wit_world.imports.types import Fault
 class IdentityLookup(exports.IdentityLookup):
     def lookup(self, question: Question) -> Entry:
         url = settings.url("base_url", f"/citizens/{http.encode(question.identifier)}")
-        answer = http.get(url).bearer(vault.secret("api_key")).send()
-        citizen = read(answer).json({"first_name": str, "last_name": str, "born": str})
+        response = http.get(url).bearer(vault.secret("api_key")).send()
+        citizen = read(response).json({"first_name": str, "last_name": str, "born": str})
         details = {
             "first_name": citizen["first_name"],
             "last_name": citizen["last_name"],
@@ -24,18 +24,18 @@ class IdentityLookup(exports.IdentityLookup):
         return Entry(json.dumps(details), None, citizen.get("phone"))
 
 
-def read(answer: http.Response) -> http.Response:
+def read(response: http.Response) -> http.Response:
     """Maps a status other than 200 to a fault.
 
     Only the register itself can refuse: an error page from an intermediary counts as an outage.
     """
-    if answer.status == 200:
-        return answer
-    if answer.status in (401, 403):
+    if response.status == 200:
+        return response
+    if response.status in (401, 403):
         raise faults.misconfigured("the register does not accept the key")
-    if answer.status in (400, 402, 404, 422):
-        raise refusal(answer.json({"code": str})["code"])
-    raise faults.unavailable(f"the register returned {answer.status}")
+    if response.status in (400, 402, 404, 422):
+        raise refusal(response.json({"code": str})["code"])
+    raise faults.unavailable(f"the register returned {response.status}")
 
 
 def refusal(code: str) -> Err[Fault]:

@@ -27,22 +27,22 @@ class Checkout(exports.Checkout):
             "return_url": order.success_url,
             "metadata": json.loads(order.metadata),
         }
-        answer = send(http.post(settings.url("base_url", "/payments")).json(body))
-        url = answer.json({"url": str})["url"]
-        return CheckoutSession(url, order.service_ref, answer.text())
+        response = send(http.post(settings.url("base_url", "/payments")).json(body))
+        url = response.json({"url": str})["url"]
+        return CheckoutSession(url, order.service_ref, response.text())
 
 
 class Verification(exports.Verification):
     def verify(self, service_ref: str) -> Payment:
-        answer = send(http.get(settings.url("base_url", f"/payments/{http.encode(service_ref)}")))
-        told = answer.json({"id": str, "status": str, "amount": int, "currency": str})
-        metadata = told.get("metadata")
+        response = send(http.get(settings.url("base_url", f"/payments/{http.encode(service_ref)}")))
+        payment = response.json({"id": str, "status": str, "amount": int, "currency": str})
+        metadata = payment.get("metadata")
         return Payment(
             # Unknown statuses are pending: they prove neither success nor failure.
-            status=STATUS.get(told["status"], PaymentStatus.PENDING),
+            status=STATUS.get(payment["status"], PaymentStatus.PENDING),
             service_ref=service_ref,
-            transaction_id=told["id"],
-            amount=Money(told["amount"], told["currency"]),
+            transaction_id=payment["id"],
+            amount=Money(payment["amount"], payment["currency"]),
             requested=None,
             fees_minor=None,
             channel="card",
@@ -51,7 +51,7 @@ class Verification(exports.Verification):
             instrument=None,
             challenge_url=None,
             metadata=None if metadata is None else json.dumps(metadata),
-            raw=answer.text(),
+            raw=response.text(),
         )
 
 
@@ -61,28 +61,28 @@ class Notifications(exports.Notifications):
         if not vault.signed_hex("sha256", "webhook_secret", body, signature):
             raise Err(Refusal_Unauthentic())
         try:
-            told = http.Response(200, [], body).json({"event": str, "reference": str})
+            event = http.Response(200, [], body).json({"event": str, "reference": str})
         except Err:
             raise Err(Refusal_Malformed("not an event of the provider")) from None
-        return [Notification(Subject.PAYMENT, told["event"], told["reference"], "")]
+        return [Notification(Subject.PAYMENT, event["event"], event["reference"], "")]
 
 
 def send(request: http.Request) -> http.Response:
     """Sends a request with the account's key, and maps a status other than 2xx to a fault."""
-    answer = request.bearer(vault.secret("api_key")).send()
-    if 200 <= answer.status < 300:
-        return answer
-    if answer.status in (401, 403):
+    response = request.bearer(vault.secret("api_key")).send()
+    if 200 <= response.status < 300:
+        return response
+    if response.status in (401, 403):
         raise faults.misconfigured("the provider does not accept the key")
-    if answer.status in (400, 404, 409, 422):
-        raise refusal(answer)
-    raise faults.unavailable(f"the provider returned {answer.status}")
+    if response.status in (400, 404, 409, 422):
+        raise refusal(response)
+    raise faults.unavailable(f"the provider returned {response.status}")
 
 
-def refusal(answer: http.Response) -> Err[Fault]:
+def refusal(response: http.Response) -> Err[Fault]:
     """Only the provider itself can refuse: an error page counts as an outage."""
-    told = answer.json({"code": str, "message": str})
-    if told["code"] == "no_such_payment":
+    error = response.json({"code": str, "message": str})
+    if error["code"] == "no_such_payment":
         return faults.not_found("the provider has no such payment")
-    code = "duplicate-reference" if told["code"] == "reference_taken" else told["code"]
-    return faults.refused(code, told["message"])
+    code = "duplicate-reference" if error["code"] == "reference_taken" else error["code"]
+    return faults.refused(code, error["message"])

@@ -66,19 +66,19 @@ class TheProvider(unittest.TestCase):
         self.assertEqual((asked["reference"], asked["metadata"]), ("example-1", {"order": "1"}))
 
     def test_each_status_of_a_payment_is_mapped(self) -> None:
-        for told, status in {
+        for text, status in {
             "paid": PaymentStatus.SUCCESS,
             "declined": PaymentStatus.FAILED,
             "refunded": PaymentStatus.REVERSED,
             "open": PaymentStatus.PENDING,
             "a new word": PaymentStatus.PENDING,
         }.items():
-            body = {"id": "1", "status": told, "amount": 1, "currency": "NGN"}
+            body = {"id": "1", "status": text, "amount": 1, "currency": "NGN"}
             account().answer(*PAYMENT, 200, body).install()
-            self.assertEqual(verify().status, status, told)
+            self.assertEqual(verify().status, status, text)
 
     def test_each_refusal_has_its_category(self) -> None:
-        for status, code, category, told in [
+        for status, code, category, expected in [
             (401, "", FaultCategory.MISCONFIGURED, ""),
             (404, "no_such_payment", FaultCategory.NOT_FOUND, ""),
             (409, "reference_taken", FaultCategory.REFUSED, "duplicate-reference"),
@@ -86,7 +86,7 @@ class TheProvider(unittest.TestCase):
         ]:
             account().answer("POST", "/payments", status, {"code": code, "message": "no"}).install()
             fault = self.fault(start)
-            self.assertEqual((fault.category, fault.code), (category, told), status)
+            self.assertEqual((fault.category, fault.code), (category, expected), status)
 
     def test_failures_of_the_provider_are_unavailable(self) -> None:
         for host in [

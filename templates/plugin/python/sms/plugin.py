@@ -19,23 +19,23 @@ class Sms(exports.Sms):
             "reference": message.reference,
         }
         request = http.post(settings.url("base_url", "/messages")).bearer(vault.secret("api_key"))
-        answer = request.timeout_ms(TIMEOUT_MS).json(body).send()
-        told = read(answer).json({"id": str, "state": str})
+        response = request.timeout_ms(TIMEOUT_MS).json(body).send()
+        accepted = read(response).json({"id": str, "state": str})
         # HTTP success does not mean that the one recipient was accepted.
-        if told["state"] != "accepted":
+        if accepted["state"] != "accepted":
             raise faults.other("the gateway did not accept the message")
-        return told["id"]
+        return accepted["id"]
 
 
-def read(answer: http.Response) -> http.Response:
+def read(response: http.Response) -> http.Response:
     """Maps a status other than 2xx to a fault."""
-    if 200 <= answer.status < 300:
-        return answer
-    if answer.status in (401, 403):
+    if 200 <= response.status < 300:
+        return response
+    if response.status in (401, 403):
         raise faults.misconfigured("the gateway does not accept the key")
-    if answer.status in (400, 402, 422):
-        raise refusal(answer.json({"code": str})["code"])
-    raise faults.unavailable(f"the gateway returned {answer.status}")
+    if response.status in (400, 402, 422):
+        raise refusal(response.json({"code": str})["code"])
+    raise faults.unavailable(f"the gateway returned {response.status}")
 
 
 def refusal(code: str) -> Err[Fault]:

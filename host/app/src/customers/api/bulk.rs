@@ -4,10 +4,7 @@ use super::{
     super::{FEATURE, User, import, table},
     fields::NewUser,
 };
-use crate::{
-    state::prelude::*,
-    tenants::companies::{AuthenticatedCompany, Company},
-};
+use crate::tenants::prelude::*;
 use tollhouse_http::request::body::Upload;
 
 const MOST: usize = 1_000;

@@ -1,10 +1,10 @@
 //! Export of users, and downloads by signed link.
 
 use super::{
-    super::export::{self, Link},
-    list::UserFilter,
+    super::export::{self, ExportQuery, Link},
+    UserFilter,
 };
-use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
+use crate::tenants::prelude::*;
 use tollhouse_http::response::Attachment;
 
 fields! {
@@ -24,8 +24,9 @@ pub async fn export(
 ) -> Result<DataResponse<Link>> {
     let most = cap.read()?.limit.unwrap_or(i64::MAX);
     let today = app.clock.now().to_datetime().date_naive();
-    let (filter, sort) = query.read()?.into_filter(today);
-    let link = export::export(&app, &company.id, filter, sort, most).await?;
+    let filter = UserFilter::read(&query, today)?;
+    let users = ExportQuery { company_id: company.id, filter, most };
+    let link = export::export(&app, users).await?;
     DataResponse::data(link, "Users exported successfully")
 }
 
@@ -53,5 +54,5 @@ pub async fn fetch(
     let Signed { expires, signature } = query.read()?;
     let (expires, signature) = (expires.unwrap_or_default(), signature.unwrap_or_default());
     let bytes = export::open(&app, &file, &expires, &signature).await?;
-    Ok(Attachment { name: "users.csv", content_type: "text/csv", bytes })
+    Ok(Attachment { name: "users.csv", bytes })
 }

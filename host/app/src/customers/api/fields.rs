@@ -1,15 +1,9 @@
 //! User fields in request bodies.
 
-use serde_json::{Map, Value};
-
-use super::super::{ISO_DATE, User, country_code};
+use super::super::{ISO_DATE, ROLE, User, WRITTEN_DATE, country_code};
 use crate::state::prelude::*;
-use tollhouse_platform::{
-    clock::parse_date,
-    values::{email::one_line, id::CompanyId},
-};
+use tollhouse_platform::{clock::parse_date, values::email::one_line};
 
-/// Maximum number of keys in a user's metadata.
 const MAX_METADATA_KEYS: usize = 100;
 
 choices! {
@@ -86,13 +80,15 @@ fields! {
     }
 }
 
+type Metadata = Map<String, Value>;
+
 /// A country: its name in lower case, and its code.
 type Country = (String, String);
 
 fn check_birth_date(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let today = app.clock.now().to_datetime().date_naive();
-    match parse_date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
+    match parse_date(&text, WRITTEN_DATE).filter(|born| *born <= today) {
         Some(born) => Ok(Some(born.format(ISO_DATE).to_string())),
         None => Err(body.must_be("date_of_birth", "a past date in the form DD/MM/YYYY")),
     }
@@ -105,10 +101,7 @@ fn find_country(body: &Fields, name: Option<String>) -> Result<Option<Country>> 
     Ok(Some((one_line(&name).to_lowercase(), code.to_owned())))
 }
 
-fn check_metadata(
-    body: &Fields,
-    metadata: Option<Map<String, Value>>,
-) -> Result<Option<Map<String, Value>>> {
+fn check_metadata(body: &Fields, metadata: Option<Metadata>) -> Result<Option<Metadata>> {
     if metadata.as_ref().is_some_and(|metadata| metadata.len() > MAX_METADATA_KEYS) {
         let what = format!("an object with at most {MAX_METADATA_KEYS} keys");
         return Err(body.must_be("metadata", &what));
@@ -142,6 +135,8 @@ impl NewUser {
             email_verified: false,
             phone_verified: false,
             active: self.active.unwrap_or(true),
+            role: ROLE,
+            age: None,
             metadata: Json(self.metadata.unwrap_or_default()),
             created_at: now,
             updated_at: now,

@@ -5,14 +5,14 @@ use chrono::{Datelike, NaiveDate};
 use super::super::{
     View,
     store::{
-        list::{self, Filter, Sort},
-        search,
+        list::{self, Sort},
+        search::metadata_digests,
     },
 };
-use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
+use crate::tenants::prelude::*;
 use tollhouse_platform::values::{
     email::one_line,
-    listing::{PERIODS, Period, SortOrder},
+    listing::{PERIODS, Period},
 };
 
 choices! {
@@ -31,26 +31,29 @@ fields! {
 
 fields! {
     /// Filters and order of users.
-    Query UserFilter(query) {
+    Query UserFilter(query, today: NaiveDate) {
         /// Words, ignoring case: each must occur in `user_id`, a name, `email` or `phone`.
-        search: Words,
+        search: Words => Ok(search_words(search)),
         id: Exactly,
         user_id: Exactly,
         active: Truth,
         email_verified: Truth,
         phone_verified: Truth,
         role: Exactly,
-        country: Exactly,
+        country: Exactly => Ok(country.map(|country| one_line(&country).to_lowercase())),
         /// Age in whole years, today in UTC.
-        age: Range,
+        birth_dates as "age": Range as Option<[String; 2]>
+            => Ok(birth_dates.map(|ages| birth_dates_of_ages(ages, today))),
         years_of_employment: Range,
         /// `metadata.KEY`: a text with this value, or a number or boolean written like this.
         #[schemars(extend("propertyNames" = { "pattern": r"^metadata\." }))]
-        metadata: ByKey,
+        metadata: ByKey as Vec<Vec<String>>
+            => Ok(metadata.iter().map(|(key, text)| metadata_digests(key, text)).collect()),
         /// One day in UTC, or the first and last day of a range.
         created_at: Days where !matches!(query.one_of("date_by", &PERIODS), Ok(Some(_))),
         /// Overrides `created_at`; weeks begin on Monday.
-        date_by: OneOf<Named>,
+        date_by: OneOf<Named> as Option<Period>
+            => Ok(date_by.and_then(|name| Period::named(&name, today))),
         sort_created_at as "sort-created_at": AscElseDesc,
         sort_updated_at as "sort-updated_at": AscElseDesc,
         sort_first_name as "sort-first_name": AscElseDesc,
@@ -67,43 +70,21 @@ pub async fn list(
     let now = app.clock.now();
     let UserPages { page, limit } = pages.read()?;
     let page = PageRequest { number: page, limit };
-    let (filter, sort) = query.read()?.into_filter(now.to_datetime().date_naive());
-    let (total, users) = app
-        .store
-        .read(async |tx| -> Result<_> {
-            let total = list::count(tx, &company.id, &filter).await?;
-            Ok((total, list::list_page(tx, &company.id, &filter, sort, page).await?))
-        })
-        .await?;
-    let docs = users.into_iter().map(|user| user.view(now)).collect();
-    DataResponse::data(page.to_list_page(total, docs), "Users fetched successfully")
+    let filter = UserFilter::read(&query, now.to_datetime().date_naive())?;
+    let list = async |tx: &mut Tx| list::list(tx, &company.id, &filter, page).await;
+    let users = app.store.read(list).await?.map(|user| user.view(now));
+    DataResponse::data(users, "Users fetched successfully")
 }
 
 impl UserFilter {
-    pub fn into_filter(self, today: NaiveDate) -> (Filter, Sort) {
-        let digest = |(key, text): &(String, String)| search::metadata_digests(key, text);
-        let named = self.date_by.and_then(|name| Period::named(&name, today));
-        let filter = Filter {
-            words: search_words(self.search),
-            id: self.id,
-            user_id: self.user_id,
-            active: self.active,
-            email_verified: self.email_verified,
-            phone_verified: self.phone_verified,
-            country: self.country.map(|country| one_line(&country).to_lowercase()),
-            birth_dates: self.age.map(|ages| birth_dates_of_ages(ages, today)),
-            years_of_employment: self.years_of_employment,
-            metadata: self.metadata.iter().map(digest).collect(),
-            created: named.or(self.created_at),
-            matches_none: self.role.is_some_and(|role| role != "customer"),
-        };
-        // The first sort parameter in this order; default: newest first.
+    /// Returns the first sort parameter in this order; default: newest first.
+    pub fn sort(&self) -> Sort {
         let created = self.sort_created_at.map(Sort::Created);
         let updated = self.sort_updated_at.map(Sort::Updated);
         let first_name = self.sort_first_name.map(Sort::FirstName);
         let last_name = self.sort_last_name.map(Sort::LastName);
         let sort = created.or(updated).or(first_name).or(last_name);
-        (filter, sort.unwrap_or(Sort::Created(SortOrder::Descending)))
+        sort.unwrap_or(Sort::Created(SortOrder::Descending))
     }
 }
 

@@ -8,12 +8,12 @@ mod verification;
 
 use self::fields::{NewUser, UserChange};
 pub use self::{
-    list::list,
+    list::{UserFilter, list},
     verification::{send_email, send_phone, verify_email, verify_phone},
 };
-use super::{FEATURE, User, View, create, find_by_email_or_id, store};
-use crate::{state::prelude::*, tenants::companies::AuthenticatedCompany};
-use tollhouse_platform::{store::is_duplicate, values::id::CompanyId};
+use super::{FEATURE, User, View, create, get_by_email_or_id, not_found, store};
+use crate::tenants::prelude::*;
+use tollhouse_platform::store::is_duplicate;
 
 pub async fn create(
     State(app): State<App>,
@@ -24,9 +24,9 @@ pub async fn create(
     let new = NewUser::read(&body, &app)?;
     let chosen = new.user_id.is_some();
     let user = new.into_user(&app, &company.id);
-    let (db, host) = (app.store.clone(), app.clone());
-    let user =
-        db.write(async move |tx| create::create(tx, &host, &company, user, chosen).await).await?;
+    let host = app.clone();
+    let create = async move |tx: &mut Tx| create::create(tx, &host, &company, user, chosen).await;
+    let user = app.store.write(create).await?;
     DataResponse::data(user.view(app.clock.now()), "User created successfully")
 }
 
@@ -36,21 +36,15 @@ pub async fn fetch(
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(email_or_id): Path<String>,
 ) -> Result<DataResponse<View>> {
-    let user =
-        app.store.read(async |tx| find_or_not_found(tx, &company.id, &email_or_id).await).await?;
+    let find = async |tx: &mut Tx| get_by_email_or_id(tx, &company.id, &email_or_id).await;
+    let user = app.store.read(find).await?;
     DataResponse::data(user.view(app.clock.now()), "User fetched successfully")
 }
 
-async fn find_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<User> {
-    let user = find_by_email_or_id(tx, company_id, name).await?;
-    user.ok_or_else(|| Error::not_found("user not found"))
-}
-
-/// Like [`find_or_not_found`], but locks the user until the transaction ends.
+/// Like [`get_by_email_or_id`], but locks the user until the transaction ends.
 async fn lock_or_not_found(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<User> {
-    let user = find_or_not_found(tx, company_id, name).await?;
-    let user = store::lock(tx, company_id, &user.id).await?;
-    user.ok_or_else(|| Error::not_found("user not found"))
+    let user = get_by_email_or_id(tx, company_id, name).await?;
+    store::lock(tx, company_id, &user.id).await?.ok_or_else(not_found)
 }
 
 pub async fn edit(
@@ -59,16 +53,15 @@ pub async fn edit(
     Path(user_id): Path<String>,
     body: Body<UserChange>,
 ) -> Result<DataResponse<View>> {
-    let (db, host) = (app.store.clone(), app.clone());
-    let user = db
-        .write(async move |tx| {
-            let before = lock_or_not_found(tx, &company.id, &user_id).await?;
-            let mut user = before.clone();
-            UserChange::read(&body, &host)?.apply(&mut user);
-            user.updated_at = host.clock.now();
-            update(tx, &before, user).await
-        })
-        .await?;
+    let host = app.clone();
+    let edit = async move |tx: &mut Tx| {
+        let before = lock_or_not_found(tx, &company.id, &user_id).await?;
+        let mut user = before.clone();
+        UserChange::read(&body, &host)?.apply(&mut user);
+        user.updated_at = host.clock.now();
+        update(tx, &before, user).await
+    };
+    let user = app.store.write(edit).await?;
     DataResponse::data(user.view(app.clock.now()), "User updated successfully")
 }
 

@@ -1,10 +1,6 @@
 //! Storage of export files, finished or being written, with the bytes reserved for each.
 
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Result, Tx, params},
-    values::id::CompanyId,
-};
+use crate::state::storage::*;
 
 /// Combined usage of several export files.
 #[derive(Clone, Copy, Debug, FromRow)]
@@ -17,8 +13,7 @@ pub struct ExportUsage {
 
 /// Serializes reservations until the transaction ends.
 pub async fn lock(tx: &mut Tx) -> Result<()> {
-    tx.sql("UPDATE user_exports SET bytes = 0 WHERE company_id = '' AND name = ''").run().await?;
-    Ok(())
+    tx.sql("UPDATE user_exports SET bytes = 0 WHERE company_id = '' AND name = ''").execute().await
 }
 
 /// Returns the usage of all files except `name`, of one company or of all.
@@ -31,7 +26,6 @@ pub async fn usage(tx: &mut Tx, company_id: Option<&CompanyId>, name: &str) -> R
     tx.dynamic(&sql.bind(name).append_if(" AND company_id = ", company_id)).one().await
 }
 
-/// Inserts or replaces the row of a file.
 pub async fn upsert(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -45,17 +39,15 @@ pub async fn upsert(
              bytes = excluded.bytes, removed_at = excluded.removed_at",
     )
     .params(params![company_id, name, bytes, removed_at])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn delete(tx: &mut Tx, company_id: &CompanyId, name: &str) -> Result<()> {
     tx.sql("DELETE FROM user_exports WHERE company_id = $1 AND name = $2")
         .params(params![company_id, name])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 /// Deletes the rows of files whose planned removal was before `time`.

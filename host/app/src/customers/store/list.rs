@@ -2,36 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::User;
-use tollhouse_platform::{
-    store::{DynamicStatement, Result, SqlValue, Tx},
-    values::{
-        id::CompanyId,
-        listing::{PageRequest, Period, SortOrder},
-    },
+use super::{User, UserKey};
+use crate::{
+    customers::{ROLE, api::UserFilter},
+    state::storage::*,
 };
-
-/// Filter of users; empty and `None` match all.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Lower-case words, each of which must occur in the searched fields.
-    pub words: Vec<String>,
-    pub id: Option<String>,
-    pub user_id: Option<String>,
-    pub active: Option<bool>,
-    pub email_verified: Option<bool>,
-    pub phone_verified: Option<bool>,
-    /// Lower-case name.
-    pub country: Option<String>,
-    /// First and last birth date in the form `YYYY-MM-DD`; the bounds need not be valid dates.
-    pub birth_dates: Option<[String; 2]>,
-    pub years_of_employment: Option<[i64; 2]>,
-    /// Alternative [`metadata_digests`](super::search::metadata_digests) for each key, one of which must exist.
-    pub metadata: Vec<Vec<String>>,
-    pub created: Option<Period>,
-    /// Matches no user.
-    pub matches_none: bool,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
@@ -41,206 +16,154 @@ pub enum Sort {
     LastName(SortOrder),
 }
 
-/// A cursor: the position after a user.
-#[derive(Clone, Debug)]
-pub struct UserCursor {
-    key: SqlValue,
-    id: String,
-}
-
 impl Sort {
-    fn order(self) -> SortOrder {
-        let (Sort::Created(order)
-        | Sort::Updated(order)
-        | Sort::FirstName(order)
-        | Sort::LastName(order)) = self;
-        order
-    }
-
-    /// The `ORDER BY` clause; ids break ties.
-    fn order_by(self) -> &'static str {
+    fn column(self) -> (&'static str, SortOrder) {
         match self {
-            Sort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
-            Sort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
-            Sort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
-            Sort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
-            Sort::FirstName(SortOrder::Ascending) => " ORDER BY first_name, id",
-            Sort::FirstName(SortOrder::Descending) => " ORDER BY first_name DESC, id DESC",
-            Sort::LastName(SortOrder::Ascending) => " ORDER BY last_name, id",
-            Sort::LastName(SortOrder::Descending) => " ORDER BY last_name DESC, id DESC",
+            Sort::Created(order) => ("created_at", order),
+            Sort::Updated(order) => ("updated_at", order),
+            Sort::FirstName(order) => ("first_name", order),
+            Sort::LastName(order) => ("last_name", order),
         }
     }
 
-    fn after_condition(self) -> &'static str {
-        match (self, self.order()) {
-            (Sort::Created(_), SortOrder::Ascending) => " AND (created_at, id) > (",
-            (Sort::Created(_), SortOrder::Descending) => " AND (created_at, id) < (",
-            (Sort::Updated(_), SortOrder::Ascending) => " AND (updated_at, id) > (",
-            (Sort::Updated(_), SortOrder::Descending) => " AND (updated_at, id) < (",
-            (Sort::FirstName(_), SortOrder::Ascending) => " AND (first_name, id) > (",
-            (Sort::FirstName(_), SortOrder::Descending) => " AND (first_name, id) < (",
-            (Sort::LastName(_), SortOrder::Ascending) => " AND (last_name, id) > (",
-            (Sort::LastName(_), SortOrder::Descending) => " AND (last_name, id) < (",
-        }
+    /// Appends the `ORDER BY` clause; ids break ties.
+    fn append_order(self, sql: DynamicStatement) -> DynamicStatement {
+        let (column, order) = self.column();
+        sql.append(" ORDER BY ").append(column).append(match order {
+            SortOrder::Ascending => ", id",
+            SortOrder::Descending => " DESC, id DESC",
+        })
     }
 
-    /// Returns the cursor after a user.
-    #[must_use]
-    pub fn cursor_after(self, user: &User) -> UserCursor {
-        let key = match self {
-            Sort::Created(_) => user.created_at.into(),
-            Sort::Updated(_) => user.updated_at.into(),
-            Sort::FirstName(_) => user.first_name.as_str().into(),
-            Sort::LastName(_) => user.last_name.as_str().into(),
+    /// Appends the condition for users after another.
+    fn append_after(self, sql: DynamicStatement, user: &User) -> DynamicStatement {
+        let (column, order) = self.column();
+        let sql = sql.append(" AND (").append(column).append(match order {
+            SortOrder::Ascending => ", id) > (",
+            SortOrder::Descending => ", id) < (",
+        });
+        let sql = match self {
+            Sort::Created(_) => sql.bind(user.created_at),
+            Sort::Updated(_) => sql.bind(user.updated_at),
+            Sort::FirstName(_) => sql.bind(&user.first_name),
+            Sort::LastName(_) => sql.bind(&user.last_name),
         };
-        UserCursor { key, id: user.id.to_string() }
+        sql.append(", ").bind(&user.id).append(")")
     }
 }
 
-pub async fn count(tx: &mut Tx, company_id: &CompanyId, filter: &Filter) -> Result<i64> {
-    let (total,) = tx.dynamic(&count_query(company_id, filter)).one().await?;
-    Ok(total)
-}
-
-pub async fn list_page(
+pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
-    sort: Sort,
+    filter: &UserFilter,
     page: PageRequest,
-) -> Result<Vec<User>> {
-    tx.dynamic(&page_query(company_id, filter, sort, page)).all().await
+) -> Result<ListPage<User>> {
+    let total = tx.dynamic(&count_query(company_id, filter)).value().await?;
+    let users = tx.dynamic(&page_query(company_id, filter, page)).all().await?;
+    Ok(page.to_list_page(total, users))
 }
 
-/// Returns the query plans for counting, paging and lookup by ids, for benchmarks.
+/// Returns the query plans for counting, paging and lookup by ids, for tests.
 pub async fn explain(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
-    sort: Sort,
+    filter: &UserFilter,
     page: PageRequest,
 ) -> Result<[Vec<String>; 3]> {
     let counting = tx.explain(&count_query(company_id, filter)).await?;
-    let paging = tx.explain(&page_query(company_id, filter, sort, page)).await?;
-    let ids: Vec<String> = (0..20).map(|n| format!("{n:024x}")).collect();
+    let paging = tx.explain(&page_query(company_id, filter, page)).await?;
+    let ids: Vec<UserKey> = (0..20).map(|n| format!("{n:024x}").into()).collect();
     Ok([counting, paging, tx.explain(&ids_query(company_id, &ids)).await?])
 }
 
-/// Returns the ids of up to `most` matching users after `place`, in order.
+/// Returns the ids of up to `most` matching users after the user `last`, in order.
 pub async fn list_ids(
     tx: &mut Tx,
     company_id: &CompanyId,
-    filter: &Filter,
-    sort: Sort,
-    place: Option<&UserCursor>,
+    filter: &UserFilter,
+    last: Option<&User>,
     most: i64,
-) -> Result<Vec<String>> {
-    let mut sql = with_filter(DynamicStatement::default().append("SELECT id"), company_id, filter);
-    if let Some(place) = place {
-        sql = sql.append(sort.after_condition()).bind(place.key.clone()).append(", ");
-        sql = sql.bind(place.id.as_str()).append(")");
+) -> Result<Vec<UserKey>> {
+    let (mut sql, sort) = (with_filter("SELECT id", company_id, filter), filter.sort());
+    if let Some(last) = last {
+        sql = sort.append_after(sql, last);
     }
-    let ids: Vec<(String,)> =
-        tx.dynamic(&sql.append(sort.order_by()).append(" LIMIT ").bind(most)).all().await?;
-    Ok(ids.into_iter().map(|(id,)| id).collect())
+    let sql = sort.append_order(sql).append(" LIMIT ").bind(most);
+    tx.dynamic(&sql).values().await
 }
 
-/// Returns users in the order of the ids. Missing users are omitted.
-pub async fn list_by_ids(tx: &mut Tx, company_id: &CompanyId, ids: &[String]) -> Result<Vec<User>> {
+/// Returns users in the order of the internal ids. Missing users are omitted.
+pub async fn find_by_ids(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    ids: &[UserKey],
+) -> Result<Vec<User>> {
+    let Some(last) = ids.last() else { return Ok(Vec::new()) };
+    // Few lengths: each one is a statement of its own in the cache of the connection.
+    let padding = ids.len().next_power_of_two() - ids.len();
+    let ids: Vec<_> = ids.iter().chain(std::iter::repeat_n(last, padding)).cloned().collect();
+    let ids = &*ids;
     let users: Vec<User> = tx.dynamic(&ids_query(company_id, ids)).all().await?;
-    let mut users: HashMap<String, User> =
-        users.into_iter().map(|user| (user.id.to_string(), user)).collect();
+    let mut users: HashMap<UserKey, User> =
+        users.into_iter().map(|user| (user.id.clone(), user)).collect();
     Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
 }
 
 /// Unordered: otherwise an engine with an index in that order would scan all of it.
-fn ids_query(company_id: &CompanyId, ids: &[String]) -> DynamicStatement {
-    DynamicStatement::default()
-        .append("SELECT * FROM users WHERE company_id = ")
+fn ids_query(company_id: &CompanyId, ids: &[UserKey]) -> DynamicStatement {
+    DynamicStatement::from("SELECT * FROM users WHERE company_id = ")
         .bind(company_id)
         .append(" AND id")
         .append_in(ids)
 }
 
-fn count_query(company_id: &CompanyId, filter: &Filter) -> DynamicStatement {
-    with_filter(DynamicStatement::default().append("SELECT COUNT(*)"), company_id, filter)
+fn count_query(company_id: &CompanyId, filter: &UserFilter) -> DynamicStatement {
+    with_filter("SELECT COUNT(*)", company_id, filter)
 }
 
 /// Selects ids first, by an index alone, whose rows are short.
-fn page_query(
-    company_id: &CompanyId,
-    filter: &Filter,
-    sort: Sort,
-    page: PageRequest,
-) -> DynamicStatement {
-    let select = DynamicStatement::default().append("SELECT listed.* FROM (SELECT id AS found");
-    with_filter(select, company_id, filter)
-        .append(sort.order_by())
-        .append(" LIMIT ")
-        .bind(page.limit)
-        .append(" OFFSET ")
-        .bind(page.offset())
-        .append(") page CROSS JOIN users listed WHERE id = found AND company_id = ")
-        .bind(company_id)
-        .append(sort.order_by())
+fn page_query(company_id: &CompanyId, filter: &UserFilter, page: PageRequest) -> DynamicStatement {
+    let sort = filter.sort();
+    let sql = with_filter("SELECT listed.* FROM (SELECT id AS found", company_id, filter);
+    let sql = sort.append_order(sql).append(" LIMIT ").bind(page.limit);
+    let sql = sql.append(" OFFSET ").bind(page.offset());
+    let sql = sql.append(") page CROSS JOIN users listed WHERE id = found AND company_id = ");
+    sort.append_order(sql.bind(company_id))
 }
 
-/// Adds the conditions of the filter.
+/// Completes a `SELECT` with the conditions of the filter.
 fn with_filter(
-    select: DynamicStatement,
+    select: &'static str,
     company_id: &CompanyId,
-    filter: &Filter,
+    filter: &UserFilter,
 ) -> DynamicStatement {
-    let mut sql = select.append(" FROM users WHERE company_id = ").bind(company_id);
-    if filter.matches_none {
-        sql = sql.append(" AND FALSE");
-    }
-    for (condition, text) in [
-        (" AND id = ", &filter.id),
-        (" AND user_id = ", &filter.user_id),
-        (" AND country = ", &filter.country),
-    ] {
-        if let Some(text) = text {
-            sql = sql.append(condition).bind(text.as_str());
-        }
-    }
-    for (condition, flag) in [
-        (" AND active = ", filter.active),
-        (" AND email_verified = ", filter.email_verified),
-        (" AND phone_verified = ", filter.phone_verified),
-    ] {
-        if let Some(flag) = flag {
-            sql = sql.append(condition).bind(flag);
-        }
-    }
-    if let Some([first, last]) = &filter.birth_dates {
-        sql = sql.append(" AND date_of_birth >= ").bind(first.as_str());
-        sql = sql.append(" AND date_of_birth <= ").bind(last.as_str());
-    }
-    if let Some([least, most]) = filter.years_of_employment {
-        sql =
-            sql.append(" AND years_of_employment BETWEEN ").bind(least).append(" AND ").bind(most);
-    }
-    if let Some(Period { from, before }) = filter.created {
-        sql =
-            sql.append(" AND created_at >= ").bind(from).append(" AND created_at < ").bind(before);
-    }
-    for digests in &filter.metadata {
-        sql = with_metadata(sql, company_id, digests);
-    }
-    with_words(sql, company_id, &filter.words)
-}
-
-fn with_metadata(
-    sql: DynamicStatement,
-    company_id: &CompanyId,
-    digests: &[String],
-) -> DynamicStatement {
-    sql.append(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
+    let (born, employed) = (filter.birth_dates.as_ref(), filter.years_of_employment);
+    let has_no_role = filter.role.as_ref().is_some_and(|role| role != ROLE);
+    let created = filter.date_by.or(filter.created_at);
+    let mut sql = DynamicStatement::from(select)
+        .append(" FROM users WHERE company_id = ")
         .bind(company_id)
-        .append(" AND digest")
-        .append_in(digests)
-        .append(")")
+        .append(if has_no_role { " AND FALSE" } else { "" })
+        .append_if(" AND id = ", filter.id.as_ref())
+        .append_if(" AND user_id = ", filter.user_id.as_ref())
+        .append_if(" AND country = ", filter.country.as_ref())
+        .append_if(" AND active = ", filter.active)
+        .append_if(" AND email_verified = ", filter.email_verified)
+        .append_if(" AND phone_verified = ", filter.phone_verified)
+        .append_if(" AND date_of_birth >= ", born.map(|[first, _]| first))
+        .append_if(" AND date_of_birth <= ", born.map(|[_, last]| last))
+        .append_if(" AND years_of_employment >= ", employed.map(|[least, _]| least))
+        .append_if(" AND years_of_employment <= ", employed.map(|[_, most]| most))
+        .append_period([" AND created_at >= ", " AND created_at < "], created);
+    for digests in &filter.metadata {
+        sql = sql
+            .append(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
+            .bind(company_id)
+            .append(" AND digest")
+            .append_in(digests)
+            .append(")");
+    }
+    with_words(sql, company_id, &filter.search)
 }
 
 /// The index holds trigrams; shorter words are searched in all remaining rows.
@@ -257,11 +180,8 @@ fn with_words(
         if words.is_empty() {
             continue;
         }
-        sql = sql.append(found_in).bind(company_id);
-        for word in words {
-            sql = with_word(sql, word);
-        }
-        sql = sql.append(")");
+        let found = sql.append(found_in).bind(company_id);
+        sql = words.into_iter().fold(found, |sql, word| with_word(sql, word)).append(")");
     }
     sql
 }

@@ -5,36 +5,40 @@ pub mod imports;
 pub mod list;
 pub mod search;
 
-use serde_json::{Map, Value};
-
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Json, Result, Statement, Tx, params},
-    values::id::{CompanyId, text_types},
-};
+use super::serialize_birth_date;
+use crate::state::storage::*;
+use tollhouse_platform::{store::Statement, values::email::comparison_key};
 
 text_types! {
     /// The internal id of a user. Companies may name a user otherwise, by `user_id`.
     UserKey;
 }
 
-#[derive(Clone, Debug, PartialEq, FromRow)]
+/// A customer of a company.
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct User {
+    #[serde(skip)]
     pub company_id: CompanyId,
     pub id: UserKey,
+    /// Chosen by the company, or generated with the prefix `usr-`.
     pub user_id: String,
     pub first_name: String,
     pub last_name: String,
     pub middle_name: Option<String>,
     pub email: Option<String>,
+    /// E.164 format.
     pub phone: Option<String>,
-    /// `YYYY-MM-DD`.
+    // Stored as `YYYY-MM-DD`.
+    /// `DD/MM/YYYY`.
+    #[serde(serialize_with = "serialize_birth_date")]
     pub date_of_birth: Option<String>,
     pub gender: Option<String>,
     pub address: Option<String>,
     pub state: Option<String>,
     pub city: Option<String>,
+    /// English name in lower case.
     pub country: Option<String>,
+    /// ISO 3166 code of two capital letters.
     pub country_code: Option<String>,
     pub image: Option<String>,
     pub employment_status: Option<String>,
@@ -42,6 +46,14 @@ pub struct User {
     pub email_verified: bool,
     pub phone_verified: bool,
     pub active: bool,
+    // `User::view` sets role and age.
+    /// Always `customer`.
+    #[sqlx(skip)]
+    pub role: &'static str,
+    /// Age in whole years, today in UTC.
+    #[sqlx(skip)]
+    pub age: Option<i32>,
+    #[schemars(with = "Map<String, Value>")]
     pub metadata: Json<Map<String, Value>>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -49,11 +61,7 @@ pub struct User {
 
 /// Inserts a user; `false` if the e-mail address or the `user_id` is taken.
 pub async fn insert(tx: &mut Tx, user: &User) -> Result<bool> {
-    let inserted = insert_row(tx, user).await?;
-    if inserted {
-        search::index(tx, &[user]).await?;
-    }
-    Ok(inserted)
+    Ok(insert_all(tx, std::slice::from_ref(user)).await? == 1)
 }
 
 /// Inserts the users whose e-mail address and `user_id` are free, and returns their number.
@@ -78,7 +86,7 @@ async fn insert_row(tx: &mut Tx, user: &User) -> Result<bool> {
              $19, $20, $21, $22, $23, $24, $25)
          ON CONFLICT DO NOTHING",
     );
-    Ok(bind(insert, user).bind(user.created_at).run().await? == 1)
+    bind(insert, user).bind(user.created_at).affects_one().await
 }
 
 /// Updates a user. An e-mail address or `user_id` of another user is a duplicate error.
@@ -92,118 +100,55 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
              updated_at = $24
          WHERE company_id = $1 AND id = $2",
     );
-    bind(update, user).run().await?;
+    bind(update, user).execute().await?;
     search::reindex(tx, user).await
 }
 
 /// Binds the key and the mutable columns as `$1` to `$24`.
 fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
+    let email_key = user.email.as_deref().map(comparison_key);
     statement.params(params![
-        &user.company_id,
-        &user.id,
-        &user.user_id,
-        &user.first_name,
-        &user.last_name,
-        &user.middle_name,
-        &user.email,
-        user.email.as_deref().map(tollhouse_platform::values::email::comparison_key),
-        &user.phone,
-        &user.date_of_birth,
-        &user.gender,
-        &user.address,
-        &user.state,
-        &user.city,
-        &user.country,
-        &user.country_code,
-        &user.image,
-        &user.employment_status,
-        user.years_of_employment,
-        user.email_verified,
-        user.phone_verified,
-        user.active,
-        &user.metadata,
-        user.updated_at
+        &user.company_id, &user.id, &user.user_id, &user.first_name, &user.last_name,
+        &user.middle_name, &user.email, email_key, &user.phone, &user.date_of_birth, &user.gender,
+        &user.address, &user.state, &user.city, &user.country, &user.country_code, &user.image,
+        &user.employment_status, user.years_of_employment, user.email_verified,
+        user.phone_verified, user.active, &user.metadata, user.updated_at
     ])
 }
 
-pub async fn find_by_id(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<User>> {
-    tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2")
-        .params(params![company_id, id])
-        .optional()
-        .await
+/// Declares queries for one user of a company: `name(value), parameter => "statement";`.
+macro_rules! queries {
+    ($($(#[$about:meta])* $name:ident($value:ident), $parameter:expr => $sql:literal;)*) => {$(
+        $(#[$about])*
+        pub async fn $name(
+            tx: &mut Tx,
+            company_id: &CompanyId,
+            $value: &str,
+        ) -> Result<Option<User>> {
+            tx.sql($sql).params(params![company_id, $parameter]).optional().await
+        }
+    )*};
 }
 
-pub async fn find_by_user_id(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    user_id: &str,
-) -> Result<Option<User>> {
-    tx.sql("SELECT * FROM users WHERE company_id = $1 AND user_id = $2")
-        .params(params![company_id, user_id])
-        .optional()
-        .await
+queries! {
+    /// Returns a user by internal id, as other records refer to users. A `user_id` never matches.
+    find_by_id(id), id => "SELECT * FROM users WHERE company_id = $1 AND id = $2";
+    find_by_user_id(user_id), user_id
+        => "SELECT * FROM users WHERE company_id = $1 AND user_id = $2";
+    find_by_email(email), comparison_key(email)
+        => "SELECT * FROM users WHERE company_id = $1 AND email_key = $2";
+    /// Like [`find_by_id`], but locks the user until the transaction ends, to serialize changes
+    /// such as that of the default card.
+    lock(id), id => "SELECT * FROM users WHERE company_id = $1 AND id = $2 FOR UPDATE";
+    /// Like [`find_by_email`], but locks the user until the transaction ends.
+    lock_by_email(email), comparison_key(email)
+        => "SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE";
 }
 
-pub async fn find_by_user_id_or_id(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    id: &str,
-) -> Result<Option<User>> {
+/// Returns a user by `user_id`, else by internal id.
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<User>> {
     match find_by_user_id(tx, company_id, id).await? {
         None => find_by_id(tx, company_id, id).await,
         found => Ok(found),
     }
-}
-
-/// Returns the user with this e-mail address and locks its row until the transaction ends.
-pub async fn lock_by_email(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    email: &str,
-) -> Result<Option<User>> {
-    tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
-        .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
-        .optional()
-        .await
-}
-
-pub async fn find_by_email(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    email: &str,
-) -> Result<Option<User>> {
-    tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
-        .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
-        .optional()
-        .await
-}
-
-/// Returns the user with this internal id and locks its row until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<User>> {
-    tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .params(params![company_id, id])
-        .optional()
-        .await
-}
-
-/// Maximum number of ids for [`find_by_ids`].
-pub const MAX_IDS_PER_QUERY: usize = 20;
-
-/// Returns up to [`MAX_IDS_PER_QUERY`] users. Separate parameters: the engines bind arrays differently.
-pub async fn find_by_ids(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    ids: &[UserKey],
-) -> Result<Vec<User>> {
-    let Some(last) = ids.last() else { return Ok(Vec::new()) };
-    let mut statement = tx
-        .sql(
-            "SELECT * FROM users WHERE company_id = $1 AND id IN ($2, $3, $4, $5, $6, $7, $8, $9,
-                 $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
-        )
-        .bind(company_id);
-    for n in 0..MAX_IDS_PER_QUERY {
-        statement = statement.bind(ids.get(n).unwrap_or(last));
-    }
-    statement.all().await
 }

@@ -1,20 +1,16 @@
 //! Search index of users: their searched fields, and digests of metadata values.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use super::User;
-use tollhouse_platform::{
-    crypto::seal::fingerprint,
-    store::{DynamicStatement, Result, Tx},
-};
+use crate::state::storage::*;
+use tollhouse_platform::crypto::seal::fingerprint;
 
 /// Numbers with a larger exponent are compared as written: they would have too many digits.
 const MAX_EXPONENT: i64 = 400;
 
-/// Rows per statement.
 const ROWS_PER_STATEMENT: usize = 500;
 
-/// Indexes new users.
 pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
     let row =
         |user: &&User| [user.company_id.to_string(), user.id.to_string(), searched_text(user)];
@@ -22,24 +18,21 @@ pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
     insert_rows(tx, "INSERT INTO user_words (company_id, id, words) VALUES ", &words).await?;
     let mut digests = Vec::new();
     for user in users {
-        for (key, value) in &user.metadata.0 {
-            let digest = metadata_digest(key, value);
-            digests.extend(
-                digest.map(|digest| [user.company_id.to_string(), digest, user.id.to_string()]),
-            );
-        }
+        let found = user.metadata.0.iter().filter_map(|(key, value)| metadata_digest(key, value));
+        digests
+            .extend(found.map(|found| [user.company_id.to_string(), found, user.id.to_string()]));
     }
     insert_rows(tx, "INSERT INTO user_metadata (company_id, digest, id) VALUES ", &digests).await
 }
 
 async fn insert_rows(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result<()> {
     for some in rows.chunks(ROWS_PER_STATEMENT) {
-        let mut sql = DynamicStatement::default().append(into);
+        let mut sql = DynamicStatement::from(into);
         for (n, [first, second, third]) in some.iter().enumerate() {
             sql = sql.append(if n == 0 { "(" } else { ", (" }).bind(first.as_str()).append(", ");
             sql = sql.bind(second.as_str()).append(", ").bind(third.as_str()).append(")");
         }
-        tx.dynamic(&sql).run().await?;
+        tx.dynamic(&sql).execute().await?;
     }
     Ok(())
 }
@@ -50,7 +43,7 @@ pub async fn reindex(tx: &mut Tx, user: &User) -> Result<()> {
         "DELETE FROM user_words WHERE company_id = $1 AND id = $2",
         "DELETE FROM user_metadata WHERE company_id = $1 AND id = $2",
     ] {
-        tx.sql(table).bind(&user.company_id).bind(&user.id).run().await?;
+        tx.sql(table).bind(&user.company_id).bind(&user.id).execute().await?;
     }
     index(tx, &[user]).await
 }
@@ -59,11 +52,8 @@ pub async fn reindex(tx: &mut Tx, user: &User) -> Result<()> {
 fn searched_text(user: &User) -> String {
     let optional = [&user.middle_name, &user.email, &user.phone];
     let fields = [&user.user_id, &user.first_name, &user.last_name];
-    let fields: Vec<&str> = fields
-        .into_iter()
-        .map(String::as_str)
-        .chain(optional.into_iter().filter_map(Option::as_deref))
-        .collect();
+    let fields = fields.into_iter().chain(optional.into_iter().flatten());
+    let fields: Vec<&str> = fields.map(String::as_str).collect();
     fields.join("\n").to_lowercase()
 }
 
@@ -78,16 +68,10 @@ fn metadata_digest(key: &str, value: &Value) -> Option<String> {
 }
 
 /// Returns the digests of a text, and of the number or boolean that is written like it.
-#[must_use]
 pub fn metadata_digests(key: &str, written: &str) -> Vec<String> {
-    let mut all = vec![fingerprint(&[key, "text", written])];
-    let value = serde_json::from_str(written).ok();
-    all.extend(
-        value
-            .filter(|value: &Value| !value.is_string())
-            .and_then(|value| metadata_digest(key, &value)),
-    );
-    all
+    let value = serde_json::from_str(written).ok().filter(|value: &Value| !value.is_string());
+    let other = value.and_then(|value| metadata_digest(key, &value));
+    [fingerprint(&[key, "text", written])].into_iter().chain(other).collect()
 }
 
 /// Formats a number without exponent and redundant zeros: both engines store numbers by value.

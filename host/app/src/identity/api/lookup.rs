@@ -6,11 +6,9 @@ use crate::{
         catalog::{self, Identity, LookupMethod},
         lookup::{self, LookupSubject},
     },
-    state::prelude::*,
-    tenants::companies::AuthenticatedCompany,
+    tenants::prelude::*,
 };
 
-/// Maximum length of an identifier in characters.
 const MAX_IDENTIFIER_CHARACTERS: usize = 100;
 /// Maximum length of a base64 image in characters, which is all that fits into a body.
 const MOST_IMAGE: usize = 8 << 20;
@@ -47,7 +45,7 @@ fn read_subject(
 
 fn read_identifier(identity: &Identity, body: &Fields) -> Result<String> {
     let kind = identity.identity_type();
-    let written = body.required_text(&kind.field, MAX_IDENTIFIER_CHARACTERS)?;
+    let written = body.field::<Text<MAX_IDENTIFIER_CHARACTERS>>(&kind.field)?;
     let identifier = kind.normalize_identifier(&written);
     identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))
 }

@@ -1,26 +1,22 @@
 //! API of identity lookups, as specified.
 
-mod codes;
 mod lookup;
 pub mod operators;
 
-pub use self::{
-    codes::{send, verify},
-    lookup::{Lookup, look_up},
-};
-use super::{Record, Uid, View, catalog, store};
-use crate::{
-    customers as users,
-    state::prelude::*,
-    tenants::companies::{AuthenticatedCompany, Company},
-};
+pub use self::lookup::{Lookup, look_up};
+use super::{Record, Uid, View, catalog, store, verification};
+use crate::{customers as users, messaging::otp, tenants::prelude::*};
 
 pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
 ) -> Result<DataResponse<Vec<View>>> {
-    let uids = app.store.read(async |tx| list_for_user(tx, &app, &company, &user_id).await).await?;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let user = users::get_by_email_or_id(tx, &company.id, &user_id).await?;
+        Ok(store::list_for_user(tx, &company.id, &user.id, app.clock.now()).await?)
+    };
+    let uids = app.store.read(read).await?;
     let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
         let record = Record::open_or_log(&app, &uid)?;
@@ -30,20 +26,60 @@ pub async fn list(
     DataResponse::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
 }
 
-async fn list_for_user(
-    tx: &mut Tx,
-    app: &App,
-    company: &Company,
-    user_id: &str,
-) -> Result<Vec<Uid>> {
-    let user = users::find_by_email_or_id(tx, &company.id, user_id).await?;
-    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
-    Ok(store::list_for_user(tx, &company.id, &user.id, app.clock.now()).await?)
-}
-
 pub async fn identities(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
 ) -> Result<DataResponse<Vec<catalog::View>>> {
     operators::all(&app, &company.id.into()).await
+}
+
+fn unknown_lookup() -> Error {
+    Error::not_found("uid not found")
+}
+
+pub async fn send(
+    State(app): State<App>,
+    _: GetOnly,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    Path(uid_id): Path<String>,
+) -> Result<MessageResponse> {
+    let now = app.clock.now();
+    let uid = app.store.select(async |tx| store::find(tx, &company.id, &uid_id, now).await).await?;
+    let uid = uid.ok_or_else(unknown_lookup)?;
+    let record = Record::open(&app, &uid)?;
+    verification::check_verifiable_by_code(&app, &uid, &record)?;
+    verification::send(&app, &company, &uid, &record, None).await?;
+    Ok(MessageResponse("Verification token sent successfully"))
+}
+
+fields! {
+    /// A verification code.
+    Body UidToken {
+        /// Code as entered by the person.
+        token: Text<255>,
+    }
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    run: IdempotentRequest,
+    Path(uid_id): Path<String>,
+    body: Body<UidToken>,
+) -> Result<MessageResponse> {
+    let (db, host, run) = (app.store.clone(), app.clone(), run.name("uid"));
+    let checked = async move |tx: &mut Tx| {
+        let uid = store::lock(tx, &company.id, &uid_id, host.clock.now()).await?;
+        let uid = uid.ok_or_else(unknown_lookup)?;
+        let token = body.read()?.token;
+        verification::verify(tx, &host, uid, &token, run.as_deref()).await
+    };
+    let checked = db.write(checked).await;
+    let tried = checked.is_ok();
+    otp::finish_check(&app, checked).map_err(|error| match error {
+        // The specification has one message for all codes that are not accepted.
+        Error::Invalid(_) if tried => Error::invalid("invalid token"),
+        error => error,
+    })?;
+    Ok(MessageResponse("Uid verified successfully"))
 }

@@ -1,8 +1,7 @@
 //! Operator API for identity types and their switches.
 
 use super::super::{catalog, store};
-use crate::{operations::audit, state::prelude::*, tenants::companies};
-use tollhouse_platform::values::id::{CompanyId, Owner};
+use crate::tenants::prelude::*;
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<catalog::View>>> {
     all(&app, &Owner::Service).await
@@ -19,10 +18,7 @@ pub async fn list_for_company(
 /// Lists all types, with those active that the company can use.
 pub async fn all(app: &App, owner: &Owner) -> Result<DataResponse<Vec<catalog::View>>> {
     let off = app.store.select(async |tx| store::list_disabled(tx, owner).await).await?;
-    let view = |identity: catalog::Identity| {
-        let active = !off.contains(&(identity.name(),));
-        identity.view(active)
-    };
+    let view = |identity: catalog::Identity| identity.view(!off.contains(&identity.name()));
     let views = catalog::all(&app.plugins).into_iter().map(view).collect();
     DataResponse::data(views, "Identities fetched successfully")
 }
@@ -59,14 +55,13 @@ async fn set_active(
     identity: String,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
-    catalog::check_ready(&app.plugins, &identity)?;
-    let known = catalog::find_by_name(&app.plugins, &identity);
+    let known = catalog::find_by_name(&app.plugins, &identity)?;
     let known = known.ok_or_else(|| Error::not_found("identity type not found"))?;
     let active = body.read()?.active;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
         store::set_active(tx, &owner, &identity, active, host.clock.now()).await?;
-        let off = store::is_disabled(tx, &owner, &identity).await?;
+        let off = store::list_disabled(tx, &owner).await?.contains(&identity);
         let detail = json!({ "identity": identity, "active": active });
         audit::record(tx, &host, owner, "identity.switch", detail).await?;
         DataResponse::data(known.view(!off), "Identity updated successfully")

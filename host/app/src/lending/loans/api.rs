@@ -1,21 +1,13 @@
 //! The operator API for loans, and the feeds of repayments.
 
-use super::{COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, TRANSACTIONS, View, schedule, store};
+use super::{
+    COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, LoanId, TRANSACTIONS, View, schedule, store,
+};
 use crate::{
-    customers as users,
-    lending::loans::LoanId,
-    operations::{
-        audit, feeds as streams,
-        feeds::{FeedPage, Reading},
-    },
-    state::prelude::*,
-    tenants::companies,
+    money::prelude::*,
+    operations::feeds::{self, FeedPage, Reading},
 };
-use tollhouse_platform::{
-    background::jobs,
-    clock::parse_date,
-    values::{id::CompanyId, money::Minor},
-};
+use tollhouse_platform::clock::parse_date;
 
 const MOST_ENTRIES: usize = 1_000;
 
@@ -89,8 +81,7 @@ pub async fn put(
     let LoanChange { user_id, amount, currency, disbursed, schedule } = body.read()?;
     let db = app.store.clone();
     db.write(async move |tx| {
-        let user = users::find(tx, &company, &user_id).await?;
-        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let user = users::get(tx, &company, &user_id).await?;
         let now = app.clock.now();
         let new = Loan {
             company_id: company.clone(),
@@ -108,7 +99,10 @@ pub async fn put(
         let (loan, entries) = upsert(tx, new, schedule).await?;
         let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
         audit::record(tx, &app, &company, "loan.put", detail).await?;
-        schedule_collection(tx, &loan, &entries).await?;
+        let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
+        if let Some(first) = dues.map(|entry| entry.due_at).min() {
+            jobs::enqueue(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
+        }
         DataResponse::data(loan.view(entries), "Loan saved successfully")
     })
     .await
@@ -155,15 +149,6 @@ async fn upsert(
     Ok((loan, entries))
 }
 
-/// Schedules the collection of the first installment that is due.
-async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) -> Result<()> {
-    let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
-    if let Some(first) = dues.map(|entry| entry.due_at).min() {
-        jobs::enqueue(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
-    }
-    Ok(())
-}
-
 pub async fn fetch(
     State(app): State<App>,
     Path((company, id)): Path<(CompanyId, LoanId)>,
@@ -171,8 +156,7 @@ pub async fn fetch(
     let read = async |tx: &mut Tx| -> Result<_> {
         let loan = store::find(tx, &company, &id).await?;
         let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
-        let entries = store::list_installments(tx, &company, &id).await?;
-        Ok((loan, entries))
+        Ok((loan, store::list_installments(tx, &company, &id).await?))
     };
     let (loan, entries) = app.store.read(read).await?;
     DataResponse::data(loan.view(entries), "Loan fetched successfully")
@@ -182,7 +166,7 @@ pub async fn transactions(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<FeedPage>> {
-    let part = streams::read(&app, TRANSACTIONS, query.read()?).await?;
+    let part = feeds::read(&app, TRANSACTIONS, query.read()?).await?;
     DataResponse::data(part, "Transactions fetched successfully")
 }
 
@@ -190,6 +174,6 @@ pub async fn credit_events(
     State(app): State<App>,
     query: Query<Reading>,
 ) -> Result<DataResponse<FeedPage>> {
-    let part = streams::read(&app, CREDIT_EVENTS, query.read()?).await?;
+    let part = feeds::read(&app, CREDIT_EVENTS, query.read()?).await?;
     DataResponse::data(part, "Credit score events fetched successfully")
 }

@@ -7,26 +7,17 @@ pub mod api;
 mod schedule;
 mod store;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
-
 pub use self::{
     schedule::{next_due, uncovered_amount},
     store::{Installment, Loan, LoanId, find, list_installments, lock},
 };
 use crate::{
-    customers::UserKey,
-    lending::recollections::RecollectionId,
-    operations::{feeds as streams, feeds::Feed},
-    state::App,
+    lending::recollections::Recollection,
+    money::prelude::*,
+    operations::feeds::{self, Feed},
 };
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::Result,
-    store::Tx,
-    values::money::{Currency, Minor},
-};
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// The job that collects due installments.
 pub const COLLECT_JOB: &str = "loan.collect";
@@ -53,26 +44,15 @@ pub struct View {
     /// The next due date; `null` once the loan is paid.
     next_pay_date: Option<Timestamp>,
     paid: bool,
-    schedule: Vec<InstallmentView>,
+    schedule: Vec<Installment>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
 
-/// An installment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Installment")]
-pub struct InstallmentView {
-    due_date: Timestamp,
-    amount: Minor,
-    /// The unpaid part of `amount`.
-    amount_remaining: Minor,
-}
-
 impl Loan {
-    #[must_use]
     pub fn view(self, entries: Vec<Installment>) -> View {
         View {
-            amount_remaining_to_pay: self.remaining().minor,
+            amount_remaining_to_pay: self.remaining(),
             next_pay_date: next_due(&entries),
             paid: self.is_paid(),
             id: self.id,
@@ -83,50 +63,22 @@ impl Loan {
             disbursed: self.disbursed,
             amount_paid: self.amount_paid,
             last_pay_date: self.last_pay_date,
-            schedule: entries.into_iter().map(InstallmentView::from).collect(),
+            schedule: entries,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
     }
 }
 
-impl From<Installment> for InstallmentView {
-    fn from(entry: Installment) -> InstallmentView {
-        InstallmentView {
-            due_date: entry.due_at,
-            amount: entry.amount,
-            amount_remaining: entry.remaining,
-        }
-    }
-}
-
-/// Money received for a loan.
-#[derive(Clone, Debug)]
-pub struct Repayment {
-    pub recollection_id: RecollectionId,
-    pub amount: Minor,
-    /// The provider fee.
-    pub fees: Minor,
-    pub payment_service: String,
-    pub payment_channel: String,
-    pub at: Timestamp,
-}
-
-/// The effect of a repayment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AppliedRepayment {
-    pub applied: Minor,
-    /// The amount beyond what was outstanding.
-    pub overpayment: Minor,
-}
-
-/// Applies a repayment to a loan that the caller has locked, and writes both feeds.
+/// Applies a repayment to a loan that the caller has locked, and writes both feeds. Returns the
+/// amount beyond what was outstanding.
 pub async fn apply_repayment(
     tx: &mut Tx,
     app: &App,
     mut loan: Loan,
-    repayment: &Repayment,
-) -> Result<(Loan, AppliedRepayment)> {
+    repayment: &Recollection,
+    repaid_at: Timestamp,
+) -> Result<Minor> {
     let now = app.clock.now();
     let mut entries = store::list_installments(tx, &loan.company_id, &loan.id).await?;
     let before = entries.clone();
@@ -135,43 +87,35 @@ pub async fn apply_repayment(
         store::update_installment(tx, entry).await?;
     }
     let applied = Minor(parts.iter().map(|part| part.amount.0).sum());
-    let repaid = AppliedRepayment { applied, overpayment: Minor(repayment.amount.0 - applied.0) };
+    let overpayment = Minor(repayment.amount.0 - applied.0);
     loan.amount_paid.0 += applied.0;
-    loan.last_pay_date = loan.last_pay_date.max(Some(repayment.at));
+    loan.last_pay_date = loan.last_pay_date.max(Some(repaid_at));
     loan.updated_at = now;
     store::update(tx, &loan).await?;
 
-    let spread: Vec<_> = parts
-        .iter()
-        .map(|part| json!({ "due_date": part.due_at, "amount": part.amount }))
-        .collect();
     let mut told = json!({
         "loan": loan.id,
-        "recollection": repayment.recollection_id,
+        "recollection": repayment.id,
         "user": loan.user_key,
         "user_id": loan.user_id,
         "amount": repayment.amount,
         "currency": loan.currency,
-        "repaid_at": repayment.at,
+        "repaid_at": repaid_at,
     });
     let mut transaction = told.clone();
     transaction["fees"] = json!(repayment.fees);
-    transaction["applied"] = json!(repaid.applied);
-    transaction["overpayment"] = json!(repaid.overpayment);
-    transaction["installments"] = json!(spread);
+    transaction["applied"] = json!(applied);
+    transaction["overpayment"] = json!(overpayment);
+    transaction["installments"] = json!(parts);
     transaction["payment_service"] = json!(repayment.payment_service);
     transaction["payment_channel"] = json!(repayment.payment_channel);
-    streams::write(tx, app, TRANSACTIONS, &loan.company_id, transaction).await?;
+    feeds::write(tx, app, TRANSACTIONS, &loan.company_id, transaction).await?;
     let oldest = parts.first().map(|part| part.due_at);
+    let days_late = oldest.map_or(0, |due| (repaid_at.0 - due.0).max(0) / DAY_MS);
     told["due_date"] = json!(oldest);
-    told["days_late"] = json!(oldest.map_or(0, |due| days_late(due, repayment.at)));
-    told["amount_remaining_to_pay"] = json!(loan.remaining().minor);
+    told["days_late"] = json!(days_late);
+    told["amount_remaining_to_pay"] = json!(loan.remaining());
     told["paid"] = json!(loan.is_paid());
-    streams::write(tx, app, CREDIT_EVENTS, &loan.company_id, told).await?;
-    Ok((loan, repaid))
-}
-
-fn days_late(due: Timestamp, at: Timestamp) -> i64 {
-    const DAY_MS: i64 = 24 * 3600 * 1000;
-    (at.0 - due.0).max(0) / DAY_MS
+    feeds::write(tx, app, CREDIT_EVENTS, &loan.company_id, told).await?;
+    Ok(overpayment)
 }

@@ -3,11 +3,12 @@
 //! Spreads the repaid amount over the installments, oldest due date first.
 
 use super::store::Installment;
-use tollhouse_platform::{clock::Timestamp, values::money::Minor};
+use crate::money::prelude::*;
 
 /// The part of a repayment that is allocated to one installment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Allocation {
+    #[serde(rename = "due_date")]
     pub due_at: Timestamp,
     pub amount: Minor,
 }
@@ -32,13 +33,11 @@ pub fn allocate(entries: &mut [Installment], amount: Minor) -> Vec<Allocation> {
 }
 
 /// Returns the earliest due date with a remaining amount.
-#[must_use]
 pub fn next_due(entries: &[Installment]) -> Option<Timestamp> {
     entries.iter().filter(|entry| entry.remaining > Minor(0)).map(|entry| entry.due_at).min()
 }
 
 /// Returns the remaining amount of an installment after `pending` charges succeed.
-#[must_use]
 pub fn uncovered_amount(entries: &[Installment], number: i64, pending: Minor) -> Minor {
     let mut entries = entries.to_vec();
     allocate(&mut entries, pending);

@@ -1,13 +1,8 @@
 //! The rows of loans and their installments.
 
-use crate::customers::UserKey;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Result, Tx, params},
-    values::{
-        id::{CompanyId, text_types},
-        money::{Currency, Minor, Money},
-    },
+use crate::{
+    customers::{SELECT_WITH_USER_ID, UserKey},
+    state::storage::*,
 };
 
 text_types! {
@@ -37,77 +32,70 @@ pub struct Loan {
 }
 
 impl Loan {
-    #[must_use]
-    pub fn remaining(&self) -> Money {
-        let minor = Minor(self.amount.0 - self.amount_paid.0);
-        Money { minor, currency: self.currency.clone() }
+    pub fn remaining(&self) -> Minor {
+        Minor(self.amount.0 - self.amount_paid.0)
     }
 
-    #[must_use]
     pub fn is_paid(&self) -> bool {
         self.amount_paid >= self.amount
     }
 }
 
 /// An installment.
-#[derive(Clone, Debug, PartialEq, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Installment {
+    #[serde(skip)]
     pub company_id: CompanyId,
+    #[serde(skip)]
     pub loan_id: LoanId,
     /// Position in the schedule, from 1.
+    #[serde(skip)]
     pub number: i64,
+    #[serde(rename = "due_date")]
     pub due_at: Timestamp,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
+    /// The unpaid part of `amount`.
+    #[serde(rename = "amount_remaining")]
     #[sqlx(rename = "remaining_minor")]
     pub remaining: Minor,
     /// `true` if it is collected on its due date: not if it was due before the loan was sent.
+    #[serde(skip)]
     pub automatic: bool,
 }
 
-/// A statement that returns loans with the current `user_id` of their users.
-macro_rules! loans {
-    ($before:literal, $after:literal) => {
-        concat!(
-            $before,
-            " *, COALESCE((SELECT users.user_id FROM users
-                  WHERE users.company_id = loans.company_id AND users.id = loans.user_key),
-                  loans.user_id) AS present_user_id",
-            $after
-        )
-    };
+fn by_id(company_id: &CompanyId, id: &LoanId) -> DynamicStatement {
+    DynamicStatement::from(SELECT_WITH_USER_ID)
+        .append(" FROM loans t WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND id = ")
+        .bind(id)
 }
 
 pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Option<Loan>> {
-    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    tx.dynamic(&by_id(company_id, id)).optional().await
 }
 
 /// Locks a loan until the transaction ends: its changes are processed one at a time.
 pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Option<Loan>> {
-    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    tx.dynamic(&by_id(company_id, id).append(" FOR UPDATE")).optional().await
 }
 
 /// Inserts the loan if it does not exist, and locks it.
 pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
-    tx.sql(loans!(
+    tx.sql(
         "INSERT INTO loans (company_id, id, user_key, user_id, amount_minor, amount_paid_minor,
              currency, disbursed, last_pay_date, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         ON CONFLICT (company_id, id) DO UPDATE SET id = excluded.id RETURNING",
-        ""
-    ))
+         ON CONFLICT (company_id, id) DO NOTHING",
+    )
     .params(params![
         &new.company_id, &new.id, &new.user_key, &new.user_id, new.amount, new.amount_paid,
         &new.currency, new.disbursed, new.last_pay_date, new.created_at, new.updated_at
     ])
-    .one()
-    .await
+    .execute()
+    .await?;
+    tx.dynamic(&by_id(&new.company_id, &new.id).append(" FOR UPDATE")).one().await
 }
 
 /// Writes the mutable columns of a loan.
@@ -121,9 +109,8 @@ pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
         &loan.company_id, &loan.id, &loan.user_id, loan.amount, loan.amount_paid, loan.disbursed,
         loan.last_pay_date, loan.updated_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Returns the installments in the order in which they were sent.
@@ -142,7 +129,7 @@ pub async fn list_installments(
 pub async fn replace_installments(tx: &mut Tx, loan: &Loan, entries: &[Installment]) -> Result<()> {
     tx.sql("DELETE FROM loan_entries WHERE company_id = $1 AND loan_id = $2")
         .params(params![&loan.company_id, &loan.id])
-        .run()
+        .execute()
         .await?;
     for entry in entries {
         tx.sql(
@@ -154,7 +141,7 @@ pub async fn replace_installments(tx: &mut Tx, loan: &Loan, entries: &[Installme
             &entry.company_id, &entry.loan_id, entry.number, entry.due_at, entry.amount,
             entry.remaining, entry.automatic
         ])
-        .run()
+        .execute()
         .await?;
     }
     Ok(())
@@ -167,7 +154,6 @@ pub async fn update_installment(tx: &mut Tx, entry: &Installment) -> Result<()> 
          WHERE company_id = $1 AND loan_id = $2 AND number = $3",
     )
     .params(params![&entry.company_id, &entry.loan_id, entry.number, entry.remaining])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }

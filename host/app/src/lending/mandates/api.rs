@@ -1,11 +1,7 @@
 //! The operator API for mandates.
 
-use super::{Mandate, seal_context, store};
-use crate::{
-    customers as users, customers::UserKey, lending::mandates::MandateId, operations::audit,
-    state::prelude::*, tenants::companies,
-};
-use tollhouse_platform::values::{id::CompanyId, money::Currency};
+use super::{Mandate, MandateId, not_found, seal_context, store};
+use crate::money::prelude::*;
 
 choices! {
     MandateCurrency = &["NGN", "USD"];
@@ -32,47 +28,11 @@ fields! {
     }
 }
 
-/// A mandate without its token.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DirectDebit")]
-pub struct View {
-    id: MandateId,
-    /// The internal id of the account holder.
-    user: UserKey,
-    user_id: String,
-    payment_service: String,
-    currency: Currency,
-    email: String,
-    bank: String,
-    active: bool,
-    default: bool,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-impl Mandate {
-    fn view(self) -> View {
-        View {
-            id: self.id,
-            user: self.user_key,
-            user_id: self.user_id,
-            payment_service: self.payment_service,
-            currency: self.currency,
-            email: self.email,
-            bank: self.bank,
-            active: self.active,
-            default: self.is_default,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-        }
-    }
-}
-
 pub async fn put(
     State(app): State<App>,
     Path((company, id)): Path<(CompanyId, MandateId)>,
     body: Body<DirectDebitChange>,
-) -> Result<DataResponse<View>> {
+) -> Result<DataResponse<Mandate>> {
     companies::find(&app, &company).await?;
     let new = body.read()?;
     let active = new.active.unwrap_or(true);
@@ -84,8 +44,7 @@ pub async fn put(
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let user = users::find(tx, &company, &new.user_id).await?;
-        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let user = users::get(tx, &company, &new.user_id).await?;
         // Keeps the default unique.
         users::lock(tx, &company, &user.id).await?;
         let now = app.clock.now();
@@ -110,7 +69,7 @@ pub async fn put(
         let mandate = store::upsert(tx, &mandate).await?;
         let detail = json!({ "direct_debit": mandate.id, "active": active, "default": is_default });
         audit::record(tx, &app, &company, "direct_debit.put", detail).await?;
-        DataResponse::data(mandate.view(), "Direct debit saved successfully")
+        DataResponse::data(mandate, "Direct debit saved successfully")
     })
     .await
 }
@@ -118,9 +77,9 @@ pub async fn put(
 pub async fn fetch(
     State(app): State<App>,
     Path((company, id)): Path<(CompanyId, MandateId)>,
-) -> Result<DataResponse<View>> {
+) -> Result<DataResponse<Mandate>> {
     let read = async |tx: &mut Tx| store::find(tx, &company, &id).await;
     let found = app.store.select(read).await?;
-    let mandate = found.ok_or_else(|| Error::not_found("direct debit not found"))?;
-    DataResponse::data(mandate.view(), "Direct debit fetched successfully")
+    let mandate = found.ok_or_else(not_found)?;
+    DataResponse::data(mandate, "Direct debit fetched successfully")
 }

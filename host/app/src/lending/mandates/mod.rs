@@ -5,8 +5,7 @@ pub mod api;
 mod store;
 
 pub use self::store::{Mandate, MandateId, SEALED};
-use crate::{customers::UserKey, state::App};
-use tollhouse_platform::{error::Result, store as db, store::Tx, values::id::CompanyId};
+use crate::money::prelude::*;
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.
 pub async fn find_usable(
@@ -14,7 +13,7 @@ pub async fn find_usable(
     company_id: &CompanyId,
     user_key: &UserKey,
     id: Option<&MandateId>,
-) -> db::Result<Option<Mandate>> {
+) -> Result<Option<Mandate>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
         None => store::find_default(tx, company_id, user_key).await?,
@@ -27,6 +26,11 @@ impl Mandate {
     pub fn token(&self, app: &App) -> Result<String> {
         Ok(app.sealer.open(&seal_context(&self.company_id, &self.id), &self.token)?)
     }
+}
+
+/// The same error for a missing mandate and for one of another company.
+pub fn not_found() -> Error {
+    Error::not_found("direct debit not found")
 }
 
 fn seal_context(company_id: &str, id: &str) -> String {

@@ -3,90 +3,57 @@
 //! One job per loan handles its installments one by one. The mark, the recollection and its fee are
 //! one transaction; if the charge after it fails, the settlement job repeats it.
 //!
-//! The job `loan.collect` takes the oldest due installment without a row in `collections`, and writes
-//! that row, the recollection and its fee in one transaction under the loan's lock. A failure refunds
-//! the fee.
-
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
+//! The job `loan.collect` takes the oldest due installment without a row in `collections`, and
+//! writes that row, the recollection and its fee in one transaction under the loan's lock. A
+//! failure refunds the fee.
 
 use super::{
-    CARD, FEATURE, Recollection, charge,
-    create::{self, Attempt},
+    CARD, FEATURE, Recollection, charge, create,
     store::{self, InstallmentKey},
 };
 use crate::{
     lending::loans::{self, Installment, Loan, LoanId, uncovered_amount},
+    money::prelude::*,
     operations::operator_events::{self, NOT_COLLECTED},
-    state::App,
-    tenants::{
-        companies::{self, Company},
-        wallet,
-    },
-};
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::{id::CompanyId, money::Minor},
 };
 
-/// The next step of a loan's collection.
-enum CollectionStep {
-    Charge(Box<Recollection>),
-    /// An installment needed no charge; more may be due.
-    Skipped,
-    /// No installment is due before this time.
-    NotBefore(Option<Timestamp>),
-}
-
-pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let (db, host) = (app.store.clone(), app.clone());
-        let (company_id, loan_id) = (job.company_id, job.subject.into());
-        let due =
-            db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
-        match due {
-            CollectionStep::NotBefore(at) => {
-                Ok(at.map_or(JobResult::Done, JobResult::RescheduleAt))
-            }
-            CollectionStep::Skipped => Ok(JobResult::RescheduleAt(app.clock.now())),
-            CollectionStep::Charge(recollection) => {
-                charge::attempt(&app, *recollection, Attempt::First).await?;
-                Ok(JobResult::RescheduleAt(app.clock.now()))
-            }
-        }
+pub async fn collect_job(app: App, job: Job) -> Result<JobResult> {
+    let (db, host) = (app.store.clone(), app.clone());
+    let (company_id, loan_id) = (job.company_id, job.subject.into());
+    let (next, charged) =
+        db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
+    if let Some(recollection) = charged {
+        charge::attempt(&app, recollection, Attempt::First).await?;
     }
-    .boxed()
+    Ok(next)
 }
 
-/// Handles the oldest due installment that is not marked.
+/// Handles the oldest due installment that is not marked. Returns its recollection, if it needs a
+/// charge, and when to look for the next one.
 async fn next_step(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
     loan_id: &LoanId,
-) -> Result<CollectionStep> {
-    let Some(loan) = loans::lock(tx, company_id, loan_id).await? else {
-        return Ok(CollectionStep::NotBefore(None));
+) -> Result<(JobResult, Option<Recollection>)> {
+    const NOTHING_DUE: (JobResult, Option<Recollection>) = (JobResult::Done, None);
+    let loan = loans::lock(tx, company_id, loan_id).await?;
+    // A loan is sent again once it is disbursed, which schedules this job.
+    let Some(loan) = loan.filter(|loan| loan.disbursed && !loan.is_paid()) else {
+        return Ok(NOTHING_DUE);
     };
-    // The loan is sent again once it is disbursed, which schedules this job.
-    if !loan.disbursed || loan.is_paid() {
-        return Ok(CollectionStep::NotBefore(None));
-    }
     let collected = store::collected_installments(tx, company_id, loan_id).await?;
     let entries = loans::list_installments(tx, company_id, loan_id).await?;
     let waits = |entry: &&Installment| {
         entry.automatic
             && entry.remaining > Minor(0)
-            && !collected.contains(&(ordinal(&entries, entry), entry.due_at))
+            && !collected.contains(&key_of(&entries, entry))
     };
     let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
-    let Some(entry) = first else { return Ok(CollectionStep::NotBefore(None)) };
+    let Some(entry) = first else { return Ok(NOTHING_DUE) };
     let now = app.clock.now();
     if entry.due_at > now {
-        return Ok(CollectionStep::NotBefore(Some(entry.due_at)));
+        return Ok((JobResult::RescheduleAt(entry.due_at), None));
     }
     let pending = store::pending_charges(tx, company_id, loan_id, now).await?;
     let amount = uncovered_amount(&entries, entry.number, pending);
@@ -95,26 +62,17 @@ async fn next_step(
         false => None,
     };
     let id = charged.as_ref().map(|recollection| &recollection.id);
-    let installment = InstallmentKey {
-        company_id,
-        loan_id,
-        number: ordinal(&entries, entry),
-        due_at: entry.due_at,
-    };
-    if !store::record_collection(tx, installment, id, now).await? {
+    if !store::record_collection(tx, &loan, key_of(&entries, entry), id, now).await? {
         return Err(Error::internal("installment was already collected while its loan was locked"));
     }
-    Ok(charged.map_or(CollectionStep::Skipped, |recollection| {
-        CollectionStep::Charge(recollection.into())
-    }))
+    Ok((JobResult::RescheduleAt(now), charged))
 }
 
-/// The ordinal of an installment among those with its due date, from 1: independent of the other
-/// due dates of a resent schedule.
-fn ordinal(entries: &[Installment], entry: &Installment) -> i64 {
+fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
     let before =
         |other: &&Installment| other.due_at == entry.due_at && other.number <= entry.number;
-    i64::try_from(entries.iter().filter(before).count()).unwrap_or(i64::MAX)
+    let ordinal = i64::try_from(entries.iter().filter(before).count()).unwrap_or(i64::MAX);
+    (ordinal, entry.due_at)
 }
 
 /// Creates the recollection of a due installment and charges its fee. `None` if it cannot be

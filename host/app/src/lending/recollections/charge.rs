@@ -1,27 +1,13 @@
 //! Charging a saved card or a mandate, repeatably: the provider accepts each reference once.
 
-use super::{
-    CARD, Recollection,
-    create::{Attempt, metadata_of},
-    settle,
-};
+use super::{CARD, Recollection, create::metadata_of, settle};
 use crate::{
     lending::mandates,
-    money::{cards, charges::ChargeVerifier},
-    state::App,
+    money::{cards, prelude::*},
 };
-use tollhouse_platform::{error::Result, store::Tx};
-use tollhouse_plugins::{
-    CallError, CardOrder, Certainty, DebitOrder, FaultCategory, ProviderPayment,
-};
+use tollhouse_plugins::{CardOrder, DebitOrder};
 
 const NARRATION: &str = "Loan repayment";
-
-/// The credential of a payment instrument.
-struct InstrumentToken {
-    token: String,
-    email: String,
-}
 
 /// Requests the charge and returns the current recollection. After an unknown outcome it stays
 /// pending, and its job continues.
@@ -33,21 +19,19 @@ pub async fn attempt(
     attempt: Attempt,
 ) -> Result<Recollection> {
     let is_first = attempt == Attempt::First;
-    let Some(means) = open_instrument(app, &recollection).await? else {
-        if !is_first {
-            return Ok(recollection);
-        }
-        return settle::fail(app, recollection, "the card or direct debit is no longer available")
-            .await;
+    let Some((token, email)) = open_instrument(app, &recollection).await? else {
+        const GONE: &str = "the card or direct debit is no longer available";
+        return match is_first {
+            true => settle::fail(app, recollection, GONE).await,
+            false => Ok(recollection),
+        };
     };
-    match charge(app, &recollection, means).await? {
+    match charge(app, &recollection, token, email).await? {
         Ok(seen) => {
             // The charge is known by the requested reference, whatever the plugin returns.
             let service_ref = recollection.service_ref.clone();
             let seen = ProviderPayment { service_ref, ..seen };
-            settle::record(app, &recollection, seen)
-                .await
-                .map(settle::RecollectionVerification::into_inner)
+            settle::record(app, &recollection, seen).await.map(|(recollection, _)| recollection)
         }
         Err(error) if is_first && is_final_rejection(&error) => {
             let message = format!("{} refused the charge", recollection.payment_service);
@@ -55,26 +39,22 @@ pub async fn attempt(
         }
         Err(error) => {
             let error = error.into_error(&recollection.payment_service);
-            let (company, id, error) =
-                (recollection.company_id.as_str(), &recollection.id, error.chain());
-            tracing::warn!(
-                company,
-                recollection = id.as_str(),
-                error,
-                "outcome of a charge is unknown"
-            );
+            let (company, id) = (recollection.company_id.as_str(), recollection.id.as_str());
+            let error = error.chain();
+            tracing::warn!(company, recollection = id, error, "outcome of a charge is unknown");
             Ok(recollection)
         }
     }
 }
 
-/// Returns `None` if the card or mandate no longer exists or is unusable.
+/// Returns the token and the e-mail address of the payment instrument; `None` if it no longer
+/// exists or is unusable.
 async fn open_instrument(
     app: &App,
     recollection: &Recollection,
-) -> Result<Option<InstrumentToken>> {
+) -> Result<Option<(String, String)>> {
     let Recollection { company_id, user_key, card_id, direct_debit_id, .. } = recollection;
-    let read = async |tx: &mut Tx| -> Result<Option<(String, String)>> {
+    let read = async |tx: &mut Tx| {
         if recollection.payment_channel == CARD {
             let card = cards::find_for_user(tx, company_id, user_key, card_id.as_ref()).await?;
             let card = card.filter(|card| card.is_valid());
@@ -85,19 +65,16 @@ async fn open_instrument(
             mandate.map(|mandate| Ok((mandate.token(app)?, mandate.email))).transpose()
         }
     };
-    let found = app.store.read(read).await?;
-    Ok(found.map(|(token, email)| InstrumentToken { token, email }))
+    app.store.read(read).await
 }
 
 async fn charge(
     app: &App,
     recollection: &Recollection,
-    InstrumentToken { token, email }: InstrumentToken,
+    token: String,
+    email: String,
 ) -> Result<Result<ProviderPayment, CallError>> {
-    let ChargeVerifier { provider, credentials } = ChargeVerifier::open(
-        app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
-    )
-    .await?;
+    let ChargeVerifier { provider, credentials } = recollection.verifier(app).await?;
     let (amount, service_ref) = (recollection.money(), recollection.service_ref.clone());
     let (narration, metadata) = (NARRATION.to_owned(), metadata_of(recollection));
     Ok(match &*recollection.payment_channel {

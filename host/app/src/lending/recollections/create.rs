@@ -1,50 +1,23 @@
 //! Creating a recollection: record it and, unless it is manual, start it at the provider.
 
-use serde_json::{Map, json};
-use tracing::instrument;
-
 use super::{
-    CARD, CHECKOUT, DIRECT_DEBIT, Lease, Recollection, SETTLE_JOB, SUBJECT, Status,
+    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, Status,
     api::{NewRecollection, Pages},
-    charge, settle, store, user_of,
+    charge, lock_with_loan, settle, store, user_of,
 };
 use crate::{
-    customers::{self as users, User},
     lending::{
         loans::{self, Loan},
-        mandates,
-        mandates::MandateId,
+        mandates::{self, MandateId},
     },
     money::{
-        cards,
-        cards::CardId,
-        charges::{self, ChargeVerifier, Leased, LeasedTable, METADATA_KEY, next_check},
+        cards::{self, CardId},
+        prelude::*,
     },
-    state::App,
-    tenants::{
-        companies::Company,
-        providers::{self, Account, AccountId},
-    },
-    webhooks::{incoming as notifications, incoming::ReferenceOwner},
 };
-use tollhouse_platform::{
-    background::jobs,
-    error::{Error, Result},
-    store::{Json, Tx},
-    telemetry::spans::SPAN_TARGET,
-    values::money::Minor,
-};
-use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
 
 /// The default channel of a manual recollection.
 const CASH: &str = "cash";
-
-/// The history of a charge at the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    First,
-    Retry,
-}
 
 #[instrument(target = SPAN_TARGET, name = "recollections.create", skip_all)]
 pub async fn create(
@@ -54,21 +27,20 @@ pub async fn create(
     run: Option<String>,
 ) -> Result<Recollection> {
     let (recollection, attempt) = record(app, company, order, run).await?;
-    if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
+    if recollection.status != Status::Pending || recollection.checkout.url.is_some() {
         return Ok(recollection);
     }
     if recollection.is_charge() {
         return charge::attempt(app, recollection, attempt).await;
     }
-    let desk = ChargeVerifier::open(
-        app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
-    )
-    .await?;
-    let user = user_of(app, &recollection).await?;
-    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    let desk = recollection.verifier(app).await?;
+    let user = user_of(app, &recollection).await?.ok_or_else(users::not_found)?;
     let order = checkout_order(&recollection, user)?;
     let begun = desk.provider.start_checkout(&desk.credentials, &order);
-    match leased(&recollection).hold(app, begun).await {
+    let Recollection { company_id, id, lease, .. } = recollection.clone();
+    let id = id.to_string();
+    let leased = Leased { table: LeasedTable::Recollections, company_id, id, lease };
+    match leased.hold(app, begun).await {
         Ok(session) => record_session(app, recollection, session).await,
         Err(error) => {
             // A recollection from an earlier request is kept.
@@ -79,13 +51,6 @@ pub async fn create(
         }
     }
 }
-
-fn leased(recollection: &Recollection) -> Leased {
-    let Recollection { company_id, id, lease, .. } = recollection.clone();
-    Leased { table: LeasedTable::Recollections, company_id, id: id.to_string(), lease }
-}
-
-// ---- transaction 1 ------------------------------------------------------------------------------
 
 async fn record(
     app: &App,
@@ -147,11 +112,8 @@ async fn find_or_resume(
     let is_own = run.is_some() && run == known.run.as_ref();
     let has_no_page = known.status == Status::Pending
         && known.payment_channel == CHECKOUT
-        && known.checkout_url.is_none();
-    let may = match has_no_page {
-        true => order.is_by(CHECKOUT),
-        false => is_own,
-    };
+        && known.checkout.url.is_none();
+    let may = if has_no_page { order.is_by(CHECKOUT) } else { is_own };
     if known.loan_id != order.loan || !may {
         return Err(reference_taken());
     }
@@ -165,7 +127,7 @@ async fn find_or_resume(
     let served = providers::plugin_of(app, &known.payment_service, &known.company_id)?;
     let known = Recollection {
         service_ref: served.manifest().reference.conform(&format!("rec-{}", app.new_id())),
-        amount: known.amount.min(loan.remaining().minor),
+        amount: known.amount.min(loan.remaining()),
         begun_at: Some(now),
         lease: Lease::acquire(app),
         updated_at: now,
@@ -184,7 +146,7 @@ async fn compose(
     order: NewRecollection,
     run: Option<String>,
 ) -> Result<Recollection> {
-    let owed = loan.remaining().minor;
+    let owed = loan.remaining();
     let mut most = owed;
     if order.is_by(CARD) || order.is_by(DIRECT_DEBIT) {
         // The same debt must not be charged twice.
@@ -195,7 +157,7 @@ async fn compose(
         return Err(Error::invalid("pending charges already cover the outstanding amount"));
     }
     let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
-    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    let user = user.ok_or_else(users::not_found)?;
     let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
     new.run = run;
     new.callback_url = order.callback_url;
@@ -240,7 +202,8 @@ async fn with_checkout(
         return Err(missing_email());
     }
     set_account(new, CHECKOUT, &account);
-    (new.success_url, new.cancel_url) = (Some(pages.success_url), pages.cancel_url);
+    let Pages { success_url, cancel_url } = pages;
+    new.checkout = store::Checkout { success_url: Some(success_url), cancel_url, url: None };
     new.begun_at = Some(new.created_at);
     new.lease = Lease::acquire(app);
     Ok(())
@@ -256,36 +219,15 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
     Recollection {
         company_id: loan.company_id.clone(),
         id: app.random.id(now).into(),
-        run: None,
         loan_id: loan.id.clone(),
         user_key: loan.user_key.clone(),
         user_id: loan.user_id.clone(),
-        status: Status::Pending,
         amount,
-        fees: Minor(0),
         currency: loan.currency.clone(),
-        with_provider: false,
-        payment_service: String::new(),
-        payment_channel: String::new(),
-        account_id: AccountId::default(),
-        credits_wallet: false,
         reference: format!("rec-{}", app.random.id(now)),
-        service_ref: String::new(),
-        transaction_id: String::new(),
-        message: String::new(),
-        callback_url: None,
-        repaid_at: None,
-        card_id: None,
-        direct_debit_id: None,
-        success_url: None,
-        cancel_url: None,
-        checkout_url: None,
-        begun_at: None,
-        lease: Lease::default(),
-        fee_key: None,
-        metadata: Json(Map::new()),
         created_at: now,
         updated_at: now,
+        ..Recollection::default()
     }
 }
 
@@ -310,7 +252,7 @@ pub async fn with_card(
     id: Option<&CardId>,
 ) -> Result<()> {
     let card = cards::find_for_user(tx, &new.company_id, &new.user_key, id).await?;
-    let card = card.ok_or_else(|| Error::not_found("card not found"))?;
+    let card = card.ok_or_else(cards::not_found)?;
     if !card.is_valid() {
         return Err(Error::invalid("card is not valid"));
     }
@@ -330,7 +272,7 @@ pub async fn with_mandate(
     id: Option<&MandateId>,
 ) -> Result<()> {
     let mandate = mandates::find_usable(tx, &new.company_id, &new.user_key, id).await?;
-    let mandate = mandate.ok_or_else(|| Error::not_found("direct debit not found"))?;
+    let mandate = mandate.ok_or_else(mandates::not_found)?;
     if mandate.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
@@ -343,7 +285,7 @@ pub async fn with_mandate(
 /// Reserves the reference at the provider and schedules the checks.
 pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
     let Recollection { account_id, service_ref, updated_at, .. } = new;
-    if !notifications::reserve(tx, account_id, service_ref, &owner(new), *updated_at).await? {
+    if !notifications::reserve(tx, account_id, service_ref, new.as_owner(), *updated_at).await? {
         return Err(Error::internal("generated reference is already taken"));
     }
     if let Some(at) = next_check(new.status.of_charge(), new.checks_start_at(), *updated_at) {
@@ -352,17 +294,7 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
     Ok(())
 }
 
-fn owner(recollection: &Recollection) -> ReferenceOwner {
-    ReferenceOwner {
-        company_id: recollection.company_id.clone(),
-        subject: SUBJECT.to_owned(),
-        subject_id: recollection.id.to_string(),
-    }
-}
-
-// ---- checkout session ---------------------------------------------------------------------------
-
-fn checkout_order(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
+fn checkout_order(recollection: &Recollection, user: User) -> Result<CheckoutOrder> {
     Ok(CheckoutOrder {
         service_ref: recollection.service_ref.clone(),
         amount: recollection.money(),
@@ -370,8 +302,8 @@ fn checkout_order(recollection: &Recollection, user: users::User) -> Result<Chec
         customer_name: None,
         narration: "Loan repayment".to_owned(),
         channels: Vec::new(),
-        success_url: recollection.success_url.clone().unwrap_or_default(),
-        cancel_url: recollection.cancel_url.clone(),
+        success_url: recollection.checkout.success_url.clone().unwrap_or_default(),
+        cancel_url: recollection.checkout.cancel_url.clone(),
         metadata: metadata_of(recollection),
         save_instrument: false,
     })
@@ -390,25 +322,21 @@ async fn record_session(
 ) -> Result<Recollection> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
-        loans::lock(tx, &before.company_id, &before.loan_id).await?;
-        let found = store::find(tx, &before.company_id, &before.id).await?;
-        let mut recollection = found.ok_or_else(super::not_found)?;
+        let (_, mut recollection) = lock_with_loan(tx, &before).await?;
         if !recollection.lease.is_held_as(&before.lease) {
             // Another request has started over; no client has received this session's URL.
-            return match recollection.checkout_url {
+            return match recollection.checkout.url {
                 Some(_) => Ok(recollection),
                 None => Err(recollection.lease.conflict(now, charges::IN_PROGRESS)),
             };
         }
-        if session.service_ref != recollection.service_ref {
-            let Recollection { account_id, service_ref, .. } = &recollection;
-            let (owner, new) = (owner(&recollection), &session.service_ref);
-            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(Error::internal("reference returned by the provider is already taken"));
-            }
-            recollection.service_ref = session.service_ref;
+        let Recollection { account_id, service_ref, .. } = &recollection;
+        let (owner, new) = (recollection.as_owner(), session.service_ref);
+        if !notifications::replace(tx, account_id, service_ref, &new, owner, now).await? {
+            return Err(Error::internal("reference returned by the provider is already taken"));
         }
-        recollection.checkout_url = Some(session.url);
+        recollection.service_ref = new;
+        recollection.checkout.url = Some(session.url);
         recollection.lease = Lease::default();
         recollection.updated_at = now;
         store::update(tx, &recollection).await?;

@@ -3,60 +3,26 @@
 //! Webhooks, scheduled checks and `verify` all end here. The loan's lock ensures that each effect
 //! happens once, even for duplicate or reordered webhooks.
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
-use tracing::instrument;
-
 use super::{
-    Recollection, SUBJECT, Status, UnknownChargeStep, charge, create::Attempt, not_found, store,
+    CHARGE_RETRY_SECONDS, Recollection, RecollectionId, Status, charge, lock_with_loan, store,
 };
 use crate::{
-    customers as users,
-    lending::{
-        loans::{self, Loan, Repayment},
-        recollections::RecollectionId,
-    },
-    money::charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
-    state::App,
-    tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
-    webhooks::{incoming as notifications, outgoing as events},
+    lending::loans::{self, Loan},
+    money::prelude::*,
 };
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult},
-    error::{Error, Result},
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-    values::money::{Minor, Money},
-};
-use tollhouse_plugins::{PaymentStatus, ProviderPayment};
 
-/// The result of a verification.
-#[derive(Debug)]
-pub enum RecollectionVerification {
-    /// The current recollection.
-    Known(Box<Recollection>),
-    /// The charge differs from the requested one and is not a success.
-    Mismatch(Box<Recollection>, &'static str),
-}
-
-impl RecollectionVerification {
-    pub fn into_inner(self) -> Recollection {
-        let (RecollectionVerification::Known(recollection)
-        | RecollectionVerification::Mismatch(recollection, _)) = self;
-        *recollection
-    }
-}
+/// A recollection after a verification. With a mismatch, the charge differs from the requested one
+/// and is not a success.
+pub type Verified = (Recollection, Option<&'static str>);
 
 /// Verifies a recollection with the provider and records the outcome.
 #[instrument(target = SPAN_TARGET, name = "recollections.verify", skip_all)]
-pub async fn verify(app: &App, recollection: Recollection) -> Result<RecollectionVerification> {
-    let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
-    let desk = ChargeVerifier::open(app, company_id, payment_service, account_id).await?;
-    let read =
-        async |tx: &mut Tx| notifications::list_references(tx, company_id, SUBJECT, id).await;
+pub async fn verify(app: &App, recollection: Recollection) -> Result<Verified> {
+    let desk = recollection.verifier(app).await?;
+    let owner = recollection.as_owner();
+    let read = async |tx: &mut Tx| notifications::list_references(tx, owner).await;
     let references = app.store.select(read).await?;
-    let (mut is_known, mut last) =
-        (false, RecollectionVerification::Known(recollection.clone().into()));
+    let (mut is_known, mut last) = (false, (recollection.clone(), None));
     // An abandoned session may have been paid too.
     for service_ref in references {
         if let Some(seen) = desk.fetch(&service_ref).await? {
@@ -67,16 +33,14 @@ pub async fn verify(app: &App, recollection: Recollection) -> Result<Recollectio
     if is_known || recollection.status != Status::Pending {
         return Ok(last);
     }
-    let settled = match recollection.step_if_unknown(app.clock.now()) {
-        UnknownChargeStep::Wait => recollection,
-        UnknownChargeStep::ChargeAgain => {
-            charge::attempt(app, recollection, Attempt::Retry).await?
-        }
-        UnknownChargeStep::GiveUp => {
-            fail(app, recollection, "the provider could not be reached").await?
-        }
+    let repeats = recollection.created_at.plus_seconds(CHARGE_RETRY_SECONDS) > app.clock.now();
+    let settled = match (recollection.is_charge(), repeats) {
+        // The customer may still pay in the checkout session.
+        (false, _) => recollection,
+        (true, true) => charge::attempt(app, recollection, Attempt::Retry).await?,
+        (true, false) => fail(app, recollection, "the provider could not be reached").await?,
     };
-    Ok(RecollectionVerification::Known(settled.into()))
+    Ok((settled, None))
 }
 
 /// Records the status of a charge that the provider knows.
@@ -84,18 +48,17 @@ pub async fn record(
     app: &App,
     recollection: &Recollection,
     seen: ProviderPayment,
-) -> Result<RecollectionVerification> {
+) -> Result<Verified> {
     let (db, app, before) = (app.store.clone(), app.clone(), recollection.clone());
     db.write(async move |tx| {
         let (loan, mut now) = lock_with_loan(tx, &before).await?;
-        let which = (&*before.company_id, SUBJECT, &*before.id);
         if !is_ours(&now.id, true, &seen) {
             if seen.status == PaymentStatus::Success {
-                charges::alarm(&app, which, &now.money(), &seen, "foreign payment");
+                charges::alarm(&app, now.as_owner(), &now.money(), &seen, "foreign payment");
             }
-            return Ok(RecollectionVerification::Known(now.into()));
+            return Ok((now, None));
         }
-        let mismatch = match decide_transition(now.status.of_charge(), &now.money(), &seen) {
+        let now = match decide_transition(now.status.of_charge(), &now.money(), &seen) {
             Transition::Succeeded => {
                 if now.status == Status::Failed {
                     let id = now.id.as_str();
@@ -104,43 +67,38 @@ pub async fn record(
                         "recollection succeeded after it was recorded as failed"
                     );
                 }
-                let now = with_provider_result(now, &app, seen);
-                return Ok(RecollectionVerification::Known(
-                    succeed(tx, &app, loan, now).await?.into(),
-                ));
+                succeed(tx, &app, loan, with_provider_result(now, &app, seen)).await?
             }
             // Only the current session can fail the recollection.
             Transition::Failed if seen.service_ref == now.service_ref => {
-                let now = with_provider_result(now, &app, seen);
-                return Ok(RecollectionVerification::Known(
-                    record_failure(tx, &app, now).await?.into(),
-                ));
+                record_failure(tx, &app, with_provider_result(now, &app, seen)).await?
             }
             Transition::StillPending if seen.challenge_url.is_some() => {
-                now.checkout_url = seen.challenge_url;
+                now.checkout.url = seen.challenge_url;
                 now.message = seen.message;
                 now.updated_at = app.clock.now();
                 store::update(tx, &now).await?;
-                return Ok(RecollectionVerification::Known(now.into()));
+                now
             }
             Transition::Reversed => {
-                charges::alarm(&app, which, &now.money(), &seen, "repayment reversed");
-                return Ok(RecollectionVerification::Known(now.into()));
+                charges::alarm(&app, now.as_owner(), &now.money(), &seen, "repayment reversed");
+                now
             }
             // The customer has paid another session too.
             Transition::Unchanged if is_second_payment(&now, &seen) => {
-                charges::alarm(&app, which, &now.money(), &seen, "repaid twice");
-                return Ok(RecollectionVerification::Known(now.into()));
+                charges::alarm(&app, now.as_owner(), &now.money(), &seen, "repaid twice");
+                now
             }
-            Transition::AmountMismatch => "amount mismatch",
-            Transition::CurrencyMismatch => "currency mismatch",
-            _ => return Ok(RecollectionVerification::Known(now.into())),
+            Transition::Mismatch(mismatch) => {
+                charges::alarm(&app, now.as_owner(), &now.money(), &seen, mismatch);
+                now.message = mismatch.to_owned();
+                now.updated_at = app.clock.now();
+                store::update(tx, &now).await?;
+                return Ok((now, Some(mismatch)));
+            }
+            _ => now,
         };
-        charges::alarm(&app, which, &now.money(), &seen, mismatch);
-        now.message = mismatch.to_owned();
-        now.updated_at = app.clock.now();
-        store::update(tx, &now).await?;
-        Ok(RecollectionVerification::Mismatch(now.into(), mismatch))
+        Ok((now, None))
     })
     .await
 }
@@ -148,13 +106,6 @@ pub async fn record(
 fn is_second_payment(now: &Recollection, seen: &ProviderPayment) -> bool {
     let is_other = seen.service_ref != now.service_ref;
     is_other && now.status == Status::Success && seen.status == PaymentStatus::Success
-}
-
-/// Locks the loan's row and returns the current loan and recollection.
-async fn lock_with_loan(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
-    let loan = loans::lock(tx, &before.company_id, &before.loan_id).await?;
-    let now = store::find(tx, &before.company_id, &before.id).await?;
-    loan.zip(now).ok_or_else(not_found)
 }
 
 /// Copies the provider fields that every outcome records.
@@ -178,17 +129,10 @@ pub async fn succeed(
     mut recollection: Recollection,
 ) -> Result<Recollection> {
     let now = app.clock.now();
-    let repayment = Repayment {
-        recollection_id: recollection.id.clone(),
-        amount: recollection.amount,
-        fees: recollection.fees,
-        payment_service: recollection.payment_service.clone(),
-        payment_channel: recollection.payment_channel.clone(),
-        at: recollection.repaid_at.unwrap_or(now),
-    };
-    let (_, repaid) = loans::apply_repayment(tx, app, loan, &repayment).await?;
-    if repaid.overpayment > Minor(0) {
-        let more = repaid.overpayment.to_major();
+    let repaid_at = recollection.repaid_at.unwrap_or(now);
+    let overpayment = loans::apply_repayment(tx, app, loan, &recollection, repaid_at).await?;
+    if overpayment > Minor(0) {
+        let more = overpayment.to_major();
         recollection.message = format!("overpaid by {more} {}", recollection.currency);
     }
     recollection.status = Status::Success;
@@ -212,8 +156,8 @@ async fn credit(tx: &mut Tx, app: &App, recollection: &Recollection) -> Result<(
         to: Ledger::Wallet,
         money: Money { minor, currency: recollection.currency.clone() },
     };
-    wallet::post(tx, app, &recollection.company_id, &movement, Overdraft::Allowed).await?;
-    Ok(())
+    let overdraft = Overdraft::Allowed;
+    wallet::post(tx, app, &recollection.company_id, &movement, overdraft).await.map(drop)
 }
 
 /// Fails a pending recollection.
@@ -262,26 +206,22 @@ async fn emit(
 }
 
 /// Settles a recollection after a webhook and on schedule.
-pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let find = async |tx: &mut Tx| {
-            store::find(tx, &job.company_id, &RecollectionId::from(&job.subject)).await
-        };
-        let Some(recollection) = app.store.select(find).await? else { return Ok(JobResult::Done) };
-        let (begun_at, before) = (recollection.checks_start_at(), recollection.status);
-        let settled = verify(&app, recollection).await.map(RecollectionVerification::into_inner);
-        let status = settled.as_ref().map_or(before, |settled| settled.status);
-        match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
-            (Err(error), None) => charges::retry_or_give_up(&job, error),
-            (Err(error), _) => Err(error),
-            (Ok(_), Some(next)) => Ok(JobResult::RescheduleAt(next)),
-            (Ok(recollection), None) => {
-                release_fee(&app, recollection).await?;
-                Ok(JobResult::Done)
-            }
+pub async fn settle_job(app: App, job: Job) -> Result<JobResult> {
+    let id = RecollectionId::from(&job.subject);
+    let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &id).await;
+    let Some(recollection) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let (begun_at, before) = (recollection.checks_start_at(), recollection.status);
+    let settled = verify(&app, recollection).await.map(|(settled, _)| settled);
+    let status = settled.as_ref().map_or(before, |settled| settled.status);
+    match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
+        (Err(error), None) => charges::retry_or_give_up(&job, error),
+        (Err(error), _) => Err(error),
+        (Ok(_), Some(next)) => Ok(JobResult::RescheduleAt(next)),
+        (Ok(recollection), None) => {
+            release_fee(&app, recollection).await?;
+            Ok(JobResult::Done)
         }
     }
-    .boxed()
 }
 
 /// Refunds the collection fee of a charge that is still pending after its last check.
@@ -297,9 +237,4 @@ async fn release_fee(app: &App, before: Recollection) -> Result<()> {
         }
     })
     .await
-}
-
-#[must_use]
-pub fn still_pending() -> Error {
-    Error::invalid("payment is still pending")
 }

@@ -1,22 +1,15 @@
 //! The rows of recollections and of collected installments.
 
-use serde_json::{Map, Value};
-
 use super::{ABANDONED_SECONDS, Lease, Status, api::RecollectionFilter};
 use crate::{
-    customers::UserKey,
-    lending::{loans::LoanId, mandates::MandateId},
-    money::cards::CardId,
-    tenants::providers::AccountId,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
-    values::{
-        id::{CompanyId, text_types},
-        listing::{PageRequest, order_by},
-        money::{Currency, Minor, Money},
+    customers::{SELECT_WITH_USER_ID, UserKey},
+    lending::{
+        loans::{Loan, LoanId},
+        mandates::MandateId,
     },
+    money::cards::CardId,
+    state::storage::*,
+    tenants::providers::AccountId,
 };
 
 text_types! {
@@ -24,7 +17,7 @@ text_types! {
     RecollectionId;
 }
 
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, Default, FromRow)]
 pub struct Recollection {
     pub company_id: CompanyId,
     pub id: RecollectionId,
@@ -57,9 +50,8 @@ pub struct Recollection {
     pub repaid_at: Option<Timestamp>,
     pub card_id: Option<CardId>,
     pub direct_debit_id: Option<MandateId>,
-    pub success_url: Option<String>,
-    pub cancel_url: Option<String>,
-    pub checkout_url: Option<String>,
+    #[sqlx(flatten)]
+    pub checkout: Checkout,
     /// When a checkout session was last requested.
     pub begun_at: Option<Timestamp>,
     /// The lease of the request that opens the checkout session.
@@ -72,44 +64,53 @@ pub struct Recollection {
     pub updated_at: Timestamp,
 }
 
+/// The checkout session, or the page on which the customer confirms a charge.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "RecollectionCheckout")]
+pub struct Checkout {
+    pub success_url: Option<String>,
+    pub cancel_url: Option<String>,
+    #[sqlx(rename = "checkout_url")]
+    pub url: Option<String>,
+}
+
 impl Recollection {
     pub fn money(&self) -> Money {
         Money { minor: self.amount, currency: self.currency.clone() }
     }
 }
 
-/// A query of recollections with the current `user_id` of their users.
-macro_rules! recollections {
-    ($rest:literal) => {
-        concat!(
-            "SELECT *, COALESCE((SELECT users.user_id FROM users
-                 WHERE users.company_id = recollections.company_id
-                     AND users.id = recollections.user_key),
-                 recollections.user_id) AS present_user_id",
-            $rest
-        )
-    };
+fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
+    DynamicStatement::from(select)
+        .append(" FROM recollections t WHERE company_id = ")
+        .bind(company_id)
 }
 
 /// Inserts a recollection. Returns `false` if the company has already used the reference.
 pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
-                 amount_minor, fees_minor, currency, with_provider, payment_service,
-                 payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id,
-                 message, callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
-                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at,
-                 starting_until, lease, lease_until)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-                 $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33,
-                 $34)
-             ON CONFLICT (company_id, reference) DO NOTHING",
-        )
-        .params(params![&new.company_id, &new.id, &new.run, &new.loan_id, &new.user_key, &new.user_id, new.status, new.amount, new.fees, &new.currency, new.with_provider, &new.payment_service, &new.payment_channel, &new.account_id, new.credits_wallet, &new.reference, &new.service_ref, &new.transaction_id, &new.message, &new.callback_url, new.repaid_at, &new.card_id, &new.direct_debit_id, &new.success_url, &new.cancel_url, &new.checkout_url, &new.fee_key, &new.metadata, new.created_at, new.updated_at, new.begun_at, new.lease.until, &new.lease.token, new.lease.token_until])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
+             amount_minor, fees_minor, currency, with_provider, payment_service,
+             payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id,
+             message, callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
+             checkout_url, fee_key, metadata, created_at, updated_at, begun_at,
+             starting_until, lease, lease_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+             $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33,
+             $34)
+         ON CONFLICT (company_id, reference) DO NOTHING",
+    )
+    .params(params![
+        &new.company_id, &new.id, &new.run, &new.loan_id, &new.user_key, &new.user_id, new.status,
+        new.amount, new.fees, &new.currency, new.with_provider, &new.payment_service,
+        &new.payment_channel, &new.account_id, new.credits_wallet, &new.reference,
+        &new.service_ref, &new.transaction_id, &new.message, &new.callback_url, new.repaid_at,
+        &new.card_id, &new.direct_debit_id, &new.checkout.success_url, &new.checkout.cancel_url,
+        &new.checkout.url, &new.fee_key, &new.metadata, new.created_at, new.updated_at,
+        new.begun_at, new.lease.until, &new.lease.token, new.lease.token_until
+    ])
+    .affects_one()
+    .await
 }
 
 /// Writes the mutable columns of a recollection.
@@ -124,21 +125,19 @@ pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     .params(params![
         &recollection.company_id, &recollection.id, recollection.status, recollection.fees,
         &recollection.service_ref, &recollection.transaction_id, &recollection.message,
-        recollection.repaid_at, &recollection.checkout_url, recollection.updated_at,
+        recollection.repaid_at, &recollection.checkout.url, recollection.updated_at,
         recollection.amount, recollection.begun_at, recollection.lease.until,
         &recollection.lease.token, recollection.lease.token_until
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     tx.sql("DELETE FROM recollections WHERE company_id = $1 AND id = $2")
         .params(params![&recollection.company_id, &recollection.id])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 pub async fn find(
@@ -146,10 +145,8 @@ pub async fn find(
     company_id: &CompanyId,
     id: &RecollectionId,
 ) -> Result<Option<Recollection>> {
-    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    let sql = from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id);
+    tx.dynamic(&sql).optional().await
 }
 
 pub async fn find_by_reference(
@@ -157,10 +154,8 @@ pub async fn find_by_reference(
     company_id: &CompanyId,
     reference: &str,
 ) -> Result<Option<Recollection>> {
-    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND reference = $2"))
-        .params(params![company_id, reference])
-        .optional()
-        .await
+    let sql = from(SELECT_WITH_USER_ID, company_id).append(" AND reference = ").bind(reference);
+    tx.dynamic(&sql).optional().await
 }
 
 /// Returns the sum of a loan's pending charges. Checkout sessions do not count, nor do charges that
@@ -171,78 +166,63 @@ pub async fn pending_charges(
     loan_id: &LoanId,
     now: Timestamp,
 ) -> Result<Minor> {
-    let (sum,): (i64,) = tx
-        .sql(
-            "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM recollections
-             WHERE company_id = $1 AND loan_id = $2 AND status = 'pending'
-                 AND payment_channel IN ('card', 'direct_debit')
-                 AND (checkout_url IS NULL OR created_at > $3)",
-        )
-        .params(params![company_id, loan_id, now.plus_seconds(-ABANDONED_SECONDS)])
-        .one()
-        .await?;
-    Ok(Minor(sum))
+    tx.sql(
+        "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM recollections
+         WHERE company_id = $1 AND loan_id = $2 AND status = 'pending'
+             AND payment_channel IN ('card', 'direct_debit')
+             AND (checkout_url IS NULL OR created_at > $3)",
+    )
+    .params(params![company_id, loan_id, now.plus_seconds(-ABANDONED_SECONDS)])
+    .value()
+    .await
 }
 
-/// Returns a page of a company's recollections, of one user or of all, and the total number.
+/// Returns a page of a company's recollections, of one user or of all.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     user_key: Option<&UserKey>,
     filter: &RecollectionFilter,
     page: PageRequest,
-) -> Result<(i64, Vec<Recollection>)> {
+) -> Result<ListPage<Recollection>> {
     let filtered = |select| {
-        DynamicStatement::from(select)
-            .append(" FROM recollections WHERE company_id = ")
-            .bind(company_id)
+        from(select, company_id)
             .append_if(" AND user_key = ", user_key)
             .append_if(" AND loan_id = ", filter.loan.as_ref())
             .append_period([" AND created_at >= ", " AND created_at < "], filter.date_created_at)
     };
     let order = order_by(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, recollections!(""), order, page).await
+    tx.list(filtered, SELECT_WITH_USER_ID, order, page).await
 }
 
-/// The key of a collected installment.
-#[derive(Clone, Copy, Debug)]
-pub struct InstallmentKey<'i> {
-    pub company_id: &'i CompanyId,
-    pub loan_id: &'i LoanId,
-    /// The ordinal among the installments with this due date, from 1.
-    pub number: i64,
-    pub due_at: Timestamp,
-}
+/// Identifies an installment of a loan: the ordinal among those with its due date, from 1, and that
+/// date. Independent of the other due dates of a resent schedule.
+pub type InstallmentKey = (i64, Timestamp);
 
 /// Marks an installment as collected, with its recollection. Returns `false` if it already was.
 pub async fn record_collection(
     tx: &mut Tx,
-    installment: InstallmentKey<'_>,
+    loan: &Loan,
+    (number, due_at): InstallmentKey,
     recollection_id: Option<&RecollectionId>,
     now: Timestamp,
 ) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id,
-                 created_at)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
-        )
-        .params(params![
-            installment.company_id, installment.loan_id, installment.number, installment.due_at,
-            recollection_id, now
-        ])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
+    )
+    .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
+    .affects_one()
+    .await
 }
 
-/// Returns the collected installments of a loan: ordinal and due date.
+/// Returns the collected installments of a loan.
 pub async fn collected_installments(
     tx: &mut Tx,
     company_id: &CompanyId,
     loan_id: &LoanId,
-) -> Result<Vec<(i64, Timestamp)>> {
+) -> Result<Vec<InstallmentKey>> {
     tx.sql("SELECT number, due_at FROM collections WHERE company_id = $1 AND loan_id = $2")
         .params(params![company_id, loan_id])
         .all()

@@ -1,18 +1,9 @@
 //! Recollections in API responses and events.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
-
-use super::{CHECKOUT, Recollection, Status};
+use super::{CHECKOUT, Recollection, RecollectionId, Status, store::Checkout};
 use crate::{
-    customers as users,
-    lending::{loans, loans::LoanId, mandates::MandateId, recollections::RecollectionId},
-    money::cards::CardId,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    values::money::{Currency, Minor},
+    lending::{loans::LoanId, mandates::MandateId},
+    money::{cards::CardId, prelude::*},
 };
 
 /// A recollection. `loan` is an id or, when fetched by reference, the loan.
@@ -48,37 +39,17 @@ pub struct View<Loan> {
     updated_at: Timestamp,
 }
 
-/// The checkout session, or the page on which the customer confirms a charge.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "RecollectionCheckout")]
-pub struct Checkout {
-    success_url: Option<String>,
-    cancel_url: Option<String>,
-    url: Option<String>,
-}
-
 /// A recollection in events.
 pub type EventData = View<LoanId>;
 
 impl Recollection {
-    #[must_use]
     pub fn view(self, user: Option<users::View>) -> View<LoanId> {
         let loan = self.loan_id.clone();
-        self.with_loan(user, loan)
+        self.view_with_loan(user, loan)
     }
 
-    #[must_use]
-    pub fn view_with_loan(self, user: Option<users::View>, loan: loans::View) -> View<loans::View> {
-        self.with_loan(user, loan)
-    }
-
-    fn with_loan<Loan>(self, user: Option<users::View>, loan: Loan) -> View<Loan> {
-        let shown = self.payment_channel == CHECKOUT || self.checkout_url.is_some();
-        let checkout = Checkout {
-            success_url: self.success_url,
-            cancel_url: self.cancel_url,
-            url: self.checkout_url,
-        };
+    pub fn view_with_loan<Loan>(self, user: Option<users::View>, loan: Loan) -> View<Loan> {
+        let shown = self.payment_channel == CHECKOUT || self.checkout.url.is_some();
         View {
             id: self.id,
             user,
@@ -96,7 +67,7 @@ impl Recollection {
             repaid_at: self.repaid_at,
             card: self.card_id,
             direct_debit: self.direct_debit_id,
-            checkout: (shown && self.with_provider).then_some(checkout),
+            checkout: (shown && self.with_provider).then_some(self.checkout),
             metadata: self.metadata.0,
             created_at: self.created_at,
             updated_at: self.updated_at,

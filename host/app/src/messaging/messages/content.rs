@@ -9,8 +9,7 @@ use url::Url;
 use tollhouse_platform::values::email::one_line;
 
 /// Wording chosen by the client. An empty text counts as absent.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wording {
     pub name: Option<String>,
     pub header: Option<String>,
@@ -18,7 +17,6 @@ pub struct Wording {
 }
 
 /// Returns header, body and greeting. `metadata` is `None` if the request contains none.
-#[must_use]
 pub fn resolve_wording(company_name: &str, metadata: Option<&Wording>) -> (String, String, String) {
     let Some(said) = metadata else {
         return ("OTP".to_owned(), "Your OTP is".to_owned(), "Hello,".to_owned());
@@ -27,11 +25,8 @@ pub fn resolve_wording(company_name: &str, metadata: Option<&Wording>) -> (Strin
     let header = given(&said.header).unwrap_or_else(|| "One Time Token".to_owned());
     let body =
         given(&said.body).unwrap_or_else(|| format!("Your one time token for {company_name} is"));
-    let greeting = match given(&said.name) {
-        Some(name) => format!("Hello {name},"),
-        None => "Hello,".to_owned(),
-    };
-    (header, body, greeting)
+    let name = given(&said.name).map(|name| format!(" {name}")).unwrap_or_default();
+    (header, body, format!("Hello{name},"))
 }
 
 /// Content of a message with a one-time password: stored only sealed, never in errors or logs.
@@ -77,7 +72,6 @@ struct Sms {
 }
 
 impl OtpContent {
-    #[must_use]
     pub fn email(&self) -> Rendered {
         let otp = self.without_control_characters();
         Rendered {
@@ -87,7 +81,6 @@ impl OtpContent {
         }
     }
 
-    #[must_use]
     pub fn sms(&self) -> String {
         render(&Sms { otp: self.without_control_characters() })
     }
@@ -100,8 +93,7 @@ impl OtpContent {
             header: one_line(&self.header),
             greeting: one_line(&self.greeting),
             body: normalize_lines(&self.body),
-            code: self.code.clone(),
-            minutes: self.minutes,
+            ..self.clone()
         }
     }
 }

@@ -1,74 +1,49 @@
 //! One attempt to deliver a message.
 //!
-//! Runs on the host that claims the job. Opens the content and hands it to the mail server, or to the
-//! gateways in their order, with no transaction open. `messages::after`, a pure function, decides the
-//! next step; `record` writes it, erases the content of a message that has ended and refunds the fee of
-//! one that was given up.
+//! Runs on the host that claims the job, with no transaction open while it sends. `next_step`, a
+//! pure function, decides what follows; `record` writes it, erases the content of a message that
+//! has ended and refunds the fee of one that was given up.
 
-use std::time::Duration;
-
-use futures::{FutureExt, future::BoxFuture};
 use tokio::time::timeout;
-use tracing::instrument;
 
 use super::{
     Channel, Message, MessageContent, NextStep, SendOutcome, State, gateways, next_step,
     seal_context, store,
 };
-use crate::{
-    state::{App, metrics::messages::MessageOutcome},
-    tenants::{companies, wallet},
-};
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult, LEASE_SECONDS},
-    error::{Error, Result},
-    outbound::smtp::{OutgoingEmail, SmtpError},
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::{background::jobs::LEASE_SECONDS, outbound::smtp::OutgoingEmail};
 use tollhouse_plugins::TextMessage;
 
 /// Maximum duration of an attempt: less than its lease, so that no other host repeats it meanwhile.
 const MAX_ATTEMPT_MS: i64 = (LEASE_SECONDS - 20) * 1_000;
 
-pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let Some(message) = begin_attempt(&app, &job).await? else { return Ok(JobResult::Done) };
-        let left = message.give_up_at.0 - app.clock.now().0;
-        let outcome = match (&message.content, u64::try_from(left.min(MAX_ATTEMPT_MS))) {
-            (Some(content), Ok(ms @ 1..)) => {
-                let attempt = attempt(&app, &message, content);
-                timeout(Duration::from_millis(ms), attempt).await.unwrap_or_else(|_| timed_out())?
-            }
-            _ => SendOutcome::Expired,
-        };
-        let (db, host, attempted) = (app.store.clone(), app.clone(), message.clone());
-        let next = db.write(async move |tx| record(tx, &host, attempted, outcome).await).await?;
-        let now = app.clock.now();
-        let waited =
-            Duration::from_millis(u64::try_from(now.0 - message.created_at.0).unwrap_or(0));
-        let (seen, next) = match next {
-            NextStep::Delivered => (MessageOutcome::Delivered, JobResult::Done),
-            NextStep::Failed => (MessageOutcome::Failed, JobResult::Done),
-            NextStep::Retry(at) => (MessageOutcome::Retried, JobResult::RescheduleAt(at)),
-        };
-        app.metrics.messages.count_attempt(message.channel.name(), seen, waited);
-        Ok(next)
-    }
-    .boxed()
-}
-
-fn timed_out() -> Result<SendOutcome> {
-    Ok(SendOutcome::Retryable { reason: "attempt timed out".to_owned() })
-}
-
-/// Marks a queued message as in flight; `None` if it is no longer queued.
-async fn begin_attempt(app: &App, job: &Job) -> Result<Option<Message>> {
-    let (company_id, id) = (job.company_id.clone(), job.subject.clone());
+pub async fn deliver_job(app: App, job: Job) -> Result<JobResult> {
     let until = app.clock.now().plus_seconds(LEASE_SECONDS);
-    app.store
-        .write(async move |tx| Ok(store::begin_attempt(tx, &company_id, &id, until).await?))
-        .await
+    let begun = app.store.write(async move |tx| {
+        store::begin_attempt(tx, &job.company_id, &job.subject, until).await
+    });
+    let Some(message) = begun.await? else { return Ok(JobResult::Done) };
+    let left = message.give_up_at.0 - app.clock.now().0;
+    let outcome = match (&message.content, u64::try_from(left.min(MAX_ATTEMPT_MS))) {
+        (Some(content), Ok(ms @ 1..)) => {
+            let attempt = attempt(&app, &message, content);
+            timeout(Duration::from_millis(ms), attempt)
+                .await
+                .unwrap_or_else(|_| Ok(SendOutcome::Retryable("attempt timed out".to_owned())))?
+        }
+        _ => SendOutcome::Expired,
+    };
+    let (db, host, attempted) = (app.store.clone(), app.clone(), message.clone());
+    let next = db.write(async move |tx| record(tx, &host, attempted, outcome).await).await?;
+    let waited = app.clock.now().0 - message.created_at.0;
+    let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
+    let (seen, next) = match next {
+        NextStep::Delivered => ("delivered", JobResult::Done),
+        NextStep::Failed => ("failed", JobResult::Done),
+        NextStep::Retry(at) => ("again", JobResult::RescheduleAt(at)),
+    };
+    app.metrics.count_message(message.channel.name(), seen, waited);
+    Ok(next)
 }
 
 #[instrument(target = SPAN_TARGET, name = "messages.deliver", skip_all)]
@@ -84,7 +59,7 @@ async fn attempt(app: &App, message: &Message, content: &str) -> Result<SendOutc
 
 async fn send_email(app: &App, message: &Message, letter: MessageContent) -> SendOutcome {
     let Some(mailer) = &app.mailer else {
-        return SendOutcome::Retryable { reason: "e-mail is not configured".to_owned() };
+        return SendOutcome::Retryable("e-mail is not configured".to_owned());
     };
     let rendered = letter.text.email();
     let email = OutgoingEmail {
@@ -99,12 +74,10 @@ async fn send_email(app: &App, message: &Message, letter: MessageContent) -> Sen
     match mailer.send(&email).await {
         Ok(()) => SendOutcome::Accepted { via: "smtp".to_owned(), id: None },
         Err(error) => {
-            let SmtpError { is_permanent: is_final, .. } = error;
             let reason = format!("smtp: {error}");
-            if is_final {
-                SendOutcome::Rejected { reason }
-            } else {
-                SendOutcome::Retryable { reason }
+            match error.is_permanent {
+                true => SendOutcome::Rejected(reason),
+                false => SendOutcome::Retryable(reason),
             }
         }
     }
@@ -115,7 +88,7 @@ async fn send_sms(app: &App, message: &Message, letter: MessageContent) -> Resul
         .store
         .read(async |tx| -> Result<_> {
             let company = companies::get(tx, &message.company_id).await?;
-            let accounts = gateways::accounts(tx, app, &company, usize::MAX).await?;
+            let accounts = gateways::accounts(tx, app, &company).await?;
             Ok((company, accounts))
         })
         .await?;
@@ -143,21 +116,18 @@ async fn record(
     let after = next_step(&outcome, message.attempts, now, give_up_at);
     match outcome {
         SendOutcome::Accepted { via, id } => (message.via, message.via_id) = (Some(via), id),
-        SendOutcome::Rejected { reason } | SendOutcome::Retryable { reason } => {
-            message.reason = reason
-        }
+        SendOutcome::Rejected(reason) | SendOutcome::Retryable(reason) => message.reason = reason,
         SendOutcome::Expired if message.reason.is_empty() => message.reason = "expired".to_owned(),
         SendOutcome::Expired => {}
-    }
-    if !matches!(after, NextStep::Retry(_)) {
-        message.content = None;
-        message.ended_at = Some(now);
     }
     message.state = match after {
         NextStep::Delivered => State::Delivered,
         NextStep::Failed => State::Failed,
         NextStep::Retry(_) => State::Pending,
     };
+    if message.state != State::Pending {
+        (message.content, message.ended_at) = (None, Some(now));
+    }
     store::update(tx, &message).await?;
     if after == NextStep::Failed {
         wallet::refund_fee(tx, app, &message.company_id, &message.charge_key).await?;

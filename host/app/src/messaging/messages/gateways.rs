@@ -6,19 +6,8 @@ use std::{
 };
 
 use super::SendOutcome;
-use crate::{
-    state::App,
-    tenants::{
-        companies::Company,
-        providers::{self, Account, NoAccount},
-    },
-};
-use tollhouse_platform::{
-    clock::{Clock, Timestamp},
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::clock::Clock;
 use tollhouse_plugins::{CallError, FaultCategory, TextMessage};
 
 /// Cooldown in which a failed gateway account is tried last.
@@ -34,7 +23,6 @@ pub struct Gateways {
 }
 
 impl Gateways {
-    #[must_use]
     pub fn new(names: Vec<String>, clock: Clock) -> Gateways {
         Gateways { names, cooldown_until: Mutex::default(), clock }
     }
@@ -51,21 +39,6 @@ impl Gateways {
         resting.get(account).is_some_and(|until| *until > self.clock.now())
     }
 
-    /// Returns 503 if a gateway is active, but not ready on this host.
-    pub fn check_ready(&self, app: &App, company: &Company) -> Result<()> {
-        for name in self.in_order(company.sms_gateway.as_deref()) {
-            app.plugins.ensure_ready(&name).map_err(|error| match error {
-                Error::RetryLater { detail, retry_after_s, .. } => Error::RetryLater {
-                    message: "text messages cannot be sent now, please try again later".to_owned(),
-                    detail: format!("{name}: {detail}"),
-                    retry_after_s,
-                },
-                other => other,
-            })?;
-        }
-        Ok(())
-    }
-
     /// Starts the cooldown of one account: a company's wrong key does not affect other companies.
     fn start_cooldown(&self, account: &str) {
         let until = self.clock.now().plus_seconds(COOLDOWN_SECONDS);
@@ -74,17 +47,11 @@ impl Gateways {
     }
 }
 
-/// Returns up to `most` accounts through which a company can send, in the order of attempts.
-pub async fn accounts(
-    tx: &mut Tx,
-    app: &App,
-    company: &Company,
-    most: usize,
-) -> Result<Vec<Account>> {
+/// Returns the accounts through which a company can send, in the order of attempts.
+pub async fn accounts(tx: &mut Tx, app: &App, company: &Company) -> Result<Vec<Account>> {
     let mut accounts = Vec::new();
     for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
-        if accounts.len() < most
-            && app.plugins.get(&name).is_some()
+        if app.plugins.get(&name).is_some()
             && let Ok(account) = providers::find_usable(tx, company, &name).await?
         {
             accounts.push(account);
@@ -95,26 +62,31 @@ pub async fn accounts(
 }
 
 /// Checks that a text message of a company can go to a gateway. 400 if gateways are installed and
-/// the company has an account at none of them; 503 if none is installed or one is deactivated.
+/// the company has an account at none of them; 503 if none is installed, or one is deactivated or
+/// not ready on this host.
 pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
-    let not_set_up = || {
-        Error::Unavailable("text messages are not configured: contact the operator of this service")
-    };
-    if !accounts(tx, app, company, 1).await?.is_empty() {
-        return Ok(());
-    }
-    app.slot::<Gateways>().check_ready(app, company)?;
-    let mut missing = None;
-    for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
-        if app.plugins.get(&name).is_none() {
-            continue;
-        }
-        match providers::find_usable(tx, company, &name).await? {
-            Err(why @ NoAccount::Missing) => missing = Some(why.to_error(&name)),
-            Ok(_) | Err(NoAccount::Deactivated) => return Err(not_set_up()),
+    let names = app.slot::<Gateways>().in_order(company.sms_gateway.as_deref());
+    let (mut missing, mut is_deactivated) = (None, false);
+    for name in names.iter().filter(|name| app.plugins.get(name).is_some()) {
+        match providers::find_usable(tx, company, name).await? {
+            Ok(_) => return Ok(()),
+            Err(NoAccount::Deactivated) => is_deactivated = true,
+            Err(why @ NoAccount::Missing) => missing = Some(why.to_error(name)),
         }
     }
-    Err(missing.unwrap_or_else(not_set_up))
+    for name in &names {
+        app.plugins.ensure_ready(name).map_err(|error| match error {
+            Error::RetryLater { detail, retry_after_s, .. } => Error::RetryLater {
+                message: "text messages cannot be sent now, please try again later".to_owned(),
+                detail: format!("{name}: {detail}"),
+                retry_after_s,
+            },
+            other => other,
+        })?;
+    }
+    Err(missing.filter(|_| !is_deactivated).unwrap_or(Error::Unavailable(
+        "text messages are not configured: contact the operator of this service",
+    )))
 }
 
 /// Tries the accounts until a gateway accepts the message or rejects it permanently.
@@ -141,7 +113,7 @@ pub async fn send(
         match gateway.send_text(&credentials, &message).await {
             Ok(id) => return SendOutcome::Accepted { via: name.to_owned(), id: Some(id) },
             Err(error) if is_final(&error) => {
-                return SendOutcome::Rejected { reason: failure_reason(name, &error) };
+                return SendOutcome::Rejected(failure_reason(name, &error));
             }
             Err(error) => {
                 app.slot::<Gateways>().start_cooldown(&account.id);
@@ -152,7 +124,7 @@ pub async fn send(
     if reasons.is_empty() {
         reasons.push("no gateway is configured".to_owned());
     }
-    SendOutcome::Retryable { reason: reasons.join(", ") }
+    SendOutcome::Retryable(reasons.join(", "))
 }
 
 /// Returns whether the failure is final: the plugin contract then allows no other gateway.

@@ -10,8 +10,7 @@ mod deliver;
 mod gateways;
 mod store;
 
-use futures::{FutureExt, future::BoxFuture};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub use self::{
     content::{OtpContent, Wording, resolve_wording},
@@ -19,17 +18,8 @@ pub use self::{
     gateways::Gateways,
     store::{Message, SEALED, State},
 };
-use crate::{
-    state::App,
-    tenants::{companies::Company, wallet},
-};
-use tollhouse_platform::{
-    background::jobs,
-    clock::Timestamp,
-    error::{Error, Result},
-    store::{Tx, Type},
-    values::id::CompanyId,
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::{store::Type, values::email};
 
 pub const EMAIL_JOB: &str = "message.email";
 pub const SMS_JOB: &str = "message.sms";
@@ -44,9 +34,6 @@ pub enum Channel {
 }
 
 impl Channel {
-    pub const NAMES: &[&str] = &["email", "sms"];
-
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Channel::Email => "email",
@@ -63,7 +50,6 @@ impl Channel {
     }
 
     /// Returns the billing item of a code sent by this channel.
-    #[must_use]
     pub fn billing_item(self) -> &'static str {
         match self {
             Channel::Email => "otp.email",
@@ -81,19 +67,21 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Returns a key that is equal for equivalent addresses.
-    #[must_use]
-    pub fn key(&self) -> String {
-        let to = match self.channel {
-            Channel::Email => tollhouse_platform::values::email::comparison_key(&self.to),
+    /// Returns the address in a form that is equal for equivalent addresses.
+    pub fn comparison_key(&self) -> String {
+        match self.channel {
+            Channel::Email => email::comparison_key(&self.to),
             Channel::Sms => self.to.clone(),
-        };
-        format!("{}:{to}", self.channel.name())
+        }
+    }
+
+    /// Returns a key that is equal for equivalent addresses of a channel.
+    pub fn key(&self) -> String {
+        format!("{}:{}", self.channel.name(), self.comparison_key())
     }
 
     /// Returns the masked address: `a***@example.com`, `+234***78`.
     fn masked(&self) -> String {
-        const STARS: &str = "***";
         let (first, last) = match self.channel {
             Channel::Email => {
                 let at = self.to.rfind('@').unwrap_or(self.to.len());
@@ -104,22 +92,8 @@ impl Destination {
                 (self.to.chars().take(4).collect::<String>(), &self.to[last..])
             }
         };
-        format!("{first}{STARS}{last}")
+        format!("{first}***{last}")
     }
-}
-
-/// A message to queue.
-pub struct NewMessage<'m> {
-    pub destination: &'m Destination,
-    /// Purpose, shown to operators.
-    pub purpose: &'static str,
-    /// Topic: a later message replaces queued ones of the same topic.
-    pub topic: &'m str,
-    pub text: &'m OtpContent,
-    /// Key of the fee, which is refunded if delivery fails.
-    pub charge_key: String,
-    /// Time after which the message is no longer sent.
-    pub give_up_at: Timestamp,
 }
 
 /// Recipient and content of a message, sealed as JSON.
@@ -142,77 +116,58 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
         )),
         Channel::Email => Ok(()),
         Channel::Sms => {
-            company.check_phone(&to.to, &app.settings.sms_countries)?;
+            company.check_phone(&to.to, &app.settings.otp.sms_countries)?;
             gateways::check(tx, app, company).await
         }
     }
 }
 
-/// Queues a message in the transaction of its cause.
+/// Queues a message to `to` in the transaction of its cause.
 pub async fn enqueue(
     tx: &mut Tx,
     app: &App,
-    company_id: &CompanyId,
-    new: NewMessage<'_>,
+    mut message: Message,
+    to: &str,
+    text: &OtpContent,
 ) -> Result<()> {
-    let now = app.clock.now();
-    let letter = MessageContent { to: new.destination.to.clone(), text: new.text.clone() };
-    let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
-    let mut message = new_message(app, company_id, new.destination, new.purpose);
-    let sealed = app.sealer.seal(&seal_context(company_id, &message.id), &letter);
-    message.content = Some(sealed);
-    new.topic.clone_into(&mut message.topic);
-    message.charge_key = new.charge_key;
-    message.give_up_at = new.give_up_at;
+    let content = MessageContent { to: to.to_owned(), text: text.clone() };
+    let content = serde_json::to_string(&content).map_err(Error::internal)?;
+    let context = seal_context(&message.company_id, &message.id);
+    message.content = Some(app.sealer.seal(&context, &content));
     store::insert(tx, &message).await?;
-    let job = message.channel.job_kind();
-    jobs::enqueue(tx, company_id, job, &message.id, now).await.map_err(Error::from)
+    let (job, now) = (message.channel.job_kind(), message.created_at);
+    Ok(jobs::enqueue(tx, &message.company_id, job, &message.id, now).await?)
 }
 
 /// Records a message refused before it was queued, for support. It has no content and no fee.
-pub async fn record_rejected(
-    tx: &mut Tx,
-    app: &App,
-    company_id: &CompanyId,
-    destination: &Destination,
-    purpose: &'static str,
-    reason: &str,
-) -> Result<()> {
-    let message = new_message(app, company_id, destination, purpose);
-    let message = Message {
-        state: State::Failed,
-        reason: reason.to_owned(),
-        ended_at: Some(message.created_at),
-        ..message
-    };
-    store::insert(tx, &message).await.map_err(Error::from)
+pub async fn record_rejected(tx: &mut Tx, message: Message, reason: &str) -> Result<()> {
+    let (reason, ended_at) = (reason.to_owned(), Some(message.created_at));
+    let rejected = Message { state: State::Failed, reason, ended_at, ..message };
+    Ok(store::insert(tx, &rejected).await?)
 }
 
-/// Returns a message without content.
-fn new_message(
-    app: &App,
-    company_id: &CompanyId,
-    to: &Destination,
-    purpose: &'static str,
-) -> Message {
-    let now = app.clock.now();
-    Message {
-        company_id: company_id.to_owned(),
-        id: app.random.id(now),
-        channel: to.channel,
-        purpose: purpose.to_owned(),
-        topic: String::new(),
-        recipient: to.masked(),
-        content: None,
-        state: State::Pending,
-        attempts: 0,
-        reason: String::new(),
-        via: None,
-        via_id: None,
-        charge_key: String::new(),
-        give_up_at: now,
-        created_at: now,
-        ended_at: None,
+impl Message {
+    /// Returns a message without content and fee. Its purpose is shown to operators.
+    pub fn new(app: &App, company_id: &CompanyId, to: &Destination, purpose: &str) -> Message {
+        let now = app.clock.now();
+        Message {
+            company_id: company_id.to_owned(),
+            id: app.random.id(now),
+            channel: to.channel,
+            purpose: purpose.to_owned(),
+            topic: String::new(),
+            recipient: to.masked(),
+            content: None,
+            state: State::Pending,
+            attempts: 0,
+            reason: String::new(),
+            via: None,
+            via_id: None,
+            charge_key: String::new(),
+            give_up_at: now,
+            created_at: now,
+            ended_at: None,
+        }
     }
 }
 
@@ -231,14 +186,10 @@ pub async fn cancel_superseded(
 }
 
 /// Deletes messages that ended before the retention period, and returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let before = app.settings.retention_cutoff(app.clock.now());
-        let swept =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, before, most).await);
-        swept.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> Result<u64> {
+    let before = app.settings.retention_cutoff(app.clock.now());
+    let sweep = async move |tx: &mut Tx, most| store::sweep(tx, before, most).await;
+    Ok(app.store.write_in_batches(sweep).await?)
 }
 
 /// Outcome of a delivery attempt.
@@ -247,9 +198,9 @@ enum SendOutcome {
     /// Accepted by the mail server, or by a gateway under an id.
     Accepted { via: String, id: Option<String> },
     /// Rejected permanently for this recipient.
-    Rejected { reason: String },
+    Rejected(String),
     /// Temporary failure: a later attempt or another gateway may succeed.
-    Retryable { reason: String },
+    Retryable(String),
     /// The message has expired.
     Expired,
 }
@@ -273,8 +224,8 @@ fn next_step(
 ) -> NextStep {
     match outcome {
         SendOutcome::Accepted { .. } => NextStep::Delivered,
-        SendOutcome::Rejected { .. } | SendOutcome::Expired => NextStep::Failed,
-        SendOutcome::Retryable { .. } => {
+        SendOutcome::Rejected(_) | SendOutcome::Expired => NextStep::Failed,
+        SendOutcome::Retryable(_) => {
             let n = usize::try_from(attempt - 1).unwrap_or(0).min(BACKOFF_SECONDS.len() - 1);
             let again = now.plus_seconds(BACKOFF_SECONDS[n]);
             let last = give_up_at.plus_seconds(-1);
@@ -294,8 +245,8 @@ mod tests {
     #[test]
     fn failed_attempts_are_retried_until_the_message_expires() {
         let taken = SendOutcome::Accepted { via: "smtp".into(), id: None };
-        let refused = SendOutcome::Rejected { reason: "550".into() };
-        let trouble = SendOutcome::Retryable { reason: "421".into() };
+        let refused = SendOutcome::Rejected("550".into());
+        let trouble = SendOutcome::Retryable("421".into());
         let seconds = |n: i64| Timestamp(n * 1_000);
         for (outcome, attempt, now, give_up, expected) in [
             (&taken, 1, 0, 300, NextStep::Delivered),

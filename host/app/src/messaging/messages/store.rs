@@ -1,15 +1,9 @@
 //! Storage of messages.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use serde::Serializer;
 
 use super::{Channel, api::MessageList, seal_context};
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealedColumn, sealed_column},
-    store::{DynamicStatement, FromRow, Result, Tx, Type, params},
-    values::{id::CompanyId, listing::PageRequest},
-};
+use crate::state::storage::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
@@ -23,36 +17,53 @@ pub enum State {
     Failed,
 }
 
-#[derive(Clone, Debug, FromRow)]
+/// A message and its delivery.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Message {
+    #[serde(skip)]
     pub company_id: CompanyId,
     pub id: String,
+    /// `email` or `sms`.
+    #[schemars(with = "String")]
     pub channel: Channel,
+    /// Purpose, for example `otp`.
     pub purpose: String,
+    #[serde(skip)]
     pub topic: String,
-    /// Mostly masked address.
+    /// Recipient, mostly masked.
+    #[serde(rename = "to")]
     pub recipient: String,
-    /// Sealed; `None` once there is nothing left to deliver.
+    // Sealed; `None` once there is nothing left to deliver.
+    #[serde(skip)]
     pub content: Option<String>,
+    /// `delivered`: accepted by the mail server or a gateway. `failed`: refunded, or never charged.
     pub state: State,
     pub attempts: i64,
-    /// Reason of the last failure.
+    /// Reason of the last failed attempt, cancellation or refusal; empty if there is none.
     pub reason: String,
-    /// `smtp`, or the name of a gateway.
+    /// System that accepted the message: `smtp`, or the name of a gateway.
     pub via: Option<String>,
     /// Message id at the gateway.
     pub via_id: Option<String>,
-    /// Empty if the message was never charged.
+    // Stored as an empty text if there is none.
+    /// Key of the fee: its ledger transactions have this key with the prefix `charge:` or
+    /// `refund:`. `null` if the message was never charged.
+    #[serde(serialize_with = "serialize_charge_key")]
+    #[schemars(with = "Option<String>")]
     pub charge_key: String,
+    /// Time after which the message is no longer sent.
     pub give_up_at: Timestamp,
     pub created_at: Timestamp,
+    /// Time of delivery or final failure.
     pub ended_at: Option<Timestamp>,
 }
 
+fn serialize_charge_key<S: Serializer>(key: &str, to: S) -> Result<S::Ok, S::Error> {
+    Some(key).filter(|key| !key.is_empty()).serialize(to)
+}
+
 pub const SEALED: [SealedColumn; 1] =
-    [sealed_column!(messages(company_id, id).content, |company_id, id| {
-        seal_context(company_id, id)
-    })];
+    [sealed_column!(messages(company_id, id).content, seal_context)];
 
 pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     tx.sql(
@@ -65,9 +76,8 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
         &message.recipient, &message.content, message.state, message.attempts, &message.reason,
         &message.charge_key, message.give_up_at, message.created_at, message.ended_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Marks a queued message as in flight until `until`; `None` if it is no longer queued.
@@ -92,15 +102,13 @@ pub async fn lock_expiry(
     company_id: &CompanyId,
     id: &str,
 ) -> Result<Option<Timestamp>> {
-    let found: Option<(Timestamp,)> = tx
-        .sql(
-            "SELECT give_up_at FROM messages
-             WHERE company_id = $1 AND id = $2 AND state = 'pending' FOR UPDATE",
-        )
-        .params(params![company_id, id])
-        .optional()
-        .await?;
-    Ok(found.map(|(at,)| at))
+    tx.sql(
+        "SELECT give_up_at FROM messages
+         WHERE company_id = $1 AND id = $2 AND state = 'pending' FOR UPDATE",
+    )
+    .params(params![company_id, id])
+    .optional_value()
+    .await
 }
 
 /// Records an attempt for a queued message, whose row is locked.
@@ -114,9 +122,8 @@ pub async fn update(tx: &mut Tx, message: &Message) -> Result<()> {
         &message.company_id, &message.id, &message.content, message.state, message.attempts,
         &message.reason, &message.via, &message.via_id, message.ended_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Deletes up to `limit` messages of all companies that ended before a time; returns their number.
@@ -143,29 +150,27 @@ pub async fn cancel_superseded(
          WHERE company_id = $1 AND topic = $2 AND state = 'pending' AND under_way_until > $3",
     )
     .params(params![company_id, topic, now])
-    .run()
+    .execute()
     .await?;
-    let charges: Vec<(String,)> = tx
-        .sql(
-            "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded',
-                 ended_at = $3
-             WHERE company_id = $1 AND topic = $2 AND state = 'pending'
-                 AND (under_way_until IS NULL OR under_way_until <= $3)
-             RETURNING charge_key",
-        )
-        .params(params![company_id, topic, now])
-        .all()
-        .await?;
-    Ok(charges.into_iter().map(|(key,)| key).collect())
+    tx.sql(
+        "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded',
+             ended_at = $3
+         WHERE company_id = $1 AND topic = $2 AND state = 'pending'
+             AND (under_way_until IS NULL OR under_way_until <= $3)
+         RETURNING charge_key",
+    )
+    .params(params![company_id, topic, now])
+    .values()
+    .await
 }
 
-/// Returns a page of a company's messages, newest first, and their total number.
+/// Returns a page of a company's messages, newest first.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     filter: &MessageList,
     page: PageRequest,
-) -> Result<(i64, Vec<Message>)> {
+) -> Result<ListPage<Message>> {
     let filtered = |select| {
         DynamicStatement::from(select)
             .append(" FROM messages WHERE company_id = ")

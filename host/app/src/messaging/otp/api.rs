@@ -2,9 +2,8 @@
 
 use super::{API_SCOPE, CodeKey, CodeRequest, FEATURE, check, finish_check};
 use crate::{
-    messaging::messages::{Channel, Destination, Wording, resolve_wording},
-    state::prelude::*,
-    tenants::companies::{AuthenticatedCompany, Company},
+    messaging::messages::{Channel, Destination, Wording},
+    tenants::prelude::*,
 };
 
 const DEFAULT_TYPE: &str = "otp";
@@ -36,7 +35,10 @@ fields! {
         length: Option<Whole<4, 8>>,
         /// Wording of the message; default: a heading and a sentence for any purpose.
         metadata: Body<CodeMetadata> as Option<Wording>
-            => Ok(body.is_given("metadata").then(|| metadata.into())),
+            => Ok(body.is_given("metadata").then(|| {
+                let CodeMetadata { name, header, body } = metadata;
+                Wording { name, header, body }
+            })),
     }
 }
 
@@ -56,12 +58,6 @@ fn has(channels: &[String], channel: Channel) -> bool {
     channels.iter().any(|name| name == channel.name())
 }
 
-impl From<CodeMetadata> for Wording {
-    fn from(CodeMetadata { name, body, header }: CodeMetadata) -> Wording {
-        Wording { name, header, body }
-    }
-}
-
 pub async fn send(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
@@ -69,29 +65,21 @@ pub async fn send(
     body: Body<NewCode>,
 ) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;
-    let order = body.read()?.into_request(&company, &run)?;
+    let new = body.read()?;
+    let email = new.email.map(|to| Destination { channel: Channel::Email, to });
+    let phone = new.phone.map(|to| Destination { channel: Channel::Sms, to });
+    let digits = new.length.unwrap_or(DEFAULT_DIGITS);
+    let order = CodeRequest {
+        key: key(new.identifier, new.r#type),
+        destinations: email.into_iter().chain(phone).collect(),
+        digits: usize::try_from(digits).map_err(Error::internal)?,
+        minutes: new.exp.unwrap_or(DEFAULT_MINUTES),
+        wording: new.metadata,
+        purpose: "otp",
+        run: run.name("otp"),
+    };
     super::send(&app, &company, async move |_: &mut Tx, _: &App, _: &Company| Ok(order)).await?;
     Ok(MessageResponse("OTP sent successfully"))
-}
-
-impl NewCode {
-    fn into_request(self, company: &Company, run: &IdempotentRequest) -> Result<CodeRequest> {
-        let email = self.email.map(|to| Destination { channel: Channel::Email, to });
-        let phone = self.phone.map(|to| Destination { channel: Channel::Sms, to });
-        let (header, body, greeting) = resolve_wording(&company.name, self.metadata.as_ref());
-        let digits = self.length.unwrap_or(DEFAULT_DIGITS);
-        Ok(CodeRequest {
-            key: key(self.identifier, self.r#type),
-            destinations: email.into_iter().chain(phone).collect(),
-            digits: usize::try_from(digits).map_err(Error::internal)?,
-            minutes: self.exp.unwrap_or(DEFAULT_MINUTES),
-            header,
-            body,
-            greeting,
-            purpose: "otp",
-            run: run.name("otp"),
-        })
-    }
 }
 
 fn key(identifier: String, kind: Option<String>) -> CodeKey {

@@ -1,18 +1,9 @@
 //! Verification of codes.
 
-use super::{
-    CodeKey, CodeState, MAX_WRONG_ATTEMPTS, WRONG_ATTEMPT_WINDOW_MS, counts, retry_after, store,
-};
-use crate::state::App;
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    rate::RateLimitExceeded,
-    store::{Json, Tx},
-    values::id::CompanyId,
-};
+use super::{CodeKey, MAX_WRONG_ATTEMPTS, WRONG_ATTEMPT_WINDOW_MS, counts, retry_after, store};
+use crate::state::prelude::*;
+use tollhouse_platform::rate::RateLimitExceeded;
 
-/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The code was correct and is now consumed.
@@ -46,13 +37,11 @@ pub async fn check(
     if code.digest.is_none() && run.is_some_and(is_run) {
         return Ok(CheckOutcome::Passed);
     }
-    match code.state(now) {
-        CodeState::None => return Ok(CheckOutcome::Wrong),
-        CodeState::Cancelled => return Ok(CheckOutcome::Cancelled),
-        CodeState::Active => {}
+    if let Some(outcome) = code.refusal(now) {
+        return Ok(outcome);
     }
     let mut counted = code.recent_wrong_attempts(now);
-    if let Some(pause) = retry_after(&counted, app.settings.otp.wrong_per_hour, now) {
+    if let Some(pause) = retry_after(&counted, app.settings.otp.otp_wrong_per_hour.into(), now) {
         return Err(Error::RateLimited(RateLimitExceeded::after(pause)));
     }
     let digest = code.digest.as_deref().unwrap_or_default();
@@ -91,6 +80,6 @@ pub fn finish_check(app: &App, checked: Result<CheckOutcome>) -> Result<()> {
         Err(error @ Error::RateLimited(_)) => ("throttled", Err(error)),
         Err(error) => return Err(error),
     };
-    app.metrics.alarms.count_code(noted);
+    app.metrics.count_code(noted);
     answer
 }

@@ -1,17 +1,7 @@
 //! Counts of sent and verified codes, to detect SMS toll fraud: its codes are never verified.
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
-
 use super::{WATCH_JOB, store};
-use crate::{operations::operator_events, state::App};
-use tollhouse_platform::{
-    background::jobs::{self, Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
+use crate::{operations::operator_events, state::prelude::*};
 
 /// Operator event: `{sent, verified, from, before}`.
 const FEW_VERIFIED: &str = "otp.few_verified";
@@ -19,7 +9,6 @@ const FEW_VERIFIED: &str = "otp.few_verified";
 const SLOT_MS: i64 = 600_000;
 /// Delay of the check after a slot, in which most of its codes can be verified.
 const CHECK_DELAY_MS: i64 = 600_000;
-/// Number of slots that are checked together.
 const SLOTS_PER_CHECK: i64 = 6;
 
 fn slot_of(at: Timestamp) -> Timestamp {
@@ -43,14 +32,11 @@ pub async fn count_verified(tx: &mut Tx, company_id: &CompanyId, sent_at: Timest
 }
 
 /// Checks the hour that ends with a slot. Emits one event an hour if few codes were verified.
-pub fn watch_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let last = Timestamp(job.subject.parse().map_err(Error::internal)?);
-        let db = app.store.clone();
-        db.write(async move |tx| check_slots(tx, &app, &job.company_id, last).await).await?;
-        Ok(JobResult::Done)
-    }
-    .boxed()
+pub async fn watch_job(app: App, job: Job) -> Result<JobResult> {
+    let last = Timestamp(job.subject.parse().map_err(Error::internal)?);
+    let db = app.store.clone();
+    db.write(async move |tx| check_slots(tx, &app, &job.company_id, last).await).await?;
+    Ok(JobResult::Done)
 }
 
 async fn check_slots(
@@ -59,12 +45,12 @@ async fn check_slots(
     company_id: &CompanyId,
     last: Timestamp,
 ) -> Result<()> {
-    let limits = app.settings.otp;
+    let alarm_sends = i64::from(app.settings.otp.otp_alarm_sends);
     let first = last.plus_ms(-SLOT_MS * (SLOTS_PER_CHECK - 1));
     let store::SlotCounts { sent, verified, alarms } =
         store::sum_counts(tx, company_id, first, last).await?;
-    let few = verified * 100 < sent * limits.alarm_percent;
-    if limits.alarm_sent == 0 || sent < limits.alarm_sent || !few || alarms > 0 {
+    let few = verified * 100 < sent * i64::from(app.settings.otp.otp_alarm_percent);
+    if alarm_sends == 0 || sent < alarm_sends || !few || alarms > 0 {
         return Ok(());
     }
     if store::insert_alarm(tx, company_id, last).await? {

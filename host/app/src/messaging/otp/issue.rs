@@ -1,18 +1,9 @@
 //! Sending of codes: fee, code and queued messages are one transaction.
 
-use super::{CodeKey, FEATURE, counts, limits, limits::LimitedAction, store};
+use super::{CodeKey, FEATURE, counts, limits, store};
 use crate::{
-    messaging::messages::{self, Destination, NewMessage, OtpContent},
-    state::App,
-    tenants::{
-        companies::Company,
-        wallet::{self, PostOutcome},
-    },
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store as database,
-    store::Tx,
+    messaging::messages::{self, Destination, Message, OtpContent, Wording, resolve_wording},
+    tenants::{prelude::*, wallet::PostOutcome},
 };
 
 /// Reason recorded for sends that the balance does not cover.
@@ -26,13 +17,25 @@ pub struct CodeRequest {
     pub destinations: Vec<Destination>,
     pub digits: usize,
     pub minutes: i64,
-    pub header: String,
-    pub body: String,
-    pub greeting: String,
+    /// `None`: the shortest one.
+    pub wording: Option<Wording>,
     /// Purpose of the messages, shown to operators.
     pub purpose: &'static str,
     /// Name of the request, if it may run more than once.
     pub run: Option<String>,
+}
+
+impl CodeRequest {
+    /// Returns the request for a code that verifies a record.
+    pub fn verification(
+        key: CodeKey,
+        destinations: Vec<Destination>,
+        wording: Wording,
+        purpose: &'static str,
+    ) -> CodeRequest {
+        let wording = Some(wording);
+        CodeRequest { key, destinations, digits: 6, minutes: 10, wording, purpose, run: None }
+    }
 }
 
 /// A failed send, of which nothing was committed.
@@ -42,15 +45,9 @@ struct SendFailure {
     request: Option<CodeRequest>,
 }
 
-impl From<Error> for SendFailure {
-    fn from(error: Error) -> SendFailure {
-        SendFailure { error, request: None }
-    }
-}
-
-impl From<database::Error> for SendFailure {
-    fn from(error: database::Error) -> SendFailure {
-        Error::from(error).into()
+impl<E: Into<Error>> From<E> for SendFailure {
+    fn from(error: E) -> SendFailure {
+        SendFailure { error: error.into(), request: None }
     }
 }
 
@@ -69,7 +66,7 @@ where
         issued.map_err(|error| SendFailure { error, request: Some(order) })
     });
     let Err(SendFailure { error, request: order }) = sent.await else {
-        app.metrics.alarms.count_code("sent");
+        app.metrics.count_code("sent");
         return Ok(());
     };
     if let Some(order) = order
@@ -85,13 +82,11 @@ where
 async fn record_rejected_sends(app: &App, company: &Company, order: CodeRequest) {
     let (host, company_id) = (app.clone(), company.id.clone());
     let note = async move |tx: &mut Tx| -> Result<()> {
-        let (what, destinations) = (LimitedAction::Refusals, &order.destinations);
         let noted =
-            limits::take_available_tokens(tx, &host, &company_id, what, destinations).await?;
+            limits::take_refusal_tokens(tx, &host, &company_id, &order.destinations).await?;
         for destination in noted {
-            let purpose = order.purpose;
-            messages::record_rejected(tx, &host, &company_id, destination, purpose, NOT_COVERED)
-                .await?;
+            let message = Message::new(&host, &company_id, destination, order.purpose);
+            messages::record_rejected(tx, message, NOT_COVERED).await?;
         }
         Ok(())
     };
@@ -124,9 +119,11 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
     let (company_id, times) = (&company.id, [now, expires_at]);
     let topic = store::upsert(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
     // Lock rows in one order: buckets before balances.
-    limits::take_tokens(tx, app, &company.id, LimitedAction::Sends, &order.destinations).await?;
+    limits::take_send_tokens(tx, app, &company.id, &order.destinations).await?;
     messages::cancel_superseded(tx, app, &company.id, &topic).await?;
-    let text = order.content(company, code);
+    let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
+    let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
+    let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
     for destination in &order.destinations {
         let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
         if wallet::charge_fee(tx, app, company, item, 1, &charge_key).await?
@@ -135,15 +132,13 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
             // A concurrent run of this request has sent it: roll back.
             return Err(Error::Conflict("this request is already in progress".to_owned()));
         }
-        let message = NewMessage {
-            destination,
-            purpose: order.purpose,
-            topic: &topic,
-            text: &text,
+        let message = Message {
+            topic: topic.clone(),
             charge_key,
             give_up_at: expires_at,
+            ..Message::new(app, &company.id, destination, order.purpose)
         };
-        messages::enqueue(tx, app, &company.id, message).await?;
+        messages::enqueue(tx, app, message, &destination.to, &text).await?;
     }
     counts::count_sent(tx, &company.id, now).await
 }
@@ -153,19 +148,5 @@ fn generate_code(app: &App, company: &Company, digits: usize) -> String {
     match &company.fixed_otp {
         Some(fixed) if company.is_test() => fixed.chars().cycle().take(digits).collect(),
         _ => app.random.digits(digits),
-    }
-}
-
-impl CodeRequest {
-    fn content(&self, company: &Company, code: String) -> OtpContent {
-        OtpContent {
-            company: company.name.clone(),
-            logo: company.logo.clone(),
-            header: self.header.clone(),
-            greeting: self.greeting.clone(),
-            body: self.body.clone(),
-            code,
-            minutes: self.minutes,
-        }
     }
 }

@@ -3,17 +3,16 @@
 //! Clients use the API; other modules call [`send()`] and [`check()`] in scopes of their own. A
 //! code is stored as a keyed digest, and otherwise only in the sealed message that carries it.
 //!
-//! `issue` is one transaction: it draws a code, stores its keyed digest (over company, scope,
-//! identifier, type and code) in place of the previous one, takes a token of each destination and of
-//! the company, cancels and refunds queued messages of the previous code, then charges and queues one
-//! message per channel. Any failure rolls all of it back. If the wallet does not cover it, a second
-//! transaction writes failed messages for support. Under an `Idempotency-Key` the fees are named by the
-//! request, so that a repetition that finds them does not send again.
+//! `issue` is one transaction: it stores the keyed digest of a code (over company, scope,
+//! identifier, type and code) in place of the previous one, whose queued messages it cancels and
+//! refunds, and charges and queues one message per channel. Any failure rolls all of it back. If
+//! the wallet does not cover it, a second transaction writes failed messages for support. Under an
+//! `Idempotency-Key` the fees are named by the request, so that a repetition that finds them does
+//! not send again.
 //!
-//! `check` locks the row, tests whether a code can pass and whether the key has too many wrong attempts,
-//! and compares digests in constant time. It commits in either case, so that wrong attempts count. If
-//! the address is known again at the attempt, it is part of the digest: a code for a former address does
-//! not pass.
+//! `check` compares digests in constant time under the row's lock. It commits in either case, so
+//! that wrong attempts count. If the address is known again at the attempt, it is part of the
+//! digest: a code for a former address does not pass.
 
 pub mod api;
 mod check;
@@ -22,10 +21,6 @@ mod issue;
 mod limits;
 mod store;
 
-use std::time::Duration;
-
-use futures::{FutureExt, future::BoxFuture};
-
 pub use self::{
     check::{CheckOutcome, check, finish_check},
     counts::watch_job,
@@ -33,15 +28,9 @@ pub use self::{
 };
 use crate::{
     messaging::messages::Channel,
-    state::{App, settings::OtpLimits},
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    values::id::CompanyId,
+    state::{config::Otp, prelude::*},
 };
 
-/// Feature that a plan must include for codes.
 pub const FEATURE: &str = "otp";
 /// Job kind: check of the share of verified codes.
 pub const WATCH_JOB: &str = "otp.watch";
@@ -72,33 +61,26 @@ impl CodeKey {
     }
 }
 
-/// State of the code under a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CodeState {
-    /// No code, or a used or expired one.
-    None,
-    Cancelled,
-    Active,
-}
-
-impl OtpLimits {
+impl Otp {
     /// Returns the hourly limit of sends to a destination; 0: unlimited.
     fn per_hour(&self, channel: Channel) -> i64 {
-        match (channel, self.sends_per_hour, self.sms_per_hour) {
+        let per_hour = match (channel, self.otp_sends_per_hour, self.otp_sms_per_hour) {
             (Channel::Email, any, _) | (Channel::Sms, any, 0) => any,
             (Channel::Sms, 0, sms) => sms,
             (Channel::Sms, any, sms) => any.min(sms),
-        }
+        };
+        per_hour.into()
     }
 }
 
 impl store::Code {
-    fn state(&self, now: Timestamp) -> CodeState {
+    /// Returns the outcome of every attempt if the code cannot pass.
+    fn refusal(&self, now: Timestamp) -> Option<CheckOutcome> {
         match self {
-            code if code.expires_at <= now => CodeState::None,
-            code if code.wrong >= MAX_WRONG_ATTEMPTS => CodeState::Cancelled,
-            code if code.digest.is_none() => CodeState::None,
-            _ => CodeState::Active,
+            code if code.expires_at <= now => Some(CheckOutcome::Wrong),
+            code if code.wrong >= MAX_WRONG_ATTEMPTS => Some(CheckOutcome::Cancelled),
+            code if code.digest.is_none() => Some(CheckOutcome::Wrong),
+            _ => None,
         }
     }
 
@@ -118,20 +100,15 @@ fn retry_after(counted: &[i64], most: i64, now: Timestamp) -> Option<Duration> {
 }
 
 /// Deletes obsolete rows and returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let now = app.clock.now();
-        let swept =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
-        swept.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> Result<u64> {
+    let now = app.clock.now();
+    let sweep = async move |tx: &mut Tx, most| store::sweep(tx, now, most).await;
+    Ok(app.store.write_in_batches(sweep).await?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollhouse_platform::store::Json;
 
     fn code(digest: bool, wrong: i64, expires_at: i64) -> store::Code {
         store::Code {
@@ -149,13 +126,15 @@ mod tests {
         for (any, sms, of_email, of_sms) in
             [(60, 10, 60, 10), (5, 10, 5, 5), (0, 10, 0, 10), (60, 0, 60, 60), (0, 0, 0, 0)]
         {
-            let limits = OtpLimits {
-                sends_per_hour: any,
-                sms_per_hour: sms,
-                company_sends_per_hour: 0,
-                wrong_per_hour: 0,
-                alarm_sent: 0,
-                alarm_percent: 0,
+            let limits = Otp {
+                otp_sends_per_hour: any,
+                otp_sms_per_hour: sms,
+                otp_company_sends_per_hour: 0,
+                otp_wrong_per_hour: 0,
+                otp_alarm_sends: 0,
+                otp_alarm_percent: 0,
+                sms_gateways: vec![],
+                sms_countries: vec![],
             };
             let seen = [Channel::Email, Channel::Sms].map(|channel| limits.per_hour(channel));
             assert_eq!(seen, [of_email, of_sms], "{any} {sms}");
@@ -164,17 +143,17 @@ mod tests {
 
     #[test]
     fn state_depends_on_use_wrong_attempts_and_expiry() {
-        for (digest, wrong, expires_at, standing) in [
-            (true, 0, 11, CodeState::Active),
-            (true, 4, 11, CodeState::Active),
-            (true, 5, 11, CodeState::Cancelled),
-            (false, 5, 11, CodeState::Cancelled),
-            (false, 0, 11, CodeState::None),
-            (true, 0, 10, CodeState::None),
-            (true, 5, 10, CodeState::None),
+        for (digest, wrong, expires_at, refusal) in [
+            (true, 0, 11, None),
+            (true, 4, 11, None),
+            (true, 5, 11, Some(CheckOutcome::Cancelled)),
+            (false, 5, 11, Some(CheckOutcome::Cancelled)),
+            (false, 0, 11, Some(CheckOutcome::Wrong)),
+            (true, 0, 10, Some(CheckOutcome::Wrong)),
+            (true, 5, 10, Some(CheckOutcome::Wrong)),
         ] {
             let code = code(digest, wrong, expires_at);
-            assert_eq!(code.state(Timestamp(10)), standing, "{code:?}");
+            assert_eq!(code.refusal(Timestamp(10)), refusal, "{code:?}");
         }
     }
 

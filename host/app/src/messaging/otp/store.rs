@@ -1,11 +1,7 @@
 //! Storage of codes, of the limits on sending them, and of their counts.
 
 use super::CodeKey;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Json, Result, Tx, params},
-    values::id::CompanyId,
-};
+use crate::state::storage::*;
 
 /// The latest code under a key.
 #[derive(Clone, Debug, FromRow)]
@@ -43,9 +39,9 @@ pub async fn upsert(
     digest: &str,
     [sent_at, expires_at]: [Timestamp; 2],
 ) -> Result<String> {
-    let (topic,) = tx
-        .sql(
-            "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong,
+    let none = Json(Vec::<i64>::new());
+    tx.sql(
+        "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong,
              wrong_at, sent_at, expires_at, kept_until)
          VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $9)
          ON CONFLICT (company_id, scope, identifier, type) DO UPDATE SET
@@ -55,21 +51,12 @@ pub async fn upsert(
              kept_until = CASE WHEN otp_codes.kept_until > excluded.kept_until
                                THEN otp_codes.kept_until ELSE excluded.kept_until END
          RETURNING topic",
-        )
-        .params(params![
-            company_id,
-            key.scope,
-            &key.identifier,
-            &key.kind,
-            topic,
-            digest,
-            Json(Vec::<i64>::new()),
-            sent_at,
-            expires_at
-        ])
-        .one()
-        .await?;
-    Ok(topic)
+    )
+    .params(params![
+        company_id, key.scope, &key.identifier, &key.kind, topic, digest, none, sent_at, expires_at
+    ])
+    .value()
+    .await
 }
 
 pub async fn update(
@@ -88,9 +75,8 @@ pub async fn update(
         company_id, key.scope, &key.identifier, &key.kind, &code.digest, &code.used_by, code.wrong,
         &code.wrong_at, kept_until
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Takes a token from a bucket of `burst` tokens, which regains one every `interval_ms`; `false` if
@@ -102,34 +88,25 @@ pub async fn take_token(
     [interval_ms, burst]: [i64; 2],
     now: Timestamp,
 ) -> Result<bool> {
-    let taken = tx
-        .sql(
-            "INSERT INTO otp_buckets (company_id, key, full_at) VALUES ($1, $2, $3)
-             ON CONFLICT (company_id, key) DO UPDATE SET full_at =
-                 CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
-             WHERE otp_buckets.full_at <= $6",
-        )
-        .params(params![
-            company_id,
-            key,
-            now.plus_ms(interval_ms),
-            now,
-            interval_ms,
-            now.plus_ms(interval_ms * (burst - 1))
-        ])
-        .run()
-        .await?;
-    Ok(taken == 1)
+    let refilled = now.plus_ms(interval_ms);
+    let latest = now.plus_ms(interval_ms * (burst - 1));
+    tx.sql(
+        "INSERT INTO otp_buckets (company_id, key, full_at) VALUES ($1, $2, $3)
+         ON CONFLICT (company_id, key) DO UPDATE SET full_at =
+             CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
+         WHERE otp_buckets.full_at <= $6",
+    )
+    .params(params![company_id, key, refilled, now, interval_ms, latest])
+    .affects_one()
+    .await
 }
 
 /// Returns the time at which a bucket will be full.
 pub async fn full_at(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<Option<Timestamp>> {
-    let found: Option<(Timestamp,)> = tx
-        .sql("SELECT full_at FROM otp_buckets WHERE company_id = $1 AND key = $2")
+    tx.sql("SELECT full_at FROM otp_buckets WHERE company_id = $1 AND key = $2")
         .params(params![company_id, key])
-        .optional()
-        .await?;
-    Ok(found.map(|(at,)| at))
+        .optional_value()
+        .await
 }
 
 /// Adds to the counts of a slot, and returns the number of codes sent in it.
@@ -139,19 +116,17 @@ pub async fn add_counts(
     slot: Timestamp,
     [sent, verified]: [i64; 2],
 ) -> Result<i64> {
-    let (sent,) = tx
-        .sql(
-            "INSERT INTO otp_counts (company_id, slot, sent, verified, alarmed)
-             VALUES ($1, $2, $3, $4, FALSE)
-             ON CONFLICT (company_id, slot) DO UPDATE SET
-                 sent = otp_counts.sent + excluded.sent,
-                 verified = otp_counts.verified + excluded.verified
-             RETURNING sent",
-        )
-        .params(params![company_id, slot, sent, verified])
-        .one()
-        .await?;
-    Ok(sent)
+    tx.sql(
+        "INSERT INTO otp_counts (company_id, slot, sent, verified, alarmed)
+         VALUES ($1, $2, $3, $4, FALSE)
+         ON CONFLICT (company_id, slot) DO UPDATE SET
+             sent = otp_counts.sent + excluded.sent,
+             verified = otp_counts.verified + excluded.verified
+         RETURNING sent",
+    )
+    .params(params![company_id, slot, sent, verified])
+    .value()
+    .await
 }
 
 /// Counts of a range of slots, both ends included.
@@ -182,15 +157,13 @@ pub async fn sum_counts(
 
 /// Records the alarm of a slot; `false` if it has raised one already.
 pub async fn insert_alarm(tx: &mut Tx, company_id: &CompanyId, slot: Timestamp) -> Result<bool> {
-    let noted = tx
-        .sql(
-            "UPDATE otp_counts SET alarmed = TRUE
-             WHERE company_id = $1 AND slot = $2 AND NOT alarmed",
-        )
-        .params(params![company_id, slot])
-        .run()
-        .await?;
-    Ok(noted == 1)
+    tx.sql(
+        "UPDATE otp_counts SET alarmed = TRUE
+         WHERE company_id = $1 AND slot = $2 AND NOT alarmed",
+    )
+    .params(params![company_id, slot])
+    .affects_one()
+    .await
 }
 
 /// Retention of counts.
@@ -198,32 +171,29 @@ const COUNT_RETENTION_SECONDS: i64 = 24 * 3600;
 
 /// Deletes up to `limit` obsolete rows of each kind, of all companies, and returns their number.
 pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
-    let codes = tx
-        .sql(
+    let counted_until = now.plus_seconds(-COUNT_RETENTION_SECONDS);
+    let mut deleted = 0;
+    for (delete, until) in [
+        (
             "DELETE FROM otp_codes WHERE (company_id, scope, identifier, type) IN (
                  SELECT company_id, scope, identifier, type FROM otp_codes WHERE kept_until <= $1
                  ORDER BY kept_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        )
-        .params(params![now, limit])
-        .run()
-        .await?;
-    let buckets = tx
-        .sql(
+            now,
+        ),
+        (
             "DELETE FROM otp_buckets WHERE (company_id, key) IN (
                  SELECT company_id, key FROM otp_buckets WHERE full_at <= $1
                  ORDER BY full_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        )
-        .params(params![now, limit])
-        .run()
-        .await?;
-    let counts = tx
-        .sql(
+            now,
+        ),
+        (
             "DELETE FROM otp_counts WHERE (company_id, slot) IN (
                  SELECT company_id, slot FROM otp_counts WHERE slot <= $1
                  ORDER BY slot LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        )
-        .params(params![now.plus_seconds(-COUNT_RETENTION_SECONDS), limit])
-        .run()
-        .await?;
-    Ok(codes + buckets + counts)
+            counted_until,
+        ),
+    ] {
+        deleted += tx.sql(delete).params(params![until, limit]).run().await?;
+    }
+    Ok(deleted)
 }

@@ -1,28 +1,12 @@
 //! Removal of cards that were deleted or never verified. A removed card is hidden; its row stays
 //! while its session may still be paid and until its token is deauthorized.
 
-use futures::{FutureExt, future::BoxFuture};
-
-use super::{Card, REVOKE_JOB, Status, not_found, store};
-use crate::{
-    customers as users,
-    money::{cards::CardId, charges::ChargeVerifier},
-    state::App,
-};
-use tollhouse_platform::{
-    background::jobs::{self, Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
-use tollhouse_plugins::FaultCategory;
+use super::{Card, CardId, REVOKE_JOB, Status, lock, lock_any, store};
+use crate::money::prelude::*;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Retention of the rows of removed cards.
 const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
-/// Maximum number of consecutive failures to deauthorize a token, about two days.
-const MAX_FAILURES: i64 = 100;
 
 /// Returns when the card is removed if it is not valid by then.
 pub fn removal_due_at(card: &Card) -> Option<Timestamp> {
@@ -37,9 +21,7 @@ pub async fn remove_if_unverified(app: &App, card: Card) -> Result<Card> {
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        users::lock(tx, &card.company_id, &card.user_key).await?;
-        let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(not_found)?;
+        let mut card = lock_any(tx, &card).await?;
         if removal_due_at(&card).is_some() {
             card.removed_at = Some(now);
             store::update(tx, &card).await?;
@@ -57,9 +39,7 @@ pub async fn delete(
     id: &CardId,
     default_too: bool,
 ) -> Result<()> {
-    let found = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
-    users::lock(tx, company_id, &found.user_key).await?;
-    let mut card = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
+    let mut card = lock(tx, company_id, id).await?;
     if card.is_default && !default_too {
         return Err(Error::invalid("default card cannot be deleted"));
     }
@@ -79,75 +59,53 @@ pub async fn delete(
 }
 
 /// Deauthorizes the token of a deleted card at the provider, then destroys it.
-pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let find = async |tx: &mut Tx| {
-            store::find_any(tx, &job.company_id, &CardId::from(&job.subject)).await
-        };
-        let card = app.store.select(find).await?;
-        let Some(card) = card.filter(|card| card.removed_at.is_some() && card.token.is_some())
-        else {
-            return Ok(JobResult::Done);
-        };
-        if let Err(error) = revoke(&app, &card).await {
-            if job.failures < MAX_FAILURES {
-                return Err(error);
-            }
-            app.metrics.alarms.count_alarm("card not revoked");
-            let (company, id, error) = (card.company_id.as_str(), &card.id, error.chain());
-            tracing::error!(
-                company,
-                card = id.as_str(),
-                error,
-                "token of a deleted card could not be revoked; giving up"
-            );
+pub async fn revoke_job(app: App, job: Job) -> Result<JobResult> {
+    let id = CardId::from(&job.subject);
+    let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &id).await;
+    let card = app.store.select(find).await?;
+    let Some(card) = card.filter(|card| card.removed_at.is_some() && card.token.is_some()) else {
+        return Ok(JobResult::Done);
+    };
+    if let Err(error) = revoke(&app, &card).await {
+        if job.failures < charges::MAX_FAILURES {
+            return Err(error);
         }
-        destroy_token(&app, card).await
+        app.metrics.count_alarm("card not revoked");
+        let (company, id, error) = (card.company_id.as_str(), id.as_str(), error.chain());
+        tracing::error!(
+            company,
+            card = id,
+            error,
+            "token of a deleted card could not be revoked; giving up"
+        );
     }
-    .boxed()
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let card = lock_any(tx, &card).await?;
+        store::update(tx, &Card { token: None, ..card }).await?;
+        Ok(JobResult::Done)
+    })
+    .await
 }
 
 async fn revoke(app: &App, card: &Card) -> Result<()> {
-    let ChargeVerifier { provider, credentials } =
-        ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
-            .await?;
+    use FaultCategory::{Invalid, NotFound, Refused};
+    let ChargeVerifier { provider, credentials } = card.verifier(app).await?;
     if !provider.exports("saved-card") {
         return Ok(());
     }
     match provider.deauthorize(&credentials, &card.token(app)?).await {
         Ok(_) => Ok(()),
         // The provider does not know the token or no longer accepts it.
-        Err(error)
-            if matches!(
-                error.fault.category,
-                FaultCategory::NotFound | FaultCategory::Refused | FaultCategory::Invalid
-            ) =>
-        {
-            Ok(())
-        }
+        Err(error) if matches!(error.fault.category, NotFound | Refused | Invalid) => Ok(()),
         Err(error) => Err(error.into_error(&card.payment_service)),
     }
 }
 
-async fn destroy_token(app: &App, card: Card) -> Result<JobResult> {
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        users::lock(tx, &card.company_id, &card.user_key).await?;
-        if let Some(card) = store::find_any(tx, &card.company_id, &card.id).await? {
-            store::update(tx, &Card { token: None, ..card }).await?;
-        }
-        Ok(JobResult::Done)
-    })
-    .await
-}
-
 /// Deletes the rows of cards removed more than 30 days ago. Returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let before = app.clock.now().plus_seconds(-RETENTION_SECONDS);
-        let swept =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, before, most).await);
-        swept.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> Result<u64> {
+    let before = app.clock.now().plus_seconds(-RETENTION_SECONDS);
+    let swept =
+        app.store.write_in_batches(async move |tx, most| store::sweep(tx, before, most).await);
+    Ok(swept.await?)
 }

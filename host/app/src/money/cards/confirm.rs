@@ -2,27 +2,12 @@
 //!
 //! Webhooks, scheduled checks and `verify` all end here. Verified charges are always refunded.
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
-use tracing::instrument;
-
-use super::{Card, SUBJECT, Status, cleanup, not_found, refund, seal_context, store};
-use crate::{
-    customers as users,
-    money::{
-        cards::CardId,
-        charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
-    },
-    state::App,
-    webhooks::{incoming as notifications, outgoing as events},
+use super::{
+    Card, CardId, Status, cleanup, lock_any, refund, seal_context,
+    store::{self, CardDetails},
 };
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult},
-    error::Result,
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-};
-use tollhouse_plugins::{Instrument, PaymentStatus, ProviderPayment};
+use crate::money::prelude::*;
+use tollhouse_plugins::Instrument;
 
 /// Some providers return eight.
 const BIN_DIGITS: usize = 6;
@@ -33,11 +18,8 @@ const NOT_REUSABLE: &str = "the card cannot be charged again";
 /// amount or currency differs from the requested one; the card is then not verified.
 #[instrument(target = SPAN_TARGET, name = "cards.verify", skip_all)]
 pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
-    let desk = ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
-        .await?;
-    let Card { company_id, id, .. } = card;
-    let read =
-        async |tx: &mut Tx| notifications::list_references(tx, company_id, SUBJECT, id).await;
+    let desk = card.verifier(app).await?;
+    let read = async |tx: &mut Tx| notifications::list_references(tx, card.as_owner()).await;
     let mut mismatch = None;
     // An abandoned session may have been paid too.
     for service_ref in app.store.select(read).await? {
@@ -57,43 +39,38 @@ async fn record(
 ) -> Result<Option<&'static str>> {
     let (db, app, card) = (app.store.clone(), app.clone(), card.clone());
     db.write(async move |tx| {
-        users::lock(tx, &card.company_id, &card.user_key).await?;
-        let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(not_found)?;
-        let which = (&*card.company_id, SUBJECT, &*card.id);
+        let mut card = lock_any(tx, &card).await?;
         if !is_ours(&card.id, true, &seen) {
             if seen.status == PaymentStatus::Success {
-                charges::alarm(&app, which, &card.money(), &seen, "foreign payment");
+                charges::alarm(&app, card.as_owner(), &card.money(), &seen, "foreign payment");
             }
             return Ok(None);
         }
         let is_current = service_ref == card.service_ref;
-        let mismatch = match decide_transition(card.status.of_charge(), &card.money(), &seen) {
+        match decide_transition(card.status.of_charge(), &card.money(), &seen) {
             Transition::Succeeded => {
                 card.service_ref = service_ref;
                 refund::begin(tx, &app, &card, &seen).await?;
                 succeed(tx, &app, card, &seen).await?;
-                return Ok(None);
             }
             Transition::Failed if is_current => {
                 fail(tx, &app, card, Status::Failed, &seen.message).await?;
-                return Ok(None);
             }
             // The customer paid a second session of the same card.
             Transition::Unchanged if seen.status == PaymentStatus::Success => {
                 card.service_ref = service_ref;
                 refund::begin(tx, &app, &card, &seen).await?;
-                return Ok(None);
             }
-            Transition::AmountMismatch => "amount mismatch",
-            Transition::CurrencyMismatch => "currency mismatch",
-            _ => return Ok(None),
-        };
-        charges::alarm(&app, which, &card.money(), &seen, mismatch);
-        card.message = Some(mismatch.to_owned());
-        card.updated_at = app.clock.now();
-        store::update(tx, &card).await?;
-        Ok(Some(mismatch))
+            Transition::Mismatch(mismatch) => {
+                charges::alarm(&app, card.as_owner(), &card.money(), &seen, mismatch);
+                card.message = Some(mismatch.to_owned());
+                card.updated_at = app.clock.now();
+                store::update(tx, &card).await?;
+                return Ok(Some(mismatch));
+            }
+            _ => {}
+        }
+        Ok(None)
     })
     .await
 }
@@ -143,18 +120,23 @@ fn with_token(app: &App, card: Card, instrument: &Instrument) -> Card {
     let Instrument { token, signature, bin, last4, exp_month, exp_year, .. } = instrument.clone();
     let Instrument { brand, bank, country, holder, email, .. } = instrument.clone();
     let context = seal_context(&card.company_id, &card.id);
+    let bin = bin.chars().take(BIN_DIGITS).collect();
+    let user_email = card.details.email.clone();
     Card {
         token: Some(app.sealer.seal(&context, &token)),
         charge_email: if email.is_empty() { card.charge_email.clone() } else { email },
         signature,
-        bin: bin.chars().take(BIN_DIGITS).collect(),
-        last4,
-        exp_month,
-        exp_year,
-        brand,
-        bank,
-        country,
-        holder,
+        details: CardDetails {
+            last4,
+            holder,
+            bin,
+            brand,
+            bank,
+            country,
+            exp_month,
+            exp_year,
+            email: user_email,
+        },
         updated_at: app.clock.now(),
         ..card
     }
@@ -185,28 +167,24 @@ async fn emit(tx: &mut Tx, app: &App, card: &Card, kind: &'static str) -> Result
 
 /// Verifies a card's charge after a webhook and on schedule. A card that is not valid after one day
 /// is removed; its session is checked for two more days.
-pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let find = async |tx: &mut Tx| {
-            store::find_any(tx, &job.company_id, &CardId::from(&job.subject)).await
-        };
-        let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
-        let asked = verify(&app, &card).await;
-        let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
-        let card = cleanup::remove_if_unverified(&app, card).await?;
-        let now = app.clock.now();
-        let next = [
-            next_check(card.status.of_charge(), card.created_at, now),
-            cleanup::removal_due_at(&card).filter(|at| *at > now),
-        ];
-        let next = next.into_iter().flatten().min();
-        match (asked, next) {
-            (Err(error), None) => charges::retry_or_give_up(&job, error),
-            (Err(error), _) => Err(error),
-            (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
-        }
+pub async fn confirm_job(app: App, job: Job) -> Result<JobResult> {
+    let id = CardId::from(&job.subject);
+    let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &id).await;
+    let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let verified = verify(&app, &card).await;
+    let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let card = cleanup::remove_if_unverified(&app, card).await?;
+    let now = app.clock.now();
+    let next = [
+        next_check(card.status.of_charge(), card.created_at, now),
+        cleanup::removal_due_at(&card).filter(|at| *at > now),
+    ];
+    let next = next.into_iter().flatten().min();
+    match (verified, next) {
+        (Err(error), None) => charges::retry_or_give_up(&job, error),
+        (Err(error), _) => Err(error),
+        (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
     }
-    .boxed()
 }
 
 #[cfg(test)]

@@ -3,24 +3,13 @@
 //! The card is committed before the provider is called, so that a charge is found even after a
 //! crash. No transaction is open during the call.
 
-use serde_json::json;
-use tracing::instrument;
-
-use super::{CONFIRM_JOB, Card, SUBJECT, Status, api::NewCard, not_found, store};
-use crate::{
-    customers as users,
-    money::charges::{self, ChargeVerifier, METADATA_KEY, next_check},
-    state::App,
-    tenants::{companies::Company, providers},
-    webhooks::{incoming as notifications, incoming::ReferenceOwner},
+use super::{
+    CONFIRM_JOB, Card, Status,
+    api::{NewCard, Pages},
+    lock_any, not_found, store,
+    store::{CardDetails, Checkout},
 };
-use tollhouse_platform::{
-    background::jobs,
-    error::{Error, Result},
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-};
-use tollhouse_plugins::{CheckoutOrder, CheckoutSession};
+use crate::money::prelude::*;
 
 #[instrument(target = SPAN_TARGET, name = "cards.create", skip_all)]
 pub async fn create(
@@ -31,11 +20,10 @@ pub async fn create(
 ) -> Result<Card> {
     let card = record(app, company, order, run).await?;
     // An earlier run of the request has completed this.
-    if card.checkout_url.is_some() || card.status != Status::Pending {
+    if card.checkout.url.is_some() || card.status != Status::Pending {
         return Ok(card);
     }
-    let desk = ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
-        .await?;
+    let desk = card.verifier(app).await?;
     let session = desk.provider.start_checkout(&desk.credentials, &checkout_order(&card)).await;
     match session {
         Ok(session) => record_session(app, card, session).await,
@@ -50,55 +38,38 @@ pub async fn create(
 async fn record(app: &App, company: &Company, order: NewCard, run: Option<String>) -> Result<Card> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
-        let user = users::find(tx, &company.id, &order.user_id).await?;
-        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let user = users::get(tx, &company.id, &order.user_id).await?;
         let no_email = || Error::invalid("email address not found for this user");
         let email = user.email.clone().ok_or_else(no_email)?;
         let account = providers::resolve(tx, &company, &order.payment_service).await?;
         let plugin = app.plugins.provider(&order.payment_service, &company.id)?;
         let now = app.clock.now();
+        let service_ref = format!("card-{}", app.random.id(now));
+        let service_ref = plugin.manifest().reference.conform(&service_ref);
+        let Pages { success_url, cancel_url } = order.checkout;
         let new = Card {
             company_id: company.id.clone(),
             id: app.random.id(now).into(),
             user_key: user.id,
             user_id: user.user_id,
             run,
-            status: Status::Pending,
-            is_default: false,
             payment_service: order.payment_service,
             account_id: account.id,
-            amount: app.settings.card_charges.of(&order.currency),
+            amount: app.settings.card_charge(&order.currency),
             currency: order.currency,
             charge_email: email.clone(),
-            email,
-            token: None,
-            signature: String::new(),
-            last4: String::new(),
-            holder: String::new(),
-            bin: String::new(),
-            brand: String::new(),
-            bank: String::new(),
-            country: String::new(),
-            exp_month: String::new(),
-            exp_year: String::new(),
-            service_ref: plugin
-                .manifest()
-                .reference
-                .conform(&format!("card-{}", app.random.id(now))),
-            transaction_id: String::new(),
-            success_url: order.checkout.success_url,
-            cancel_url: order.checkout.cancel_url,
-            checkout_url: None,
-            message: None,
-            removed_at: None,
+            details: CardDetails { email, ..CardDetails::default() },
+            service_ref,
+            checkout: Checkout { success_url, cancel_url, url: None },
             created_at: now,
             updated_at: now,
+            ..Card::default()
         };
         let card = match store::insert(tx, &new).await? {
-            Some(card) => card,
-            None => find_or_restart(tx, &new).await?,
+            true => new,
+            false => find_or_restart(tx, &new).await?,
         };
-        if card.checkout_url.is_none() {
+        if card.checkout.url.is_none() {
             reserve(tx, &card).await?;
         }
         if let Some(at) = next_check(card.status.of_charge(), card.created_at, now) {
@@ -112,7 +83,7 @@ async fn record(app: &App, company: &Company, order: NewCard, run: Option<String
 async fn find_or_restart(tx: &mut Tx, new: &Card) -> Result<Card> {
     let run = new.run.as_deref().unwrap_or_default();
     let found = store::find_by_run(tx, &new.company_id, run).await?.ok_or_else(not_found)?;
-    if found.checkout_url.is_some() {
+    if found.checkout.url.is_some() {
         return Ok(found);
     }
     let card = Card { service_ref: new.service_ref.clone(), updated_at: new.updated_at, ..found };
@@ -120,17 +91,9 @@ async fn find_or_restart(tx: &mut Tx, new: &Card) -> Result<Card> {
     Ok(card)
 }
 
-fn owner(card: &Card) -> ReferenceOwner {
-    ReferenceOwner {
-        company_id: card.company_id.clone(),
-        subject: SUBJECT.to_owned(),
-        subject_id: card.id.to_string(),
-    }
-}
-
 async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
     let Card { account_id, service_ref, updated_at, .. } = card;
-    match notifications::reserve(tx, account_id, service_ref, &owner(card), *updated_at).await? {
+    match notifications::reserve(tx, account_id, service_ref, card.as_owner(), *updated_at).await? {
         true => Ok(()),
         false => Err(Error::internal("generated reference is already taken")),
     }
@@ -144,8 +107,8 @@ fn checkout_order(card: &Card) -> CheckoutOrder {
         customer_name: None,
         narration: "Card verification".to_owned(),
         channels: vec!["card".to_owned()],
-        success_url: card.success_url.clone(),
-        cancel_url: card.cancel_url.clone(),
+        success_url: card.checkout.success_url.clone(),
+        cancel_url: card.checkout.cancel_url.clone(),
         metadata: json!({ METADATA_KEY: card.id, "event": "card" }).to_string(),
         save_instrument: true,
     }
@@ -155,18 +118,14 @@ fn checkout_order(card: &Card) -> CheckoutOrder {
 async fn record_session(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
-        users::lock(tx, &card.company_id, &card.user_key).await?;
-        let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(not_found)?;
-        if card.service_ref != session.service_ref {
-            let Card { account_id, service_ref, .. } = &card;
-            let (owner, new) = (owner(&card), &session.service_ref);
-            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(Error::internal("reference returned by the provider is already taken"));
-            }
-            card.service_ref = session.service_ref;
+        let mut card = lock_any(tx, &card).await?;
+        let Card { account_id, service_ref, .. } = &card;
+        let (owner, new) = (card.as_owner(), session.service_ref);
+        if !notifications::replace(tx, account_id, service_ref, &new, owner, now).await? {
+            return Err(Error::internal("reference returned by the provider is already taken"));
         }
-        card.checkout_url = Some(session.url);
+        card.service_ref = new;
+        card.checkout.url = Some(session.url);
         card.updated_at = now;
         store::update(tx, &card).await?;
         Ok(card)

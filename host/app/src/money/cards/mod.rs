@@ -1,13 +1,13 @@
 //! Saved cards and their states.
 //!
-//! A small verification charge, which is refunded, saves a card. The cards of a user change only
-//! under the lock of the user's row: one valid card is the default, and no card is saved twice.
+//! The cards of a user change only under the lock of the user's row: one valid card is the default,
+//! and no card is saved twice.
 //!
-//! A card is saved like a payment is made: `create` opens a page with a verification charge, `confirm`
-//! (after a provider webhook or by schedule) keeps the token of a successful charge, unless the
-//! customer has that card already, and requests the refund of the charge (`refund`, its own job). A
-//! removed card, and one that was not verified within a day, is hidden and kept for some time: a later
-//! charge on its page is refunded, too.
+//! `create` opens a checkout session with a small verification charge. `confirm` (after a provider
+//! webhook or by schedule) keeps the token of a successful charge, unless the customer has that
+//! card already, and requests the refund of the charge (`refund`, its own job). A removed card, and
+//! one that was not verified within a day, is hidden and kept for some time: a later charge in its
+//! session is refunded, too.
 
 pub mod api;
 mod cleanup;
@@ -17,25 +17,16 @@ mod refund;
 mod store;
 mod view;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 pub use self::{
     cleanup::{revoke_job, sweep},
     confirm::confirm_job,
     refund::refund_job,
     store::{Card, CardId, SEALED},
-    view::EventData,
+    view::View as EventData,
 };
-use crate::{customers::UserKey, money::charges, state::App};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store as db,
-    store::{Tx, Type},
-    values::id::CompanyId,
-};
+use super::prelude::*;
+use tollhouse_platform::store::Type;
 
-/// The plan feature that cards require.
 pub const FEATURE: &str = "cards";
 /// The job that verifies a card's verification charge with the provider.
 pub const CONFIRM_JOB: &str = "card.confirm";
@@ -46,11 +37,12 @@ pub const REVOKE_JOB: &str = "card.revoke";
 /// The subject of cards in the reference directory.
 pub const SUBJECT: &str = "card";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The verification charge is not paid yet.
+    #[default]
     Pending,
     Valid,
     Failed,
@@ -72,8 +64,21 @@ impl Status {
 }
 
 /// The same error for a missing card and for one of another company.
-fn not_found() -> Error {
+pub fn not_found() -> Error {
     Error::not_found("card not found")
+}
+
+/// Locks the user of a card that is not removed, and returns the card.
+async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Card> {
+    let found = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
+    let card = lock_any(tx, &found).await?;
+    if card.removed_at.is_some() { Err(not_found()) } else { Ok(card) }
+}
+
+/// Locks the user of a card, and returns the card, removed or not.
+async fn lock_any(tx: &mut Tx, before: &Card) -> Result<Card> {
+    users::lock(tx, &before.company_id, &before.user_key).await?;
+    store::find_any(tx, &before.company_id, &before.id).await?.ok_or_else(not_found)
 }
 
 /// Finds a user's card by its id or, without an id, the default card.
@@ -82,7 +87,7 @@ pub async fn find_for_user(
     company_id: &CompanyId,
     user_key: &UserKey,
     id: Option<&CardId>,
-) -> db::Result<Option<Card>> {
+) -> Result<Option<Card>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
         None => store::find_default(tx, company_id, user_key).await?,
@@ -91,9 +96,16 @@ pub async fn find_for_user(
 }
 
 impl Card {
-    #[must_use]
     pub fn is_valid(&self) -> bool {
         self.status == Status::Valid
+    }
+
+    fn as_owner(&self) -> ReferenceOwner<'_> {
+        (&self.company_id, SUBJECT, &self.id)
+    }
+
+    async fn verifier(&self, app: &App) -> Result<ChargeVerifier> {
+        ChargeVerifier::open(app, &self.company_id, &self.payment_service, &self.account_id).await
     }
 
     /// Opens the token that charges the card. Never return it to a client or log it.

@@ -2,26 +2,14 @@
 //!
 //! By the plugin contract a repeated request never makes a second refund.
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
-
 use super::{
     Card, REFUND_JOB,
     store::{self, Refund, RefundStatus},
 };
 use crate::{
-    money::charges::ChargeVerifier,
+    money::prelude::*,
     operations::operator_events::{self, CARD_REFUND_FAILED},
-    state::App,
 };
-use tollhouse_platform::{
-    background::jobs::{self, Job, JobResult},
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
-use tollhouse_plugins as plugins;
-use tollhouse_plugins::{ProviderPayment, RefundOrder};
 
 /// Maximum number of consecutive failures of a refund request, about six hours.
 const MAX_FAILURES: i64 = 20;
@@ -58,24 +46,25 @@ pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) 
     Ok(())
 }
 
-pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let find = async |tx: &mut Tx| store::find_refund(tx, &job.company_id, &job.subject).await;
-        let Some(refund) = app.store.select(find).await? else { return Ok(JobResult::Done) };
-        if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
-            return Ok(JobResult::Done);
-        }
-        let refund = with_reference(&app, refund).await?;
-        match request_or_poll(&app, &refund).await {
-            Ok(seen) => record(&app, refund, seen).await,
-            Err(error) if is_exhausted(&app, &refund, &job) => {
-                let (provider_id, message) = (refund.provider_id.clone(), error.to_string());
-                record_final(&app, refund, RefundStatus::Failed, provider_id, message).await
-            }
-            Err(error) => Err(error),
-        }
+pub async fn refund_job(app: App, job: Job) -> Result<JobResult> {
+    let find = async |tx: &mut Tx| store::find_refund(tx, &job.company_id, &job.subject).await;
+    let Some(refund) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
+        return Ok(JobResult::Done);
     }
-    .boxed()
+    let refund = with_reference(&app, refund).await?;
+    let gives_up = match refund.status {
+        RefundStatus::Pending => !is_polled(&app, &refund),
+        _ => job.failures >= MAX_FAILURES,
+    };
+    match request_or_poll(&app, &refund).await {
+        Ok(seen) => record(&app, refund, seen).await,
+        Err(error) if gives_up => {
+            let (provider_id, message) = (refund.provider_id.clone(), error.to_string());
+            record_status(&app, refund, RefundStatus::Failed, provider_id, message).await
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Stores the refund's reference before the first request: a retry under another one could refund
@@ -99,19 +88,11 @@ async fn with_reference(app: &App, refund: Refund) -> Result<Refund> {
     }
 }
 
-/// Returns whether to give up: after `WATCHED_SECONDS` of polling or `MOST_FAILURES` requests.
-fn is_exhausted(app: &App, refund: &Refund, job: &Job) -> bool {
-    match refund.status {
-        RefundStatus::Pending => !is_polled(app, refund),
-        _ => job.failures >= MAX_FAILURES,
-    }
-}
-
 fn is_polled(app: &App, refund: &Refund) -> bool {
     app.clock.now() < refund.created_at.plus_seconds(MAX_POLL_SECONDS)
 }
 
-async fn request_or_poll(app: &App, refund: &Refund) -> Result<plugins::ProviderRefund> {
+async fn request_or_poll(app: &App, refund: &Refund) -> Result<ProviderRefund> {
     let ChargeVerifier { provider, credentials } =
         ChargeVerifier::open(app, &refund.company_id, &refund.payment_service, &refund.account_id)
             .await?;
@@ -130,30 +111,22 @@ fn refund_order(refund: &Refund) -> RefundOrder {
         service_ref: refund.service_ref.clone(),
         transaction_id: refund.transaction_id.clone(),
         refund_ref: refund.refund_ref.as_ref().unwrap_or(&refund.id).clone(),
-        amount: refund.money(),
+        amount: Money { minor: refund.amount, currency: refund.currency.clone() },
         reason: "card verification".to_owned(),
     }
 }
 
-async fn record(app: &App, refund: Refund, seen: plugins::ProviderRefund) -> Result<JobResult> {
-    let now = app.clock.now();
-    let plugins::ProviderRefund { status, provider_id, message } = seen;
-    match status {
-        plugins::ProviderRefundStatus::Done => {
-            record_final(app, refund, RefundStatus::Done, provider_id, message).await
-        }
-        plugins::ProviderRefundStatus::Pending if is_polled(app, &refund) => {
-            let pending = RefundStatus::Pending;
-            record_final(app, refund, pending, provider_id, message).await?;
-            Ok(JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS)))
-        }
-        plugins::ProviderRefundStatus::Pending | plugins::ProviderRefundStatus::Failed => {
-            record_final(app, refund, RefundStatus::Failed, provider_id, message).await
-        }
-    }
+async fn record(app: &App, refund: Refund, seen: ProviderRefund) -> Result<JobResult> {
+    let ProviderRefund { status, provider_id, message } = seen;
+    let status = match status {
+        ProviderRefundStatus::Done => RefundStatus::Done,
+        ProviderRefundStatus::Pending if is_polled(app, &refund) => RefundStatus::Pending,
+        ProviderRefundStatus::Pending | ProviderRefundStatus::Failed => RefundStatus::Failed,
+    };
+    record_status(app, refund, status, provider_id, message).await
 }
 
-async fn record_final(
+async fn record_status(
     app: &App,
     refund: Refund,
     status: RefundStatus,
@@ -161,16 +134,21 @@ async fn record_final(
     message: String,
 ) -> Result<JobResult> {
     let (db, app, was) = (app.store.clone(), app.clone(), refund.status);
-    let updated_at = app.clock.now();
-    let refund = Refund { status, provider_id, message, updated_at, ..refund };
+    let now = app.clock.now();
+    let refund = Refund { status, provider_id, message, updated_at: now, ..refund };
     db.write(async move |tx| {
         let is_news = store::update_refund(tx, &refund, was).await?;
         if is_news && refund.status == RefundStatus::Failed {
-            app.metrics.alarms.count_alarm("card refund failed");
+            app.metrics.count_alarm("card refund failed");
             let data = json!({ "card": refund.card_id, "refund": refund.id });
             operator_events::emit(tx, &app, &refund.company_id, CARD_REFUND_FAILED, data).await?;
         }
-        Ok(JobResult::Done)
+        Ok(match refund.status {
+            RefundStatus::Pending => {
+                JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS))
+            }
+            _ => JobResult::Done,
+        })
     })
     .await
 }

@@ -1,19 +1,10 @@
 //! The rows of cards and of refunds of verification charges.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{Status, seal_context};
-use crate::{customers::UserKey, tenants::providers::AccountId};
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealedColumn, sealed_column},
-    store::{DynamicStatement, FromRow, Result, Tx, Type, params},
-    values::{
-        id::{CompanyId, text_types},
-        listing::{SortOrder, order_by},
-        money::{Currency, Minor, Money},
-    },
+use crate::{
+    customers::{SELECT_WITH_USER_ID, UserKey},
+    state::storage::*,
+    tenants::providers::AccountId,
 };
 
 text_types! {
@@ -21,7 +12,7 @@ text_types! {
     CardId;
 }
 
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, Default, FromRow)]
 pub struct Card {
     pub company_id: CompanyId,
     pub id: CardId,
@@ -40,33 +31,56 @@ pub struct Card {
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     pub currency: Currency,
-    /// The user's current e-mail address; empty if there is none.
-    #[sqlx(rename = "present_email")]
-    pub email: String,
     /// The e-mail address of the verification charge: providers require it with the token.
     #[sqlx(rename = "email")]
     pub charge_email: String,
     /// Sealed.
     pub token: Option<String>,
     pub signature: String,
-    pub last4: String,
-    pub holder: String,
-    pub bin: String,
-    pub brand: String,
-    pub bank: String,
-    pub country: String,
-    pub exp_month: String,
-    pub exp_year: String,
+    #[sqlx(flatten)]
+    pub details: CardDetails,
     pub service_ref: String,
     pub transaction_id: String,
-    pub success_url: String,
-    pub cancel_url: Option<String>,
-    pub checkout_url: Option<String>,
+    #[sqlx(flatten)]
+    pub checkout: Checkout,
     pub message: Option<String>,
     /// When the card was removed; a removed card is hidden.
     pub removed_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Card details, empty until the card is verified.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
+pub struct CardDetails {
+    #[serde(rename = "last_4_digits")]
+    pub last4: String,
+    #[serde(rename = "card_holder_name")]
+    pub holder: String,
+    /// The first six digits of the card number.
+    pub bin: String,
+    /// Card type, for example `visa`, `mastercard` or `verve`.
+    #[serde(rename = "card_type")]
+    pub brand: String,
+    pub bank: String,
+    /// Two-letter country code.
+    #[serde(rename = "country_code")]
+    pub country: String,
+    pub exp_month: String,
+    pub exp_year: String,
+    /// The user's e-mail address.
+    #[sqlx(rename = "present_email")]
+    pub email: String,
+}
+
+/// The checkout session in which the customer verifies the card.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "CardCheckout")]
+pub struct Checkout {
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    #[sqlx(rename = "checkout_url")]
+    pub url: Option<String>,
 }
 
 impl Card {
@@ -78,47 +92,41 @@ impl Card {
 pub const SEALED: [SealedColumn; 1] =
     [sealed_column!(cards(company_id, id).token, |company, id| seal_context(company, id))];
 
-/// A statement that returns cards with the current `user_id` and e-mail address of their users.
-macro_rules! cards {
-    ($before:literal, $after:literal) => {
-        concat!(
-            $before,
-            " *, COALESCE((SELECT users.user_id FROM users
-                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
-                  cards.user_id) AS present_user_id,
-              COALESCE((SELECT users.email FROM users
-                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
-                  '') AS present_email",
-            $after
+/// Begins a query of a company's cards, with the current e-mail addresses of their users.
+fn select(company_id: &CompanyId) -> DynamicStatement {
+    DynamicStatement::from(SELECT_WITH_USER_ID)
+        .append(
+            ", COALESCE((SELECT users.email FROM users
+                 WHERE users.company_id = t.company_id AND users.id = t.user_key), '')
+                 AS present_email
+             FROM cards t WHERE company_id = ",
         )
-    };
+        .bind(company_id)
 }
 
-/// Inserts a card. Returns `None` if an earlier run of the request has created it.
-pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
-    tx.sql(cards!(
+/// Inserts a card. Returns `false` if an earlier run of the request has created it.
+pub async fn insert(tx: &mut Tx, card: &Card) -> Result<bool> {
+    tx.sql(
         "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default,
              payment_service, account_id, amount_minor, currency, email, signature, last4, holder,
              bin, brand, bank, country, exp_month, exp_year, service_ref, transaction_id,
-             success_url, cancel_url,
-             created_at, updated_at)
+             success_url, cancel_url, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '',
              '', '', '', $12, '', $13, $14, $15, $15)
-         ON CONFLICT (company_id, run) DO NOTHING
-         RETURNING",
-        ""
-    ))
+         ON CONFLICT (company_id, run) DO NOTHING",
+    )
     .params(params![
         &card.company_id, &card.id, &card.user_key, &card.user_id, &card.run, card.status,
         &card.payment_service, &card.account_id, card.amount, &card.currency, &card.charge_email,
-        &card.service_ref, &card.success_url, &card.cancel_url, card.created_at
+        &card.service_ref, &card.checkout.success_url, &card.checkout.cancel_url, card.created_at
     ])
-    .optional()
+    .affects_one()
     .await
 }
 
 /// Writes the mutable columns of a card.
 pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
+    let Card { details, .. } = card;
     tx.sql(
         "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7,
              last4 = $8, holder = $9, bin = $10, brand = $11, bank = $12, country = $13,
@@ -129,37 +137,29 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
     )
     .params(params![
         &card.company_id, &card.id, card.status, card.is_default, &card.charge_email, &card.token,
-        &card.signature, &card.last4, &card.holder, &card.bin, &card.brand, &card.bank,
-        &card.country, &card.exp_month, &card.exp_year, &card.service_ref, &card.transaction_id,
-        &card.checkout_url, &card.message, card.removed_at, card.updated_at, &card.account_id
+        &card.signature, &details.last4, &details.holder, &details.bin, &details.brand,
+        &details.bank, &details.country, &details.exp_month, &details.exp_year, &card.service_ref,
+        &card.transaction_id, &card.checkout.url, &card.message, card.removed_at, card.updated_at,
+        &card.account_id
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Finds a card that is not removed.
 pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Option<Card>> {
-    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    let card = find_any(tx, company_id, id).await?;
+    Ok(card.filter(|card| card.removed_at.is_none()))
 }
 
 /// Finds a card, removed or not.
 pub async fn find_any(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Option<Card>> {
-    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    tx.dynamic(&select(company_id).append(" AND id = ").bind(id)).optional().await
 }
 
 /// Finds the card that an earlier run of a request created.
 pub async fn find_by_run(tx: &mut Tx, company_id: &CompanyId, run: &str) -> Result<Option<Card>> {
-    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
-        .params(params![company_id, run])
-        .optional()
-        .await
+    tx.dynamic(&select(company_id).append(" AND run = ").bind(run)).optional().await
 }
 
 pub async fn find_default(
@@ -167,24 +167,17 @@ pub async fn find_default(
     company_id: &CompanyId,
     user_key: &UserKey,
 ) -> Result<Option<Card>> {
-    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
-        .params(params![company_id, user_key])
-        .optional()
-        .await
+    let sql = select(company_id).append(" AND is_default AND user_key = ").bind(user_key);
+    tx.dynamic(&sql).optional().await
 }
 
 /// Returns the user's other valid cards, newest first.
 pub async fn list_other_valid(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
-    tx.sql(cards!(
-        "SELECT",
-        " FROM cards
-         WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid'
-             AND removed_at IS NULL
-         ORDER BY created_at DESC, id DESC"
-    ))
-    .params(params![&card.company_id, &card.user_key, &card.id])
-    .all()
-    .await
+    let Card { company_id, user_key, .. } = card;
+    let mut cards =
+        list_for_user(tx, company_id, user_key, Some(true), SortOrder::Descending).await?;
+    cards.retain(|other| other.id != card.id);
+    Ok(cards)
 }
 
 /// Returns a user's cards without removed ones. `valid` selects valid or other cards.
@@ -195,8 +188,7 @@ pub async fn list_for_user(
     valid: Option<bool>,
     order: SortOrder,
 ) -> Result<Vec<Card>> {
-    let sql = DynamicStatement::from(cards!("SELECT", " FROM cards WHERE company_id = "))
-        .bind(company_id)
+    let sql = select(company_id)
         .append(" AND removed_at IS NULL AND user_key = ")
         .bind(user_key)
         .append_if(" AND (status = 'valid') = ", valid)
@@ -208,8 +200,8 @@ pub async fn list_for_user(
 pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
     tx.sql(
         "DELETE FROM cards WHERE (company_id, id) IN (
-             SELECT company_id, id FROM cards WHERE removed_at < $1 AND token IS NULL
-             ORDER BY removed_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+         SELECT company_id, id FROM cards WHERE removed_at < $1 AND token IS NULL
+         ORDER BY removed_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
     .params(params![before, limit])
     .run()
@@ -247,12 +239,6 @@ pub struct Refund {
     pub updated_at: Timestamp,
 }
 
-impl Refund {
-    pub fn money(&self) -> Money {
-        Money { minor: self.amount, currency: self.currency.clone() }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -269,23 +255,21 @@ pub enum RefundStatus {
 
 /// Inserts a refund. Returns `false` if the charge already has one.
 pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service,
-                 account_id, service_ref, transaction_id, amount_minor, currency, provider_id,
-                 tries, message, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
-             ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
-        )
-        .params(params![
-            &refund.company_id, &refund.id, &refund.card_id, refund.status,
-            &refund.payment_service, &refund.account_id, &refund.service_ref,
-            &refund.transaction_id, refund.amount, &refund.currency, &refund.provider_id,
-            &refund.message, refund.created_at, refund.updated_at
-        ])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service,
+             account_id, service_ref, transaction_id, amount_minor, currency, provider_id,
+             tries, message, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
+         ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
+    )
+    .params(params![
+        &refund.company_id, &refund.id, &refund.card_id, refund.status, &refund.payment_service,
+        &refund.account_id, &refund.service_ref, &refund.transaction_id, refund.amount,
+        &refund.currency, &refund.provider_id, &refund.message, refund.created_at,
+        refund.updated_at
+    ])
+    .affects_one()
+    .await
 }
 
 pub async fn find_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
@@ -304,19 +288,17 @@ pub async fn lock_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Resul
 
 /// Updates a refund. Returns `false` if its status is no longer `was`.
 pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
-    let updated = tx
-        .sql(
-            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7,
-                 updated_at = $8, refund_ref = $9
-             WHERE company_id = $1 AND id = $2 AND status = $3",
-        )
-        .params(params![
-            &refund.company_id, &refund.id, was, refund.status, &refund.provider_id, refund.tries,
-            &refund.message, refund.updated_at, &refund.refund_ref
-        ])
-        .run()
-        .await?;
-    Ok(updated == 1)
+    tx.sql(
+        "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7,
+             updated_at = $8, refund_ref = $9
+         WHERE company_id = $1 AND id = $2 AND status = $3",
+    )
+    .params(params![
+        &refund.company_id, &refund.id, was, refund.status, &refund.provider_id, refund.tries,
+        &refund.message, refund.updated_at, &refund.refund_ref
+    ])
+    .affects_one()
+    .await
 }
 
 /// Returns refunds of all companies with this status after an id, oldest first.

@@ -4,18 +4,13 @@
 //! for seconds only. The token is random and stays the same while the lease is held: each write of
 //! the holder compares it and so detects that another request has acquired the lease.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, pin::pin};
 
 use futures::future::{Either, select};
 
 use super::store;
-use crate::state::App;
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::Error,
-    store::{FromRow, Tx},
-    values::id::CompanyId,
-};
+use crate::money::prelude::*;
+use tollhouse_platform::store::FromRow;
 
 /// Lease duration after the last extension.
 const LEASE_SECONDS: i64 = 20;
@@ -41,26 +36,22 @@ pub struct Lease {
 
 impl Lease {
     /// Returns a new lease that starts now.
-    #[must_use]
     pub fn acquire(app: &App) -> Lease {
         let until = Some(app.clock.now().plus_seconds(LEASE_SECONDS));
         Lease { until, token: Some(app.random.token("")), token_until: until }
     }
 
-    #[must_use]
     pub fn is_free(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| until <= now)
     }
 
     /// Returns whether the record still has the lease `mine`, even if extended since.
-    #[must_use]
     pub fn is_held_as(&self, mine: &Lease) -> bool {
         let is_mine = self.token.is_some() && self.token == mine.token;
         is_mine && self.until.is_some() && self.until == self.token_until
     }
 
     /// The error of a request while another one holds the lease.
-    #[must_use]
     pub fn conflict(&self, now: Timestamp, message: &str) -> Error {
         let left_ms = self.until.map_or(0, |until| until.0 - now.0);
         let retry_after_s = u32::try_from(((left_ms + 999) / 1_000).max(1)).unwrap_or(u32::MAX);

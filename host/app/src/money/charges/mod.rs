@@ -1,35 +1,14 @@
 //! Charges: the state transitions and provider queries of payments, cards and recollections.
 //!
-//! Shared by payments, cards and recollections: `judge` (the legal transition for a provider's
-//! response), `is_ours` (whether the response is about this charge), `next_check` (the schedule of
-//! verifications), `Desk` (which queries the provider) and `lease`. The first three are pure and tested
-//! as tables.
+//! `decide_transition`, `is_ours` and `next_check` are pure and tested as tables.
 
 mod lease;
 mod store;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 pub use self::lease::{Lease, Leased, LeasedTable};
-use crate::{
-    state::App,
-    tenants::{providers, providers::AccountId},
-};
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    store::Type,
-    values::{
-        id::CompanyId,
-        money::{Minor, Money},
-    },
-};
-use tollhouse_plugins::{
-    CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
-};
+use super::prelude::*;
+use tollhouse_platform::store::Type;
+use tollhouse_plugins::Credentials;
 
 /// The conflict message while another request with the same reference calls the provider.
 pub const IN_PROGRESS: &str = "another request with this reference is in progress";
@@ -37,15 +16,25 @@ pub const IN_PROGRESS: &str = "another request with this reference is in progres
 /// The key under which provider metadata names the owning record.
 pub const METADATA_KEY: &str = "tollhouse_payment";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PaymentStatus")]
 pub enum Status {
+    #[default]
     Pending,
     Success,
     Failed,
     Refunded,
+}
+
+/// The history of a request to a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// No earlier request: an error without an effect proves that nothing was done.
+    First,
+    /// An earlier request may have had an effect.
+    Retry,
 }
 
 /// The effect of a provider's status on a charge.
@@ -58,12 +47,11 @@ pub enum Transition {
     Failed,
     /// The provider returned the money of a successful charge.
     Reversed,
-    AmountMismatch,
-    CurrencyMismatch,
+    /// The charge differs from the requested one and is not a success.
+    Mismatch(&'static str),
 }
 
 /// Decides the transition. A success can only be reversed; a failure may still become a success.
-#[must_use]
 pub fn decide_transition(status: Status, asked: &Money, seen: &ProviderPayment) -> Transition {
     match (status, seen.status) {
         (Status::Pending | Status::Failed, PaymentStatus::Success) => compare(asked, seen),
@@ -79,9 +67,9 @@ pub fn decide_transition(status: Status, asked: &Money, seen: &ProviderPayment) 
 fn compare(asked: &Money, seen: &ProviderPayment) -> Transition {
     let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
     if requested.currency != asked.currency || seen.amount.currency != asked.currency {
-        Transition::CurrencyMismatch
+        Transition::Mismatch("currency mismatch")
     } else if requested.minor != asked.minor || seen.amount.minor < asked.minor {
-        Transition::AmountMismatch
+        Transition::Mismatch("amount mismatch")
     } else {
         Transition::Succeeded
     }
@@ -89,7 +77,6 @@ fn compare(asked: &Money, seen: &ProviderPayment) -> Transition {
 
 /// Returns whether a provider's charge belongs to `payment_id`, as its reference may be another
 /// system's: metadata decides, else `kept`, whether the provider opened a session under it.
-#[must_use]
 pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
     let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
@@ -97,7 +84,6 @@ pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
 }
 
 /// The part of the provider fee that the customer did not pay on top, so that the company bears it.
-#[must_use]
 pub fn fees(seen: &ProviderPayment) -> Minor {
     let asked = seen.requested.as_ref().unwrap_or(&seen.amount);
     let on_top = (seen.amount.minor.0 - asked.minor.0).max(0);
@@ -106,7 +92,6 @@ pub fn fees(seen: &ProviderPayment) -> Minor {
 
 /// Returns the next scheduled check: 1, 5, 15 and 60 minutes after creation, then hourly up to 72
 /// hours; for a failed charge, whose session may still be paid, after 1, 24 and 72 hours.
-#[must_use]
 pub fn next_check(status: Status, created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 3_600;
@@ -153,13 +138,11 @@ impl ChargeVerifier {
 }
 
 /// Returns whether the provider rejected the request as invalid, without an effect.
-#[must_use]
 pub fn is_invalid(error: &CallError) -> bool {
     error.fault.category == FaultCategory::Invalid && error.certainty == Certainty::NotDone
 }
 
 /// The client's error for a charge that could not be started. Repeats only names in `fields`.
-#[must_use]
 pub fn client_error(error: CallError, provider: &str, fields: &[&str]) -> Error {
     if !is_invalid(&error) {
         return error.into_error(provider);
@@ -172,10 +155,10 @@ pub fn client_error(error: CallError, provider: &str, fields: &[&str]) -> Error 
     }
 }
 
-/// Maximum number of consecutive failures after the last scheduled check, about two days.
-const MAX_FAILURES: i64 = 100;
+/// Maximum number of consecutive failures of a job without a later schedule, about two days.
+pub const MAX_FAILURES: i64 = 100;
 
-/// Retries a failed job that has no scheduled check left, up to `MOST_FAILURES` times.
+/// Retries a failed job that has no scheduled check left, up to `MAX_FAILURES` times.
 pub fn retry_or_give_up(job: &Job, error: Error) -> Result<JobResult> {
     if job.failures < MAX_FAILURES {
         return Err(error);
@@ -191,7 +174,6 @@ pub fn retry_or_give_up(job: &Job, error: Error) -> Result<JobResult> {
 }
 
 /// Returns the provider's response without the instrument's token.
-#[must_use]
 pub fn without_token(seen: &ProviderPayment) -> String {
     match &seen.instrument {
         Some(instrument) if !instrument.token.is_empty() => {
@@ -204,12 +186,12 @@ pub fn without_token(seen: &ProviderPayment) -> String {
 /// Raises an operator alarm about a charge that differs from the requested one.
 pub fn alarm(
     app: &App,
-    (company, subject, id): (&str, &str, &str),
+    (company, subject, id): ReferenceOwner<'_>,
     asked: &Money,
     seen: &ProviderPayment,
     what: &'static str,
 ) {
-    app.metrics.alarms.count_alarm(what);
+    app.metrics.count_alarm(what);
     tracing::error!(
         alarm = what,
         company,
@@ -278,22 +260,24 @@ mod tests {
 
     #[test]
     fn a_success_needs_the_requested_amount_and_currency() {
+        const AMOUNT: Transition = Transition::Mismatch("amount mismatch");
+        const CURRENCY: Transition = Transition::Mismatch("currency mismatch");
         for (amount, requested, verdict) in [
             (money(500, "NGN"), None, Transition::Succeeded),
-            (money(499, "NGN"), None, Transition::AmountMismatch),
-            (money(501, "NGN"), None, Transition::AmountMismatch),
-            (money(500, "USD"), None, Transition::CurrencyMismatch),
+            (money(499, "NGN"), None, AMOUNT),
+            (money(501, "NGN"), None, AMOUNT),
+            (money(500, "USD"), None, CURRENCY),
             (money(600, "NGN"), Some(money(500, "NGN")), Transition::Succeeded),
-            (money(500, "NGN"), Some(money(400, "NGN")), Transition::AmountMismatch),
+            (money(500, "NGN"), Some(money(400, "NGN")), AMOUNT),
             (money(500, "NGN"), Some(money(500, "NGN")), Transition::Succeeded),
             // The amount taken must match too, whatever amount was requested.
-            (money(499, "NGN"), Some(money(500, "NGN")), Transition::AmountMismatch),
-            (money(0, "NGN"), Some(money(500, "NGN")), Transition::AmountMismatch),
-            (money(499, "NGN"), Some(money(499, "NGN")), Transition::AmountMismatch),
-            (money(600, "NGN"), Some(money(501, "NGN")), Transition::AmountMismatch),
-            (money(600, "USD"), Some(money(500, "NGN")), Transition::CurrencyMismatch),
-            (money(600, "NGN"), Some(money(500, "USD")), Transition::CurrencyMismatch),
-            (money(500, "USD"), Some(money(500, "USD")), Transition::CurrencyMismatch),
+            (money(499, "NGN"), Some(money(500, "NGN")), AMOUNT),
+            (money(0, "NGN"), Some(money(500, "NGN")), AMOUNT),
+            (money(499, "NGN"), Some(money(499, "NGN")), AMOUNT),
+            (money(600, "NGN"), Some(money(501, "NGN")), AMOUNT),
+            (money(600, "USD"), Some(money(500, "NGN")), CURRENCY),
+            (money(600, "NGN"), Some(money(500, "USD")), CURRENCY),
+            (money(500, "USD"), Some(money(500, "USD")), CURRENCY),
         ] {
             let seen = seen(PaymentStatus::Success, amount, requested);
             assert_eq!(

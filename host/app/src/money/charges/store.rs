@@ -1,10 +1,7 @@
-//! Leases of payments, recollections and refunds, and the order of lists.
+//! The leases of payments, recollections and refunds.
 
 use super::{Leased, LeasedTable};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{Result, Tx, params},
-};
+use crate::state::storage::*;
 
 /// Extends a lease. Returns `false` if the record no longer has it.
 pub async fn extend(tx: &mut Tx, record: &Leased, until: Timestamp) -> Result<bool> {
@@ -23,10 +20,8 @@ pub async fn extend(tx: &mut Tx, record: &Leased, until: Timestamp) -> Result<bo
                  AND asking_until = lease_until"
         }
     };
-    let extended = tx
-        .sql(sql)
+    tx.sql(sql)
         .params(params![&record.company_id, &record.id, &record.lease.token, until])
-        .run()
-        .await?;
-    Ok(extended == 1)
+        .affects_one()
+        .await
 }

@@ -4,45 +4,20 @@
 //! crash. No transaction is open during the call.
 //!
 //! `record` reserves the `service_ref` in the reference directory: the client's reference if the
-//! provider's alphabet takes it and it is free on that account, else a generated one. If the provider
-//! returns another reference, `notifications::replace` adds it to the directory, and only the
-//! provider's is verified. A payment that the provider finds invalid on its first attempt is deleted,
-//! because no client knows it. A second request for a leased payment waits 5 s, then gets 409 with
-//! `Retry-After`.
-
-use std::time::Duration;
-
-use serde_json::Value;
-use tracing::instrument;
+//! provider's alphabet takes it and it is free on that account, else a generated one. If the
+//! provider returns another reference, `notifications::replace` adds it to the directory, and only
+//! the provider's is verified. A payment that the provider finds invalid on its first attempt is
+//! deleted, because no client knows it. A second request for a leased payment waits 5 s, then gets
+//! 409 with `Retry-After`.
 
 use super::{
-    Lease, Payment, SETTLE_JOB, SUBJECT, Status,
-    api::NewPayment,
-    not_found,
-    settle::{self, PaymentVerification},
+    Payment, SETTLE_JOB, Status,
+    api::{self, NewPayment},
+    find_by_id, lock,
+    settle::{self, PaymentVerification, post},
     store,
 };
-use crate::{
-    customers as users,
-    customers::User,
-    money::charges::{self, Leased, LeasedTable, METADATA_KEY, is_invalid, next_check},
-    state::App,
-    tenants::{
-        companies::Company,
-        providers::{self, Account},
-        wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
-    },
-    webhooks::{incoming as notifications, incoming::ReferenceOwner},
-};
-use tollhouse_platform::{
-    background::jobs,
-    clock::Timestamp,
-    error::{Error, Result},
-    store::{Json, Tx},
-    telemetry::spans::SPAN_TARGET,
-    values::money::Minor,
-};
-use tollhouse_plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider};
+use crate::money::{charges::is_invalid, prelude::*};
 
 /// The request fields that an error of the provider may name.
 const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
@@ -52,27 +27,20 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The payment of an order: new, or found under its reference.
-enum Recorded {
-    New(Box<Payment>),
-    Existing(Box<Payment>),
-}
-
 /// Returns the payment with its checkout URL. The same reference returns or resumes the existing
 /// payment; 409 if another request calls the provider for longer than `MAX_WAIT`.
 #[instrument(target = SPAN_TARGET, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: NewPayment) -> Result<Payment> {
     let give_up_at = app.clock.elapsed() + MAX_WAIT;
     loop {
-        let payment = match record(app, company, order.clone()).await? {
-            Recorded::New(payment) => {
+        let (payment, attempt) = record(app, company, order.clone()).await?;
+        let payment = match attempt {
+            Attempt::First => {
                 let leased = leased(&payment);
-                Some(leased.hold(app, open_session(app, *payment, Attempt::First)).await?)
+                Some(leased.hold(app, open_session(app, payment, attempt)).await?)
             }
-            Recorded::Existing(payment) if needs_session(&payment) => {
-                resume(app, *payment, give_up_at).await?
-            }
-            Recorded::Existing(payment) => Some(*payment),
+            Attempt::Retry if needs_session(&payment) => resume(app, payment, give_up_at).await?,
+            Attempt::Retry => Some(payment),
         };
         // The other request failed or deleted its payment: try again.
         if let Some(payment) = payment.filter(|payment| !needs_session(payment)) {
@@ -87,47 +55,41 @@ fn leased(payment: &Payment) -> Leased {
 }
 
 fn needs_session(payment: &Payment) -> bool {
-    payment.status == Status::Pending && payment.checkout_url.is_none()
+    payment.status == Status::Pending && payment.checkout.url.is_none()
 }
 
-// ---- transaction 1: record the payment ----------------------------------------------------------
-
-async fn record(app: &App, company: &Company, order: NewPayment) -> Result<Recorded> {
+async fn record(app: &App, company: &Company, order: NewPayment) -> Result<(Payment, Attempt)> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         if let Some(reference) = &order.reference
             && let Some(existing) = store::find_by_reference(tx, &company.id, reference).await?
         {
-            return Ok(Recorded::Existing(existing.into()));
+            return Ok((existing, Attempt::Retry));
         }
-        let user = find_payer(tx, &company, &order).await?;
+        let user = match &order.user_id {
+            Some(user_id) => Some(users::get(tx, &company.id, user_id).await?),
+            None => None,
+        };
         let account = providers::resolve(tx, &company, &order.payment_service).await?;
         let payment = compose(&app, &company, &order, user.as_ref(), &account)?;
         let payment = reserve_reference(tx, &app, payment).await?;
-        match store::insert(tx, &payment).await? {
-            Some(payment) => {
-                add_to_pending_balance(tx, &app, &payment).await?;
-                schedule_check(tx, &payment, app.clock.now()).await?;
-                Ok(Recorded::New(payment.into()))
-            }
+        if !store::insert(tx, &payment).await? {
             // Another request has just inserted the same reference.
-            None => {
-                notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
-                let existing =
-                    store::find_by_reference(tx, &company.id, &payment.reference).await?;
-                let existing = existing
-                    .ok_or_else(|| Error::internal("payment could neither be inserted nor found"));
-                existing.map(|payment| Recorded::Existing(payment.into()))
-            }
+            notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
+            let existing = store::find_by_reference(tx, &company.id, &payment.reference).await?;
+            let existing = existing
+                .ok_or_else(|| Error::internal("payment could neither be inserted nor found"))?;
+            return Ok((existing, Attempt::Retry));
         }
+        let accounts = [payment.provider_ledger(), Ledger::Pending];
+        let (kind, overdraft) = ("payment.pending", Overdraft::Allowed);
+        post(tx, &app, &payment, "pending", kind, accounts, overdraft).await?;
+        if let Some(at) = next_check(payment.status, payment.created_at, app.clock.now()) {
+            jobs::enqueue(tx, &company.id, SETTLE_JOB, &payment.id, at).await?;
+        }
+        Ok((payment, Attempt::First))
     })
     .await
-}
-
-async fn find_payer(tx: &mut Tx, company: &Company, order: &NewPayment) -> Result<Option<User>> {
-    let Some(user_id) = &order.user_id else { return Ok(None) };
-    let user = users::find(tx, &company.id, user_id).await?;
-    user.map(Some).ok_or_else(|| Error::not_found("user not found"))
 }
 
 fn compose(
@@ -148,6 +110,7 @@ fn compose(
     metadata.insert("company".to_owned(), company.id.as_str().into());
     metadata.insert("server".to_owned(), company.server.clone().into());
     metadata.insert("event".to_owned(), "payment".into());
+    let api::Checkout { success_url, cancel_url } = order.checkout.clone();
     Ok(Payment {
         company_id: company.id.clone(),
         id: app.random.id(now).into(),
@@ -158,26 +121,18 @@ fn compose(
         account_id: account.id.clone(),
         credits_wallet: account.is_service_account(),
         amount: order.amount,
-        fees: Minor(0),
         currency: order.currency.clone(),
         service_ref: reference.clone(),
         reference,
-        status: Status::Pending,
         narration: order.narration.clone().unwrap_or_default(),
-        payment_response: String::new(),
         metadata: Json(metadata),
-        transaction_id: String::new(),
-        message: String::new(),
         callback_url: order.callback_url.clone(),
-        success_url: order.checkout.success_url.clone(),
-        cancel_url: order.checkout.cancel_url.clone(),
-        checkout_url: None,
+        checkout: store::Checkout { success_url, cancel_url, url: None },
         lease: Lease::acquire(app),
         channels: Json(select_channels(&plugin, order)?),
-        paid_at: None,
-        payment_channel: String::new(),
         created_at: now,
         updated_at: now,
+        ..Payment::default()
     })
 }
 
@@ -194,88 +149,43 @@ fn select_channels(plugin: &Provider, order: &NewPayment) -> Result<Vec<String>>
     Ok(both)
 }
 
-/// Generates a reference that follows the provider's rules.
-fn generate_reference(app: &App, payment: &Payment) -> Result<String> {
-    let plugin = settle::provider(app, payment)?;
-    Ok(plugin.manifest().reference.conform(&format!("pay-{}", app.new_id())))
+/// Reserves the client's reference if the provider accepts it and it is free, else a generated one.
+async fn reserve_reference(tx: &mut Tx, app: &App, payment: Payment) -> Result<Payment> {
+    if is_reference_accepted(app, &payment)? && reserve(tx, &payment).await? {
+        return Ok(payment);
+    }
+    reserve_generated(tx, app, payment).await
 }
 
 /// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
 fn is_reference_accepted(app: &App, payment: &Payment) -> Result<bool> {
-    let plugin = settle::provider(app, payment)?;
-    Ok(plugin.manifest().reference.accepts(&payment.service_ref))
+    Ok(payment.provider(app)?.manifest().reference.accepts(&payment.service_ref))
 }
 
-/// Reserves the client's reference if the provider accepts it and it is free, else a generated one.
-async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
-    let rules = settle::provider(app, &payment)?.manifest().reference.clone();
-    if !rules.accepts(&payment.reference) || !reserve(tx, &payment).await? {
-        payment.service_ref = generate_reference(app, &payment)?;
-        if !reserve(tx, &payment).await? {
-            return Err(Error::internal("generated reference is already taken"));
-        }
+async fn reserve_generated(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
+    let provider = payment.provider(app)?;
+    payment.service_ref = provider.manifest().reference.conform(&format!("pay-{}", app.new_id()));
+    match reserve(tx, &payment).await? {
+        true => Ok(payment),
+        false => Err(Error::internal("generated reference is already taken")),
     }
-    Ok(payment)
 }
 
 async fn reserve(tx: &mut Tx, payment: &Payment) -> Result<bool> {
     let Payment { account_id, service_ref, created_at, .. } = payment;
-    Ok(notifications::reserve(tx, account_id, service_ref, &owner(payment), *created_at).await?)
-}
-
-fn owner(payment: &Payment) -> ReferenceOwner {
-    ReferenceOwner {
-        company_id: payment.company_id.clone(),
-        subject: SUBJECT.to_owned(),
-        subject_id: payment.id.to_string(),
-    }
-}
-
-/// Adds a payment on the service account to the pending balance.
-async fn add_to_pending_balance(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
-    if !payment.credits_wallet {
-        return Ok(());
-    }
-    let movement = LedgerTransaction {
-        key: format!("payment:{}:pending", payment.id),
-        kind: "payment.pending".into(),
-        from: Ledger::Provider(payment.payment_service.clone()),
-        to: Ledger::Pending,
-        money: payment.money(),
-    };
-    wallet::post(tx, app, &payment.company_id, &movement, Overdraft::Allowed).await?;
-    Ok(())
-}
-
-async fn schedule_check(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<()> {
-    if let Some(at) = next_check(payment.status, payment.created_at, now) {
-        jobs::enqueue(tx, &payment.company_id, SETTLE_JOB, &payment.id, at).await?;
-    }
-    Ok(())
-}
-
-// ---- provider call, then transaction 2: record the session --------------------------------------
-
-/// The history of a payment, which decides if a rejected order deletes it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    /// A new payment: deleted if the provider rejects the order as invalid.
-    First,
-    /// An existing payment: kept.
-    Resumed,
+    Ok(notifications::reserve(tx, account_id, service_ref, payment.as_owner(), *created_at).await?)
 }
 
 async fn open_session(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Payment> {
-    let plugin = settle::provider(app, &payment)?;
-    let credentials = settle::credentials(app, &payment).await?;
-    let mut result = plugin.start_checkout(&credentials, &checkout_order(&payment)).await;
+    let ChargeVerifier { provider, credentials } = payment.verifier(app).await?;
+    let mut result = provider.start_checkout(&credentials, &checkout_order(&payment)).await;
     if result.as_ref().is_err_and(is_duplicate_reference) {
         // The provider already knows this reference from another charge.
         payment = match reassign_reference(app, &payment, attempt).await? {
             Some(payment) => payment,
-            None => return reload(app, &payment).await,
+            None => return find_by_id(app, &payment.company_id, &payment.id).await,
         };
-        result = plugin.start_checkout(&credentials, &checkout_order(&payment)).await;
+        result = provider.start_checkout(&credentials, &checkout_order(&payment)).await;
     }
     match result {
         Ok(session) => record_session(app, payment, session).await,
@@ -291,6 +201,8 @@ async fn open_session(app: &App, mut payment: Payment, attempt: Attempt) -> Resu
 }
 
 fn checkout_order(payment: &Payment) -> CheckoutOrder {
+    let mut metadata = payment.metadata.0.clone();
+    metadata.insert(METADATA_KEY.to_owned(), payment.id.as_str().into());
     CheckoutOrder {
         service_ref: payment.service_ref.clone(),
         amount: payment.money(),
@@ -298,25 +210,18 @@ fn checkout_order(payment: &Payment) -> CheckoutOrder {
         customer_name: None,
         narration: payment.narration.clone(),
         channels: payment.channels.0.clone(),
-        success_url: payment.success_url.clone(),
-        cancel_url: payment.cancel_url.clone(),
-        metadata: metadata_of(payment),
+        success_url: payment.checkout.success_url.clone(),
+        cancel_url: payment.checkout.cancel_url.clone(),
+        metadata: Value::Object(metadata).to_string(),
         save_instrument: false,
     }
-}
-
-/// The payment's metadata plus the entry that identifies the payment at the provider.
-fn metadata_of(payment: &Payment) -> String {
-    let mut metadata = payment.metadata.0.clone();
-    metadata.insert(METADATA_KEY.to_owned(), payment.id.as_str().into());
-    Value::Object(metadata).to_string()
 }
 
 fn is_duplicate_reference(error: &CallError) -> bool {
     error.fault.code == "duplicate-reference" && error.certainty == Certainty::NotDone
 }
 
-/// Assigns another reference at the provider. A resumed payment keeps the old one in the directory,
+/// Assigns another reference at the provider. A known payment keeps the old one in the directory,
 /// because it may have a session under it; a first attempt cannot.
 async fn reassign_reference(
     app: &App,
@@ -325,22 +230,20 @@ async fn reassign_reference(
 ) -> Result<Option<Payment>> {
     let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let Some(mut payment) = lock_if_leased(tx, &payment).await? else { return Ok(None) };
+        let Some(payment) = lock_if_leased(tx, &payment).await? else { return Ok(None) };
         if attempt == Attempt::First {
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
         }
-        payment.service_ref = generate_reference(&app, &payment)?;
-        if !reserve(tx, &payment).await? {
-            return Err(Error::internal("generated reference is already taken"));
-        }
-        Ok(Some(store::update(tx, &payment).await?))
+        let payment = reserve_generated(tx, &app, payment).await?;
+        store::update(tx, &payment).await?;
+        Ok(Some(payment))
     })
     .await
 }
 
 /// Locks the payment. `None` if the lease is lost or the payment needs no session any longer.
 async fn lock_if_leased(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
-    let now = lock_payment(tx, payment).await?;
+    let now = lock(tx, &payment.company_id, &payment.id).await?;
     let is_ours = now.lease.is_held_as(&payment.lease);
     Ok((is_ours && needs_session(&now)).then_some(now))
 }
@@ -349,34 +252,30 @@ async fn record_session(app: &App, payment: Payment, session: CheckoutSession) -
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         let before = payment;
-        let mut payment = lock_payment(tx, &before).await?;
+        let mut payment = lock(tx, &before.company_id, &before.id).await?;
         // Another request has resumed the payment; no client has received this session's URL.
-        if payment.checkout_url.is_some() || !payment.lease.is_held_as(&before.lease) {
+        if payment.checkout.url.is_some() || !payment.lease.is_held_as(&before.lease) {
             return Ok(payment);
         }
-        if session.service_ref != payment.service_ref {
-            let Payment { account_id, service_ref, .. } = &payment;
-            let (owner, new) = (owner(&payment), &session.service_ref);
-            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(reference_conflict(&payment));
-            }
-            payment.service_ref = session.service_ref;
+        let Payment { account_id, service_ref, .. } = &payment;
+        let (owner, new) = (payment.as_owner(), session.service_ref);
+        if !notifications::replace(tx, account_id, service_ref, &new, owner, now).await? {
+            let message = format!("{} returned an unusable response", payment.payment_service);
+            let detail = "its reference belongs to another record".to_owned();
+            return Err(Error::Upstream { message, detail });
         }
-        payment.checkout_url = Some(session.url);
+        payment.service_ref = new;
+        payment.checkout.url = Some(session.url);
         payment.lease = Lease::default();
         // A webhook may have settled the payment before this response.
         if payment.status == Status::Pending {
             payment.payment_response = session.raw;
         }
         payment.updated_at = now;
-        Ok(store::update(tx, &payment).await?)
+        store::update(tx, &payment).await?;
+        Ok(payment)
     })
     .await
-}
-
-fn reference_conflict(payment: &Payment) -> Error {
-    let message = format!("{} returned an unusable response", payment.payment_service);
-    Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
 }
 
 /// Releases the lease after a failed attempt. `forget` deletes the payment: no client knows it.
@@ -391,13 +290,10 @@ async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
         }
         payment.lease = Lease::default();
         payment.updated_at = app.clock.now();
-        store::update(tx, &payment).await?;
-        Ok(())
+        Ok(store::update(tx, &payment).await?)
     })
     .await
 }
-
-// ---- resuming a payment -------------------------------------------------------------------------
 
 /// Resumes a payment without a checkout URL, or waits for the lease holder. `None`: it was deleted.
 async fn resume(app: &App, payment: Payment, give_up_at: Duration) -> Result<Option<Payment>> {
@@ -417,19 +313,16 @@ async fn verify_and_reopen(app: &App, payment: Payment) -> Result<Payment> {
     }
     let again = match settled? {
         PaymentVerification::Unknown if is_reference_accepted(app, &payment)? => {
-            recheck_lease(app, &payment).await?
+            let (db, payment) = (app.store.clone(), payment.clone());
+            db.write(async move |tx| lock_if_leased(tx, &payment).await).await?
         }
         // No client has the URL of an earlier session, so another one is safe. A reference that
         // violates the provider's current rules cannot be sent again.
-        PaymentVerification::Unknown
-        | PaymentVerification::Known(_)
-        | PaymentVerification::Mismatch(..) => {
-            reassign_reference(app, &payment, Attempt::Resumed).await?
-        }
+        _ => reassign_reference(app, &payment, Attempt::Retry).await?,
     };
     match again {
-        Some(payment) => open_session(app, payment, Attempt::Resumed).await,
-        None => reload(app, &payment).await,
+        Some(payment) => open_session(app, payment, Attempt::Retry).await,
+        None => find_by_id(app, &payment.company_id, &payment.id).await,
     }
 }
 
@@ -439,27 +332,15 @@ async fn acquire_lease(app: &App, payment: &Payment) -> Result<Option<Payment>> 
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        match found.filter(|found| needs_session(found) && found.lease.is_free(now)) {
-            Some(found) => {
-                let taken = Payment { lease: Lease::acquire(&app), ..found };
-                Ok(Some(store::update(tx, &taken).await?))
-            }
-            None => Ok(None),
-        }
+        let Some(found) = found.filter(|found| needs_session(found) && found.lease.is_free(now))
+        else {
+            return Ok(None);
+        };
+        let taken = Payment { lease: Lease::acquire(&app), ..found };
+        store::update(tx, &taken).await?;
+        Ok(Some(taken))
     })
     .await
-}
-
-/// Checks the lease again after the verification. `None`: another request has acquired it.
-async fn recheck_lease(app: &App, payment: &Payment) -> Result<Option<Payment>> {
-    let (db, payment) = (app.store.clone(), payment.clone());
-    db.write(async move |tx| lock_if_leased(tx, &payment).await).await
-}
-
-async fn reload(app: &App, payment: &Payment) -> Result<Payment> {
-    let Payment { company_id, id, .. } = payment;
-    let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
-    found.ok_or_else(not_found)
 }
 
 /// Waits for the other request's URL or the end of its lease. `None`: the payment was deleted.
@@ -481,9 +362,4 @@ async fn wait_for_lease_holder(
         tokio::time::sleep(look).await;
         look = (look * 2).min(MAX_POLL_INTERVAL);
     }
-}
-
-async fn lock_payment(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
-    let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-    found.ok_or_else(not_found)
 }

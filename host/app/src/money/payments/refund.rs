@@ -1,49 +1,26 @@
 //! Refunds of payments: debit the wallet, request the refund, record the result.
 //!
-//! A payment is `refunded` once the provider accepts. A rejection is credited back to the wallet.
-//! After a lost response the request is repeated, which the plugin contract makes safe.
-//!
 //! 1. `request` (one transaction): locks the payment, which must be `success` (or `refunded` with a
-//!    refund that failed later) and whose plugin must offer refunds. Writes the refund, debits the net
-//!    amount (`hold`; 400 if the wallet does not cover it, unless forced) and enqueues the settle job
-//!    in 60 seconds.
-//! 2. `pursue`: calls the provider under a lease. The contract makes a repeated request safe.
-//! 3. `record` (one transaction): the provider accepted it, so the payment becomes `refunded` and the
-//!    event is written. A pending refund is checked hourly for 30 days. If the first call certainly did
-//!    nothing, or the provider refused, `refuse` credits the money back. Otherwise the job asks again:
-//!    once a response was lost, only a refusal proves that there is no refund.
-//! 4. A refund that fails after it was accepted keeps the payment `refunded` and the money held, and
-//!    raises the alarm `refund failed`. The operator repeats the same request.
+//!    refund that failed later) and whose plugin must offer refunds. Writes the refund, debits the
+//!    net amount (400 if the wallet does not cover it, unless forced) and enqueues the settle job.
+//! 2. `advance`: calls the provider under a lease. The contract makes a repeated request safe.
+//! 3. `record` (one transaction): the provider accepted it, so the payment becomes `refunded` and
+//!    the event is written. A pending refund is checked hourly for 30 days. If the first call
+//!    certainly did nothing, or the provider refused, the money is credited back. Otherwise the job
+//!    asks again: once a response was lost, only a refusal proves that there is no refund.
+//! 4. A refund that fails after it was accepted keeps the payment `refunded` and the money held,
+//!    and raises the alarm `refund failed`. The operator repeats the same request.
 //!
 //! A refund made at the provider arrives as a webhook: verification sees `reversed`, and
 //! `settle::reverse` debits the net amount, covered or not.
 
-use serde_json::json;
-use tracing::instrument;
-
 use super::{
-    Lease, Payment, Refund, RefundStatus, SETTLE_JOB, Status, not_found,
-    settle::{self, emit, net_amount},
+    Payment, PaymentId, Refund, RefundStatus, SETTLE_JOB, Status, find_by_id, lock,
+    settle::{emit, post},
     store,
 };
-use crate::{
-    money::{
-        charges::{Leased, LeasedTable},
-        payments::PaymentId,
-    },
-    operations::audit,
-    state::App,
-    tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
-};
-use tollhouse_platform::{
-    background::jobs::{self, JobResult},
-    error::{Error, Result},
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-    values::id::CompanyId,
-};
-use tollhouse_plugins as plugins;
-use tollhouse_plugins::{CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder};
+use crate::money::prelude::*;
+use tollhouse_plugins::ReferenceRules;
 
 /// Delay before a refund with an unknown outcome is requested again.
 const RETRY_SECONDS: i64 = 60;
@@ -58,15 +35,6 @@ impl Refund {
     }
 }
 
-/// The history of a refund request, which decides what an error proves.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    /// No earlier request: an error without an effect proves that there is no refund.
-    First,
-    /// After a lost response, only a rejection by the provider proves that there is no refund.
-    Retry,
-}
-
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
 #[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
 pub async fn refund(
@@ -75,13 +43,12 @@ pub async fn refund(
     payment_id: &PaymentId,
     force: bool,
 ) -> Result<Payment> {
-    let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
-    let payment = app.store.select(find).await?.ok_or_else(not_found)?;
+    let payment = find_by_id(app, company_id, payment_id).await?;
     // Fails before the wallet is debited if the provider account is gone.
-    settle::credentials(app, &payment).await?;
+    payment.verifier(app).await?;
     let (payment, refund, attempt) = request(app, &payment, force).await?;
     advance(app, &payment, &refund, attempt).await?;
-    app.store.select(find).await?.ok_or_else(not_found)
+    find_by_id(app, company_id, payment_id).await
 }
 
 /// Transaction 1: records the refund and debits the wallet.
@@ -91,25 +58,20 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
     db.write(async move |tx| {
         let detail = json!({ "payment": id, "force": force });
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
-        let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(not_found)?;
-        let provider = settle::provider(&app, &payment)?;
+        let payment = lock(tx, &company_id, &id).await?;
+        let provider = payment.provider(&app)?;
         if !provider.exports("refunds") {
-            return Err(Error::Invalid(format!(
-                "{} does not support refunds",
-                payment.payment_service
-            )));
+            let message = format!("{} does not support refunds", payment.payment_service);
+            return Err(Error::Invalid(message));
         }
         let before = store::find_refund(tx, &company_id, &id).await?;
         match (payment.status, before) {
             // A refund in progress: resume it.
             (Status::Success, Some(refund)) if refund.is_in_progress() => {
-                let lease = refund.lease.clone();
+                const BUSY: &str = "another request for this refund is in progress";
+                let conflict = refund.lease.conflict(app.clock.now(), BUSY);
                 let taken = acquire_lease(tx, &app, refund).await?;
-                let busy = || {
-                    lease
-                        .conflict(app.clock.now(), "another request for this refund is in progress")
-                };
-                return Ok((payment, taken.ok_or_else(busy)?, Attempt::Retry));
+                return Ok((payment, taken.ok_or(conflict)?, Attempt::Retry));
             }
             (Status::Success, _) => {}
             // The provider accepted a refund that failed later: retry it without a second debit.
@@ -120,13 +82,19 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
         store::upsert_refund(tx, &refund).await?;
         if payment.status == Status::Success {
             let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
-            debit_for_refund(tx, &app, &payment, &refund, cover).await?;
+            let (key, accounts) =
+                (ledger_key(&refund), [Ledger::Wallet, payment.provider_ledger()]);
+            post(tx, &app, &payment, &key, "payment.refund", accounts, cover).await?;
         }
         let retry = refund.created_at.plus_seconds(RETRY_SECONDS);
         jobs::enqueue(tx, &company_id, SETTLE_JOB, &id, retry).await?;
         Ok((payment, refund, Attempt::First))
     })
     .await
+}
+
+fn ledger_key(refund: &Refund) -> String {
+    format!("refund:{}", refund.id)
 }
 
 fn new_refund(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
@@ -177,21 +145,17 @@ pub async fn resume(app: &App, payment: &Payment, refund: &Refund) -> Result<Job
 /// Locks the payment and returns it with the refund, if the refund's status is still the same.
 async fn lock_current(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
     let (company_id, payment_id) = (&refund.company_id, &refund.payment_id);
-    let payment = store::lock(tx, company_id, payment_id).await?.ok_or_else(not_found)?;
+    let payment = lock(tx, company_id, payment_id).await?;
     let found = store::find_refund(tx, company_id, payment_id).await?;
     let found = found.filter(|found| found.id == refund.id && found.status == refund.status);
     Ok(found.map(|refund| (payment, refund)))
 }
 
-/// Like `current`, but `None` without the lease: another request may have made the refund since.
+/// Like `lock_current`, but `None` without the lease: another request may have made the refund
+/// since.
 async fn lock_if_leased(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
     let current = lock_current(tx, refund).await?;
     Ok(current.filter(|(_, now)| now.lease.is_held_as(&refund.lease)))
-}
-
-fn leased(refund: &Refund) -> Leased {
-    let Refund { company_id, payment_id, lease, .. } = refund.clone();
-    Leased { table: LeasedTable::Refunds, company_id, id: payment_id.to_string(), lease }
 }
 
 /// Requests or polls the refund at the provider.
@@ -201,22 +165,24 @@ async fn advance(
     refund: &Refund,
     attempt: Attempt,
 ) -> Result<JobResult> {
-    let provider = settle::provider(app, payment)?;
-    let credentials = settle::credentials(app, payment).await?;
-    let answer = match refund.status {
-        RefundStatus::Requested => {
-            let order = refund_order(payment, refund);
-            leased(refund).hold(app, provider.start_refund(&credentials, &order)).await
-        }
-        _ => provider.check_refund(&credentials, &refund.provider_id).await,
+    let ChargeVerifier { provider, credentials } = payment.verifier(app).await?;
+    let is_requested = refund.status == RefundStatus::Requested;
+    let answer = if is_requested {
+        let order = refund_order(payment, refund);
+        let Refund { company_id, payment_id, lease, .. } = refund.clone();
+        let id = payment_id.to_string();
+        let leased = Leased { table: LeasedTable::Refunds, company_id, id, lease };
+        leased.hold(app, provider.start_refund(&credentials, &order)).await
+    } else {
+        provider.check_refund(&credentials, &refund.provider_id).await
     };
     match answer {
         Ok(seen) => record(app, payment, refund, seen).await,
         Err(error) => {
-            if proves_no_refund(&error, attempt) && refund.status == RefundStatus::Requested {
+            if is_requested && proves_no_refund(&error, attempt) {
                 let reason = format!("{:?} {}", error.fault.category, error.fault.code);
                 record_rejection(app, refund, reason).await?;
-            } else if refund.status == RefundStatus::Requested {
+            } else if is_requested {
                 release_lease(app, refund).await?;
             }
             Err(error.into_error(&payment.payment_service))
@@ -224,6 +190,7 @@ async fn advance(
     }
 }
 
+/// After a lost response, only a rejection by the provider proves that there is no refund.
 fn proves_no_refund(error: &CallError, attempt: Attempt) -> bool {
     let refused = error.fault.category == FaultCategory::Refused;
     error.certainty == Certainty::NotDone && (attempt == Attempt::First || refused)
@@ -256,17 +223,13 @@ async fn record(
     app: &App,
     payment: &Payment,
     refund: &Refund,
-    seen: plugins::ProviderRefund,
+    seen: ProviderRefund,
 ) -> Result<JobResult> {
-    if seen.status == plugins::ProviderRefundStatus::Failed
-        && refund.status == RefundStatus::Requested
-    {
+    if seen.status == ProviderRefundStatus::Failed && refund.status == RefundStatus::Requested {
         record_rejection(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
-        return Err(Error::Upstream {
-            message,
-            detail: "the refund failed immediately".to_owned(),
-        });
+        let detail = "the refund failed immediately".to_owned();
+        return Err(Error::Upstream { message, detail });
     }
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
@@ -275,9 +238,9 @@ async fn record(
             return Ok(JobResult::RescheduleAt(now.plus_seconds(RETRY_SECONDS)));
         };
         let status = match seen.status {
-            plugins::ProviderRefundStatus::Pending => RefundStatus::Pending,
-            plugins::ProviderRefundStatus::Done => RefundStatus::Done,
-            plugins::ProviderRefundStatus::Failed => RefundStatus::Failed,
+            ProviderRefundStatus::Pending => RefundStatus::Pending,
+            ProviderRefundStatus::Done => RefundStatus::Done,
+            ProviderRefundStatus::Failed => RefundStatus::Failed,
         };
         let watched = now < refund.created_at.plus_seconds(MAX_POLL_SECONDS);
         match status {
@@ -296,21 +259,21 @@ async fn record(
         store::upsert_refund(tx, &refund).await?;
         if payment.status == Status::Success {
             let payment = Payment { status: Status::Refunded, updated_at: now, ..payment };
-            let payment = store::update(tx, &payment).await?;
+            store::update(tx, &payment).await?;
             emit(tx, &app, &payment, "payment.refunded").await?;
         }
-        let again = status == RefundStatus::Pending && watched;
-        Ok(if again {
-            JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS))
-        } else {
-            JobResult::Done
+        Ok(match status {
+            RefundStatus::Pending if watched => {
+                JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS))
+            }
+            _ => JobResult::Done,
         })
     })
     .await
 }
 
 fn alarm(app: &App, payment: &Payment, what: &'static str) {
-    app.metrics.alarms.count_alarm(what);
+    app.metrics.count_alarm(what);
     let (company, payment) = (payment.company_id.as_str(), &payment.id);
     tracing::error!(alarm = what, company, payment = payment.as_str(), "refund requires attention");
 }
@@ -328,70 +291,13 @@ async fn record_rejection(app: &App, refund: &Refund, reason: String) -> Result<
             ..refund
         };
         store::upsert_refund(tx, &refund).await?;
-        if payment.status == Status::Success && payment.credits_wallet {
-            let (from, to) = (ledger_of(&payment), Ledger::Wallet);
-            let key = format!("payment:{}:refund:{}:refused", payment.id, refund.id);
-            let movement = LedgerTransaction {
-                key,
-                kind: "payment.refund.refused".into(),
-                from,
-                to,
-                money: net_amount(&payment),
-            };
-            wallet::post(tx, &app, &payment.company_id, &movement, Overdraft::Allowed).await?;
+        if payment.status == Status::Success {
+            let key = format!("{}:refused", ledger_key(&refund));
+            let (kind, accounts) =
+                ("payment.refund.refused", [payment.provider_ledger(), Ledger::Wallet]);
+            post(tx, &app, &payment, &key, kind, accounts, Overdraft::Allowed).await?;
         }
         Ok(())
     })
     .await
-}
-
-async fn debit_for_refund(
-    tx: &mut Tx,
-    app: &App,
-    payment: &Payment,
-    refund: &Refund,
-    cover: Overdraft,
-) -> Result<()> {
-    let key = format!("payment:{}:refund:{}", payment.id, refund.id);
-    debit_wallet(tx, app, payment, key, cover).await
-}
-
-/// Debits the net amount from the wallet, unless a refund in progress has already done so.
-pub async fn debit_net_amount(
-    tx: &mut Tx,
-    app: &App,
-    payment: &Payment,
-    cover: Overdraft,
-) -> Result<()> {
-    let refund = store::find_refund(tx, &payment.company_id, &payment.id).await?;
-    if refund.is_some_and(|refund| refund.is_in_progress()) {
-        return Ok(());
-    }
-    debit_wallet(tx, app, payment, format!("payment:{}:reversed", payment.id), cover).await
-}
-
-async fn debit_wallet(
-    tx: &mut Tx,
-    app: &App,
-    payment: &Payment,
-    key: String,
-    cover: Overdraft,
-) -> Result<()> {
-    if !payment.credits_wallet {
-        return Ok(());
-    }
-    let (from, to) = (Ledger::Wallet, ledger_of(payment));
-    let movement = LedgerTransaction {
-        key,
-        kind: "payment.refund".into(),
-        from,
-        to,
-        money: net_amount(payment),
-    };
-    wallet::post(tx, app, &payment.company_id, &movement, cover).await?;
-    Ok(())
-}
-
-fn ledger_of(payment: &Payment) -> Ledger {
-    Ledger::Provider(payment.payment_service.clone())
 }

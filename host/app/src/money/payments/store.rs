@@ -1,19 +1,10 @@
 //! The rows of payments and refunds.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
-
 use super::{Lease, Status, api::PaymentFilter};
-use crate::{customers::UserKey, tenants::providers::AccountId};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
-    values::{
-        id::{CompanyId, text_types},
-        listing::{PageRequest, order_by},
-        money::{Currency, Minor, Money},
-    },
+use crate::{
+    customers::{SELECT_WITH_USER_ID, UserKey},
+    state::storage::*,
+    tenants::providers::AccountId,
 };
 
 text_types! {
@@ -21,7 +12,7 @@ text_types! {
     PaymentId;
 }
 
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, Default, FromRow)]
 pub struct Payment {
     pub company_id: CompanyId,
     pub id: PaymentId,
@@ -49,9 +40,8 @@ pub struct Payment {
     pub transaction_id: String,
     pub message: String,
     pub callback_url: Option<String>,
-    pub success_url: String,
-    pub cancel_url: Option<String>,
-    pub checkout_url: Option<String>,
+    #[sqlx(flatten)]
+    pub checkout: Checkout,
     /// The lease of the request that opens the checkout session.
     #[sqlx(flatten)]
     pub lease: Lease,
@@ -62,28 +52,34 @@ pub struct Payment {
     pub updated_at: Timestamp,
 }
 
+/// The checkout session of the payment.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "CheckoutOfPayment")]
+pub struct Checkout {
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    /// The checkout page; `null` until the provider has returned it.
+    #[sqlx(rename = "checkout_url")]
+    pub url: Option<String>,
+}
+
 impl Payment {
     pub fn money(&self) -> Money {
         Money { minor: self.amount, currency: self.currency.clone() }
     }
 }
 
-/// A statement that returns payments with the current `user_id` of their users.
-macro_rules! payments {
-    ($before:literal, $after:literal) => {
-        concat!(
-            $before,
-            " *, COALESCE((SELECT users.user_id FROM users
-                  WHERE users.company_id = payments.company_id AND users.id = payments.user_key),
-                  payments.user_id) AS present_user_id",
-            $after
-        )
-    };
+fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
+    DynamicStatement::from(select).append(" FROM payments t WHERE company_id = ").bind(company_id)
 }
 
-/// Inserts a payment. Returns `None` if the company has already used the reference.
-pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
-    tx.sql(payments!(
+fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
+    from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id)
+}
+
+/// Inserts a payment. Returns `false` if the company has already used the reference.
+pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<bool> {
+    tx.sql(
         "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service,
              account_id, credits_wallet, amount_minor, fees_minor, currency, reference, status,
              narration, payment_response, metadata, service_ref, transaction_id, message,
@@ -91,55 +87,52 @@ pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
              payment_channel, created_at, updated_at, lease, lease_until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '',
              '', $16, $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
-         ON CONFLICT (company_id, reference) DO NOTHING
-         RETURNING",
-        ""
-    ))
+         ON CONFLICT (company_id, reference) DO NOTHING",
+    )
     .params(params![
         &payment.company_id, &payment.id, &payment.user_key, &payment.user_id, &payment.email,
         &payment.payment_service, &payment.account_id, payment.credits_wallet, payment.amount,
         &payment.currency, &payment.reference, payment.status, &payment.narration,
-        &payment.metadata, &payment.service_ref, &payment.callback_url, &payment.success_url,
-        &payment.cancel_url, payment.lease.until, &payment.channels, payment.created_at,
-        &payment.lease.token, payment.lease.token_until
+        &payment.metadata, &payment.service_ref, &payment.callback_url,
+        &payment.checkout.success_url, &payment.checkout.cancel_url, payment.lease.until,
+        &payment.channels, payment.created_at, &payment.lease.token, payment.lease.token_until
     ])
-    .optional()
+    .affects_one()
     .await
 }
 
 /// Writes the mutable columns of a payment.
-pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
-    tx.sql(payments!(
+pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<()> {
+    tx.sql(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
              service_ref = $6, transaction_id = $7, message = $8, checkout_url = $9,
              starting_until = $10, paid_at = $11, payment_channel = $12, updated_at = $13,
              lease = $14, lease_until = $15
-         WHERE company_id = $1 AND id = $2 RETURNING",
-        ""
-    ))
+         WHERE company_id = $1 AND id = $2",
+    )
     .params(params![
         &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
-        &payment.service_ref, &payment.transaction_id, &payment.message, &payment.checkout_url,
+        &payment.service_ref, &payment.transaction_id, &payment.message, &payment.checkout.url,
         payment.lease.until, payment.paid_at, &payment.payment_channel, payment.updated_at,
         &payment.lease.token, payment.lease.token_until
     ])
-    .one()
+    .execute()
     .await
 }
 
 pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
     tx.sql("DELETE FROM payments WHERE company_id = $1 AND id = $2")
         .params(params![&payment.company_id, &payment.id])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result<Option<Payment>> {
-    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
-        .params(params![company_id, id])
-        .optional()
-        .await
+    tx.dynamic(&by_id(company_id, id)).optional().await
+}
+
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result<Option<Payment>> {
+    tx.dynamic(&by_id(company_id, id).append(" FOR UPDATE")).optional().await
 }
 
 pub async fn find_by_reference(
@@ -147,31 +140,20 @@ pub async fn find_by_reference(
     company_id: &CompanyId,
     reference: &str,
 ) -> Result<Option<Payment>> {
-    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND reference = $2"))
-        .params(params![company_id, reference])
-        .optional()
-        .await
+    let sql = from(SELECT_WITH_USER_ID, company_id).append(" AND reference = ").bind(reference);
+    tx.dynamic(&sql).optional().await
 }
 
-pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &PaymentId) -> Result<Option<Payment>> {
-    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
-        .params(params![company_id, id])
-        .optional()
-        .await
-}
-
-/// Returns a page of a company's payments, of one user or of all, and the total number.
+/// Returns a page of a company's payments, of one user or of all.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     user_key: Option<&UserKey>,
     filter: &PaymentFilter,
     page: PageRequest,
-) -> Result<(i64, Vec<Payment>)> {
+) -> Result<ListPage<Payment>> {
     let filtered = |select| {
-        DynamicStatement::from(select)
-            .append(" FROM payments WHERE company_id = ")
-            .bind(company_id)
+        from(select, company_id)
             .append_if(" AND status = ", filter.status.as_ref())
             .append_if(" AND user_key = ", user_key)
             .append_if(" AND payment_service = ", filter.provider.as_ref())
@@ -180,7 +162,7 @@ pub async fn list(
             .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid_at)
     };
     let order = order_by(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, payments!("SELECT", ""), order, page).await
+    tx.list(filtered, SELECT_WITH_USER_ID, order, page).await
 }
 
 /// The full refund of a payment. A payment has at most one.
@@ -253,7 +235,6 @@ pub async fn upsert_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
         &refund.provider_id, &refund.message, refund.lease.until, refund.created_at,
         refund.updated_at, &refund.lease.token, refund.lease.token_until, &refund.refund_ref
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }

@@ -1,19 +1,7 @@
 //! Payments in API responses and events.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
-
-use super::{Payment, Status};
-use crate::{
-    customers as users,
-    customers::{User, UserKey},
-    money::payments::PaymentId,
-};
-use tollhouse_platform::{
-    clock::Timestamp,
-    values::money::{Currency, Minor},
-};
+use super::{Payment, PaymentId, Status, store::Checkout};
+use crate::money::prelude::*;
 
 /// A payment in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,7 +42,7 @@ struct CourseView {
     /// The provider's status message.
     message: String,
     callback_url: Option<String>,
-    checkout: CheckoutView,
+    checkout: Checkout,
     /// The payment channels that the checkout page offers.
     channels: Vec<String>,
     paid_at: Option<Timestamp>,
@@ -64,16 +52,6 @@ struct CourseView {
     charge: Minor,
     created_at: Timestamp,
     updated_at: Timestamp,
-}
-
-/// The checkout session of the payment.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "CheckoutOfPayment")]
-struct CheckoutView {
-    success_url: String,
-    cancel_url: Option<String>,
-    /// The checkout page; `null` until the provider has returned it.
-    url: Option<String>,
 }
 
 /// A payment. `user` is an id in the response to creation and an object elsewhere.
@@ -116,29 +94,17 @@ pub struct UserId(String);
 
 impl Payment {
     /// Returns the view for the response to creation.
-    pub fn view(mut self) -> View<UserId> {
-        let user = self.user_key.take().map(|key| UserId(key.to_string()));
-        self.into_view(user)
+    pub fn created(self) -> View<UserId> {
+        let user = self.user_key.as_ref().map(|key| UserId(key.to_string()));
+        self.view(user)
     }
 
-    /// Returns the view with the payment's user, if it is among `users`.
-    pub fn view_with_user(self, users: &[User], now: Timestamp) -> View<users::View> {
-        let user = self.user_among(users, now);
-        self.into_view(user)
-    }
-
-    pub fn listed(self, users: &[User], now: Timestamp) -> Listed<users::View> {
-        let user = self.user_among(users, now);
-        let View { order, course, .. } = self.into_view(user);
+    pub fn listed<Payer>(self, user: Option<Payer>) -> Listed<Payer> {
+        let View { order, course, .. } = self.view(user);
         Listed { order, course }
     }
 
-    fn user_among(&self, users: &[User], now: Timestamp) -> Option<users::View> {
-        let user = users.iter().find(|user| Some(&user.id) == self.user_key.as_ref());
-        user.cloned().map(|user| user.view(now))
-    }
-
-    fn into_view<Payer>(self, user: Option<Payer>) -> View<Payer> {
+    pub fn view<Payer>(self, user: Option<Payer>) -> View<Payer> {
         let order = OrderView {
             id: self.id,
             user,
@@ -157,11 +123,7 @@ impl Payment {
             service_ref: self.service_ref,
             message: self.message,
             callback_url: self.callback_url,
-            checkout: CheckoutView {
-                success_url: self.success_url,
-                cancel_url: self.cancel_url,
-                url: self.checkout_url,
-            },
+            checkout: self.checkout,
             channels: self.channels.0,
             paid_at: self.paid_at,
             payment_channel: self.payment_channel,

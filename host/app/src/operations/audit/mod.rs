@@ -1,30 +1,24 @@
 //! Audit log: operator actions, appended in the transaction of the action. Never contains secrets.
 
-pub mod api;
 mod store;
 
-pub use self::store::AuditEntry;
+pub use self::store::{AuditEntry, record};
+use crate::state::prelude::*;
 
-use serde_json::Value;
+pub async fn of_service(
+    State(app): State<App>,
+    query: Query<Pages>,
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
+    list(&app, &Owner::Service, &query).await
+}
 
-use crate::state::App;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{Result, Tx},
-    values::id::Owner,
-};
-
-/// Actor of requests to the operator API.
-const OPERATOR: &str = "operator";
-
-/// Records an action on a company or on the service.
-pub async fn record(
-    tx: &mut Tx,
+/// Returns a page of the log of a company or of the service.
+pub async fn list(
     app: &App,
-    owner: impl Into<Owner>,
-    action: &str,
-    detail: Value,
-) -> Result<()> {
-    let now: Timestamp = app.clock.now();
-    store::insert(tx, &app.random.id(now), &owner.into(), OPERATOR, action, detail, now).await
+    owner: &Owner,
+    query: &Query<Pages>,
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
+    let page = PageRequest::from(query.read()?);
+    let entries = app.store.read(async |tx| store::list(tx, owner, page).await).await?;
+    DataResponse::data(entries, "Audit log fetched successfully")
 }

@@ -1,18 +1,9 @@
 //! Storage of the audit log.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
-    values::{id::Owner, listing::PageRequest},
-};
+use crate::state::storage::*;
 
 /// An operator's action.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
 pub struct AuditEntry {
     pub id: String,
     /// Actor: `operator`.
@@ -25,27 +16,25 @@ pub struct AuditEntry {
     pub created_at: Timestamp,
 }
 
-pub async fn insert(
+/// Records an action on a company or on the service.
+pub async fn record(
     tx: &mut Tx,
-    id: &str,
-    owner: &Owner,
-    actor: &str,
+    app: &App,
+    owner: impl Into<Owner>,
     action: &str,
     detail: Value,
-    now: Timestamp,
 ) -> Result<()> {
+    let (owner, now): (Owner, _) = (owner.into(), app.clock.now());
     tx.sql(
         "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .params(params![owner, id, actor, action, Json(detail), now])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner.column(), app.random.id(now), "operator", action, Json(detail), now])
+    .execute()
+    .await
 }
 
-/// Returns a page of entries, newest first, and their total number.
-pub async fn list(tx: &mut Tx, owner: &Owner, page: PageRequest) -> Result<(i64, Vec<AuditEntry>)> {
+pub async fn list(tx: &mut Tx, owner: &Owner, page: PageRequest) -> Result<ListPage<AuditEntry>> {
     let filtered = |select| {
         DynamicStatement::from(select).append(" FROM audit_log WHERE company_id = ").bind(owner)
     };

@@ -3,68 +3,70 @@
 //! Ids have a resolution of one second, and entries may be committed out of order. Readers miss
 //! none because only entries below the visibility horizon are returned.
 
-mod api;
 mod store;
 
-use std::time::Duration;
-
-use serde_json::Value;
-
-pub use self::api::{FeedPage, Reading, read};
-use crate::state::App;
+use self::store::FeedEntry;
+pub use self::store::write;
+use crate::state::prelude::*;
 use tollhouse_platform::{
     random::id_lower_bound,
-    store::{DynamicStatement, Record, Result, Tx},
-    values::id::CompanyId,
+    store::{DynamicStatement, Record},
 };
 
-/// Name of a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Feed(pub &'static str);
 
 /// Maximum difference between the clocks of hosts.
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(10);
 
-/// Writes an entry about a company.
-pub async fn write(
-    tx: &mut Tx,
+fields! {
+    /// Range of a feed.
+    Query Reading {
+        /// `next` of the previous response; default: the first entry.
+        after: Cursor,
+        /// Id of a company, to return only its entries.
+        company: Exactly,
+        /// Maximum number of entries; more than 1,000 counts as 1,000.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A page of a feed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StreamPart")]
+pub struct FeedPage {
+    /// Oldest first.
+    entries: Vec<FeedEntry>,
+    /// Cursor of the next request, also if there are no entries.
+    next: String,
+}
+
+pub async fn read(app: &App, feed: Feed, range: Reading) -> Result<FeedPage> {
+    let Reading { after, company, limit } = range;
+    let select = "SELECT id, company_id, data, created_at FROM streams WHERE id > ";
+    let select = DynamicStatement::from(select).bind(&after).append(" AND stream = ").bind(feed.0);
+    let select = select.append_if(" AND company_id = ", company.as_ref());
+    let (entries, next) = page(app, select, after, limit, |e: &FeedEntry| &e.id).await?;
+    Ok(FeedPage { entries, next })
+}
+
+/// Reads the entries of `select`, which are those after a cursor, below the visibility horizon,
+/// oldest first. Returns the entries and the cursor of the next request.
+pub async fn page<E: Record>(
     app: &App,
-    stream: Feed,
-    company_id: &CompanyId,
-    data: Value,
-) -> Result<()> {
-    let now = app.clock.now();
-    store::insert(tx, stream.0, company_id, &app.random.id(now), data, now).await
-}
-
-/// An entry that can be read by cursor.
-pub trait Identified {
-    fn id(&self) -> &str;
-}
-
-/// The requested part of a feed.
-pub struct Range {
-    pub after: String,
-    pub limit: i64,
-}
-
-/// Reads entries after a cursor and below the visibility horizon, oldest first. `select` ends with
-/// ` WHERE id > `; `filter` adds conditions. Returns the entries and the cursor of the next request.
-pub async fn page<E: Record + Identified>(
-    app: &App,
-    Range { after, limit }: Range,
-    select: &'static str,
-    filter: impl FnOnce(DynamicStatement) -> DynamicStatement,
+    select: DynamicStatement,
+    after: String,
+    limit: i64,
+    id: fn(&E) -> &str,
 ) -> Result<(Vec<E>, String)> {
     let before = visibility_horizon(app);
-    let sql = DynamicStatement::from(select).bind(&after).append(" AND id < ").bind(&before);
-    let sql = filter(sql).append(" ORDER BY id LIMIT ").bind(limit);
+    let sql = select.append(" AND id < ").bind(&before).append(" ORDER BY id LIMIT ").bind(limit);
     let entries: Vec<E> = app.store.select(async |tx| tx.dynamic(&sql).all().await).await?;
     // Fewer entries than the limit: the range was read completely. The cursor never decreases,
     // even if this host's clock is behind.
     let is_full = i64::try_from(entries.len()).is_ok_and(|read| read == limit);
     let next = match entries.last() {
-        Some(last) if is_full => last.id().to_owned(),
+        Some(last) if is_full => id(last).to_owned(),
         _ => after.max(before),
     };
     Ok((entries, next))

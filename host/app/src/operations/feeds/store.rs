@@ -1,15 +1,7 @@
 //! Storage of feeds.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-
-use super::Identified;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Json, Result, Tx, params},
-    values::id::CompanyId,
-};
+use super::Feed;
+use crate::state::storage::*;
 
 /// An entry about a company.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
@@ -22,26 +14,19 @@ pub struct FeedEntry {
     pub created_at: Timestamp,
 }
 
-impl Identified for FeedEntry {
-    fn id(&self) -> &str {
-        &self.id
-    }
-}
-
-pub async fn insert(
+pub async fn write(
     tx: &mut Tx,
-    stream: &str,
+    app: &App,
+    Feed(feed): Feed,
     company_id: &CompanyId,
-    id: &str,
     data: Value,
-    now: Timestamp,
 ) -> Result<()> {
+    let now = app.clock.now();
     tx.sql(
         "INSERT INTO streams (company_id, id, stream, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )
-    .params(params![company_id, id, stream, Json(data), now])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![company_id, app.random.id(now), feed, Json(data), now])
+    .execute()
+    .await
 }

@@ -2,7 +2,6 @@
 
 use super::{Cursor, Damaged, MasterKeyUsage, Resealed, Step, count_by_key, reseal};
 use crate::{operations::audit, state::prelude::*};
-use tollhouse_platform::values::id::Owner;
 
 /// Returns the number of sealed rows by column and key.
 pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage>> {

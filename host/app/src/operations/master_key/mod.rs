@@ -1,18 +1,11 @@
 //! Master key rotation: reseals values under previous keys and in former contexts.
 
 pub mod api;
-mod store;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use self::store::Row;
-use crate::state::App;
-use tollhouse_platform::{
-    crypto::seal::{SealError, SealedColumn},
-    error::{Error, Result},
-    store::Tx,
-};
+use crate::state::prelude::*;
+use tollhouse_platform::crypto::seal::{SealError, SealedColumn};
 
 /// Rows per call and transaction: few, to let other writers proceed, and because some hold photos.
 const ROWS_PER_STEP: usize = 100;
@@ -34,7 +27,7 @@ pub struct MasterKeyUsage {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SealedRows {
     /// Name in the form `table.column`.
-    pub column: String,
+    pub column: &'static str,
     pub key: String,
     pub rows: i64,
 }
@@ -62,11 +55,6 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn at(column: &SealedColumn, (company_id, id, _): &Row) -> Cursor {
-        let text = str::to_owned;
-        Cursor { column: text(column.name), company_id: text(company_id), id: text(id) }
-    }
-
     /// Seals the cursor for clients, because the id of a provider account must stay secret.
     fn seal(&self, app: &App) -> Result<String> {
         let text = serde_json::to_string(self).map_err(Error::internal)?;
@@ -89,6 +77,9 @@ struct Step {
     cursor: Option<Cursor>,
 }
 
+/// Company, id and sealed text.
+type Row = (String, String, Option<String>);
+
 /// A value that cannot be opened under the key that it names.
 struct Damaged {
     column: &'static str,
@@ -104,8 +95,9 @@ fn columns(app: &App) -> impl Iterator<Item = &'static SealedColumn> + use<> {
 async fn count_by_key(app: &App) -> Result<MasterKeyUsage> {
     let mut sealed = Vec::new();
     for column in columns(app) {
-        let counted = app.store.select(async |tx| store::count(tx, column).await).await?;
-        let rows = |(key, rows)| SealedRows { column: column.name.to_owned(), key, rows };
+        let count = async |tx: &mut Tx| tx.sql(column.count).all().await;
+        let counted: Vec<(String, i64)> = app.store.select(count).await?;
+        let rows = |(key, rows)| SealedRows { column: column.name, key, rows };
         sealed.extend(counted.into_iter().map(rows));
     }
     let former = app.sealer.former_key_ids().map(str::to_owned).collect();
@@ -128,10 +120,14 @@ async fn reseal(app: &App, tx: &mut Tx, cursor: Option<Cursor>) -> Result<Step> 
         if !has_former_keys && column.former_context.is_none() {
             continue;
         }
-        let rows = store::page(tx, column, &company_id, &id, left).await?;
+        let most = i64::try_from(left).unwrap_or(i64::MAX);
+        let rows = tx.sql(column.page).bind(company_id).bind(id).bind(most);
+        let rows: Vec<Row> = rows.all().await?;
         left -= rows.len();
         if left == 0 {
-            step.cursor = rows.last().map(|row| Cursor::at(column, row));
+            let last = rows.last().cloned();
+            let column = column.name.to_owned();
+            step.cursor = last.map(|(company_id, id, _)| Cursor { column, company_id, id });
         }
         for row in rows {
             step.reseal(app, tx, column, row).await?;
@@ -157,7 +153,9 @@ impl Step {
         match column.open(&app.sealer, row, &former) {
             Ok(text) => {
                 let anew = app.sealer.seal(&(column.context)(&company_id, &id), &text);
-                let replaced = store::replace(tx, column, &company_id, &id, &former, &anew).await?;
+                let replace = tx.sql(column.replace).bind(&*company_id).bind(&*id);
+                // No row: it has changed, so its writer has resealed it.
+                let replaced = replace.bind(&*former).bind(&*anew).affects_one().await?;
                 self.resealed += usize::from(replaced);
             }
             Err(error) => self.damaged.push(Damaged { column: column.name, company_id, error }),

@@ -8,12 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::{self, AccountSum, ScannedEntry};
-use crate::state::App;
+use crate::state::{metrics::seconds, prelude::*};
 use tollhouse_platform::{
-    error::Result,
     random::id_lower_bound,
-    store::{Error as StoreError, Tx, UnavailableReason},
-    values::{id::CompanyId, money::Currency},
+    store::{Error as StoreError, UnavailableReason},
 };
 
 /// Limits of one poll.
@@ -39,14 +37,14 @@ pub struct LedgerScan {
 }
 
 /// A ledger that is being read.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct LedgerProgress {
     company_id: CompanyId,
     /// Last ledger transaction that was read page by page.
     last_transaction: String,
     sums: Sums,
-    /// `true` if the whole ledger was read in one snapshot.
-    in_one_snapshot: bool,
+    /// `true` if the ledger is read in several snapshots.
+    in_several_snapshots: bool,
 }
 
 impl LedgerScan {
@@ -55,26 +53,56 @@ impl LedgerScan {
         let mut left = MAX_ENTRIES_PER_POLL;
         let before = id_lower_bound(app.clock.now().plus_seconds(-MARGIN_SECONDS));
         for _ in 0..MAX_LEDGERS_PER_POLL {
-            let open = self.open.as_ref();
-            let open = open.map(|book| (book.company_id.clone(), book.last_transaction.clone()));
-            let (done, before) = (&*self.last_completed, &*before);
-            let read = async |tx: &mut Tx| read_next(tx, done, open.clone(), before, left).await;
-            let read = app.store.read(read).await?;
-            let Some(read) = read else { return self.finish(app) };
-            app.metrics.monitor.scanned_entries.inc_by(read.entries.len() as u64);
+            let read = async |tx: &mut Tx| self.read_next(tx, &before, left).await;
+            let Some(read) = app.store.read(read).await? else {
+                self.finish(app);
+                return Ok(());
+            };
+            app.metrics.ledger_scan_entries.inc_by(read.entries.len() as u64);
             left = left.saturating_sub(read.entries.len());
             self.check(app, read).await?;
             if left == 0 {
                 break;
             }
         }
-        self.publish_errors(app);
+        self.publish(app, false);
         Ok(())
+    }
+
+    /// Reads the next part of the open ledger, from its last transaction, or of the next ledger.
+    async fn read_next(
+        &self,
+        tx: &mut Tx,
+        before: &str,
+        most: usize,
+    ) -> Result<Option<LedgerPart>> {
+        let (company_id, read) = match &self.open {
+            Some(open) => (open.company_id.clone(), &*open.last_transaction),
+            None => match store::next_ledger(tx, &self.last_completed).await? {
+                Some(company_id) => (company_id, ""),
+                None => return Ok(None),
+            },
+        };
+        let limit = i64::try_from(most).unwrap_or(i64::MAX).max(2);
+        let mut entries = store::page(tx, &company_id, read, before, limit).await?;
+        let is_last = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
+        let end = match is_last {
+            true => Some(LedgerEnd {
+                balances: store::balances(tx, &company_id).await?,
+                younger: store::sums(tx, &company_id, before).await?,
+            }),
+            false => {
+                drop_last_transaction(&mut entries);
+                None
+            }
+        };
+        Ok(Some(LedgerPart { company_id, entries, end }))
     }
 
     /// Checks a part of a ledger. A failure changes nothing, so the next poll reads the same part.
     async fn check(&mut self, app: &App, read: LedgerPart) -> Result<()> {
-        let mut book = self.open.clone().unwrap_or_else(|| LedgerProgress::new(read.company_id));
+        let new = LedgerProgress { company_id: read.company_id, ..LedgerProgress::default() };
+        let mut book = self.open.clone().unwrap_or(new);
         let unbalanced = book.add(&read.entries);
         match read.end {
             Some(end) => {
@@ -82,7 +110,7 @@ impl LedgerScan {
                 self.record(book.company_id, wrong);
                 self.open = None;
             }
-            None => self.open = Some(LedgerProgress { in_one_snapshot: false, ..book }),
+            None => self.open = Some(LedgerProgress { in_several_snapshots: true, ..book }),
         }
         self.unbalanced_transactions += unbalanced;
         Ok(())
@@ -104,28 +132,21 @@ impl LedgerScan {
         }
     }
 
-    fn finish(&mut self, app: &App) -> Result<()> {
-        let LedgerScan { unbalanced_transactions, wrong_balances, suspects: suspected, .. } =
-            std::mem::take(self);
-        let watched = &app.metrics.monitor;
-        watched.unbalanced_transactions.set(unbalanced_transactions);
-        watched.wrong_balances.set(wrong_balances);
-        watched.suspect_companies.set(suspected.len() as i64);
-        watched.set_ledger_scanned(app.clock.now());
-        self.suspects = suspected;
-        Ok(())
+    fn finish(&mut self, app: &App) {
+        self.publish(app, true);
+        app.metrics.ledger_scan_timestamp.set(seconds(app.clock.now()));
+        *self = LedgerScan { suspects: std::mem::take(&mut self.suspects), ..Default::default() };
     }
 
     /// Publishes findings immediately. Only a complete scan lowers the counts of errors.
-    fn publish_errors(&self, app: &App) {
-        let watched = &app.metrics.monitor;
+    fn publish(&self, app: &App, is_complete: bool) {
         for (gauge, found) in [
-            (&watched.unbalanced_transactions, self.unbalanced_transactions),
-            (&watched.wrong_balances, self.wrong_balances),
+            (&app.metrics.ledger_unbalanced_transactions, self.unbalanced_transactions),
+            (&app.metrics.ledger_wrong_balances, self.wrong_balances),
         ] {
-            gauge.set(gauge.get().max(found));
+            gauge.set(if is_complete { found } else { gauge.get().max(found) });
         }
-        watched.suspect_companies.set(self.suspects.len() as i64);
+        app.metrics.ledger_suspect_companies.set(self.suspects.len() as i64);
     }
 }
 
@@ -145,47 +166,7 @@ struct LedgerEnd {
     younger: Vec<AccountSum>,
 }
 
-/// Reads the next part of the open ledger, from its last transaction, or of the one after `done`.
-async fn read_next(
-    tx: &mut Tx,
-    done: &str,
-    open: Option<(CompanyId, String)>,
-    before: &str,
-    most: usize,
-) -> Result<Option<LedgerPart>> {
-    let (company_id, read) = match open {
-        Some(open) => open,
-        None => match store::next_ledger(tx, done).await? {
-            Some(company_id) => (company_id, String::new()),
-            None => return Ok(None),
-        },
-    };
-    let limit = i64::try_from(most).unwrap_or(i64::MAX).max(2);
-    let mut entries = store::page(tx, &company_id, &read, before, limit).await?;
-    let is_last = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
-    let end = match is_last {
-        true => Some(LedgerEnd {
-            balances: store::balances(tx, &company_id).await?,
-            younger: store::sums(tx, &company_id, before).await?,
-        }),
-        false => {
-            drop_last_transaction(&mut entries);
-            None
-        }
-    };
-    Ok(Some(LedgerPart { company_id, entries, end }))
-}
-
 impl LedgerProgress {
-    fn new(company_id: CompanyId) -> LedgerProgress {
-        LedgerProgress {
-            company_id,
-            last_transaction: String::new(),
-            sums: Sums::new(),
-            in_one_snapshot: true,
-        }
-    }
-
     /// Adds whole ledger transactions, and returns the number of unbalanced ones.
     fn add(&mut self, entries: &[ScannedEntry]) -> i64 {
         let mut unbalanced = 0;
@@ -219,7 +200,7 @@ impl LedgerProgress {
             add(self.sums.entry((account, currency)).or_default(), minor);
         }
         let mut wrong = differences(&to_sums(end.balances), &self.sums);
-        if !wrong.is_empty() && !self.in_one_snapshot {
+        if !wrong.is_empty() && self.in_several_snapshots {
             let company_id = &self.company_id;
             let again = async |tx: &mut Tx| -> Result<_, StoreError> {
                 let balances = store::balances(tx, company_id).await?;
@@ -289,7 +270,7 @@ mod tests {
 
     #[test]
     fn an_unbalanced_transaction_is_found() {
-        let mut book = LedgerProgress::new("c".into());
+        let mut book = LedgerProgress::default();
         let good = [entry("t1", "wallet", 5), entry("t1", "operator", -5)];
         assert_eq!(book.add(&good), 0);
         assert_eq!(book.add(&[entry("t2", "wallet", 5), entry("t3", "wallet", 1)]), 2);

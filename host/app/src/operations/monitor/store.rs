@@ -1,94 +1,73 @@
 //! Queries across all companies, for operators only. Counts of backlogs stop at [`MAX_COUNT`].
 
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Result, Tx, params},
-    values::{id::CompanyId, money::Currency},
-};
+use crate::state::{metrics::Backlog, storage::*};
 
 /// Maximum count of a backlog: beyond it, the exact number does not matter.
 const MAX_COUNT: i64 = 10_000;
 
-type Count = (i64, Option<Timestamp>);
-
-/// Returns the number of due jobs of a kind, and when the oldest was due.
-pub async fn due_jobs(tx: &mut Tx, kind: &str, now: Timestamp) -> Result<Count> {
-    tx.sql(
-        "SELECT COUNT(*), MIN(run_at) FROM (
-             SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
-             ORDER BY run_at LIMIT $3) due",
-    )
-    .params(params![kind, now, MAX_COUNT])
-    .one()
-    .await
+/// Returns all backlogs, in the order of `Metrics::set_backlogs`.
+pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 5]> {
+    Ok([
+        due_jobs(tx, app, now).await?,
+        tx.sql(PENDING_DELIVERIES).bind(MAX_COUNT).all().await?,
+        pending_payments(tx, now).await?,
+        tx.sql(PENDING_CHARGES).bind(MAX_COUNT).all().await?,
+        tx.sql(QUEUED_MESSAGES).bind(MAX_COUNT).all().await?,
+    ])
 }
 
-/// Counts deliveries that were never attempted.
-pub async fn untried_deliveries(tx: &mut Tx) -> Result<Count> {
-    tx.sql(
-        "SELECT COUNT(*), MIN(created_at) FROM (
-             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts = 0
-             ORDER BY created_at LIMIT $1) untried",
-    )
-    .bind(MAX_COUNT)
-    .one()
-    .await
+async fn due_jobs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<Vec<Backlog>> {
+    let mut due = Vec::new();
+    for kind in app.workers.kinds() {
+        let (count, oldest) = tx
+            .sql(
+                "SELECT COUNT(*), MIN(run_at) FROM (
+                     SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
+                     ORDER BY run_at LIMIT $3) due",
+            )
+            .params(params![kind, now, MAX_COUNT])
+            .one()
+            .await?;
+        due.push((kind.to_owned(), count, oldest));
+    }
+    Ok(due)
 }
 
-/// Counts failed deliveries that will be retried.
-pub async fn retried_deliveries(tx: &mut Tx) -> Result<Count> {
-    tx.sql(
-        "SELECT COUNT(*), MIN(created_at) FROM (
-             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts > 0
-             ORDER BY created_at LIMIT $1) retried",
-    )
-    .bind(MAX_COUNT)
-    .one()
-    .await
-}
+/// Event deliveries that were never attempted, and those that failed and will be retried.
+const PENDING_DELIVERIES: &str = "
+    SELECT 'no', COUNT(*), MIN(created_at) FROM (
+        SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts = 0
+        ORDER BY created_at LIMIT $1) untried
+    UNION ALL SELECT 'yes', COUNT(*), MIN(created_at) FROM (
+        SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts > 0
+        ORDER BY created_at LIMIT $1) retried";
 
-/// Counts queued messages by channel.
-pub async fn queued_messages(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
-    tx.sql(
-        "SELECT channel, COUNT(*), MIN(created_at) FROM (
-             SELECT channel, created_at FROM messages WHERE state = 'pending'
-             ORDER BY created_at LIMIT $1) waiting
-         GROUP BY channel",
-    )
-    .bind(MAX_COUNT)
-    .all()
-    .await
-}
+/// Charges of cards and mandates with an unknown outcome, by channel.
+const PENDING_CHARGES: &str = "
+    SELECT payment_channel, COUNT(*), MIN(created_at) FROM (
+        SELECT payment_channel, created_at FROM recollections
+        WHERE status = 'pending' AND payment_channel IN ('card', 'direct_debit')
+        ORDER BY created_at LIMIT $1) pending
+    GROUP BY payment_channel";
 
-/// Counts pending payments initialized after `oldest`, by age: 0 after `newest`, 1 after `newer`,
-/// ...
-pub async fn pending_payments(
-    tx: &mut Tx,
-    [newest, newer, older, oldest]: [Timestamp; 4],
-) -> Result<Vec<(i64, i64, Option<Timestamp>)>> {
+const QUEUED_MESSAGES: &str = "
+    SELECT channel, COUNT(*), MIN(created_at) FROM (
+        SELECT channel, created_at FROM messages WHERE state = 'pending'
+        ORDER BY created_at LIMIT $1) waiting
+    GROUP BY channel";
+
+/// Counts pending payments by age bracket. Verification ends at the upper bound of the last one.
+async fn pending_payments(tx: &mut Tx, now: Timestamp) -> Result<Vec<Backlog>> {
+    let begin = |hours: i64| now.plus_seconds(-3_600 * hours);
     tx.sql(
         "SELECT age, COUNT(*), MIN(created_at) FROM (
-             SELECT created_at, CAST(CASE WHEN created_at > $1 THEN 0 WHEN created_at > $2 THEN 1
-                 WHEN created_at > $3 THEN 2 ELSE 3 END AS BIGINT) AS age
+             SELECT created_at, CASE WHEN created_at > $1 THEN '5m' WHEN created_at > $2 THEN '1h'
+                 WHEN created_at > $3 THEN '24h' ELSE '72h' END AS age
              FROM payments WHERE status = 'pending' AND created_at > $4
              ORDER BY created_at DESC LIMIT $5) pending
          GROUP BY age",
     )
-    .params(params![newest, newer, older, oldest, 10 * MAX_COUNT])
-    .all()
-    .await
-}
-
-/// Counts charges of cards and mandates with an unknown outcome, by channel.
-pub async fn pending_charges(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
-    tx.sql(
-        "SELECT payment_channel, COUNT(*), MIN(created_at) FROM (
-             SELECT payment_channel, created_at FROM recollections
-             WHERE status = 'pending' AND payment_channel IN ('card', 'direct_debit')
-             ORDER BY created_at LIMIT $1) pending
-         GROUP BY payment_channel",
-    )
-    .bind(MAX_COUNT)
+    .params(params![now.plus_seconds(-300), begin(1), begin(24), begin(72), 10 * MAX_COUNT])
     .all()
     .await
 }
@@ -124,16 +103,12 @@ pub async fn unbalanced_ledgers(tx: &mut Tx) -> Result<Vec<UnbalancedLedger>> {
     .await
 }
 
-// ---- the sweep ----------------------------------------------------------------------------------
-
 /// Returns the next company that has a ledger.
 pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<CompanyId>> {
-    let (company,) = tx
-        .sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
+    tx.sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
         .bind(after)
-        .one()
-        .await?;
-    Ok(company)
+        .value()
+        .await
 }
 
 #[derive(Clone, Debug, FromRow)]

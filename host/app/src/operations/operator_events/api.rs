@@ -1,10 +1,7 @@
 //! Operator API for operator events.
 
 use super::store::OperatorEvent;
-use crate::{
-    operations::feeds::{self, page},
-    state::prelude::*,
-};
+use crate::{operations::feeds, state::prelude::*};
 use tollhouse_platform::store::DynamicStatement;
 
 fields! {
@@ -36,10 +33,10 @@ pub async fn read(
 ) -> Result<DataResponse<OperatorEvents>> {
     let Reading { after, kind, company, limit } = query.read()?;
     let select = "SELECT id, kind, company_id, data, created_at FROM operator_events WHERE id > ";
-    let filter = |sql: DynamicStatement| {
-        sql.append_if(" AND kind = ", kind.as_ref())
-            .append_if(" AND company_id = ", company.as_ref())
-    };
-    let (events, next) = page(&app, feeds::Range { after, limit }, select, filter).await?;
+    let select = DynamicStatement::from(select).bind(&after);
+    let select = select.append_if(" AND kind = ", kind.as_ref());
+    let select = select.append_if(" AND company_id = ", company.as_ref());
+    let (events, next) =
+        feeds::page(&app, select, after, limit, |event: &OperatorEvent| &event.id).await?;
     DataResponse::data(OperatorEvents { events, next }, "Events fetched successfully")
 }

@@ -4,16 +4,8 @@
 pub mod api;
 mod store;
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::Value;
-
-use crate::state::App;
-use tollhouse_platform::{
-    error::Error,
-    random::id_lower_bound,
-    store::{Result, Tx},
-    values::id::Owner,
-};
+use crate::state::storage::*;
+use tollhouse_platform::{error, random::id_lower_bound};
 
 /// A fee took a company's balance below its threshold: `{balance, threshold, currency}`.
 pub const LOW_BALANCE: &str = "wallet.low_balance";
@@ -30,19 +22,14 @@ pub async fn emit(
     kind: &'static str,
     data: Value,
 ) -> Result<()> {
-    let now = app.clock.now();
-    store::insert(tx, &owner.into(), &app.random.id(now), kind, data, now).await?;
-    app.metrics.alarms.count_operator_event(kind);
+    store::insert(tx, app, owner.into(), kind, data).await?;
+    app.metrics.count_operator_event(kind);
     Ok(())
 }
 
 /// Deletes events before the retention period, and returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64, Error>> {
-    async move {
-        let before = id_lower_bound(app.settings.retention_cutoff(app.clock.now()));
-        let swept =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, &before, most).await);
-        swept.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> error::Result<u64> {
+    let before = id_lower_bound(app.settings.retention_cutoff(app.clock.now()));
+    let sweep = async move |tx: &mut Tx, most| store::sweep(tx, &before, most).await;
+    Ok(app.store.write_in_batches(sweep).await?)
 }

@@ -1,19 +1,9 @@
 //! Storage of operator events.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::operations::feeds::Identified;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Json, Result, Tx, params},
-    values::id::Owner,
-};
+use crate::state::storage::*;
 
 /// An event for operators.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
-#[schemars(rename = "OperatorEvent")]
 pub struct OperatorEvent {
     pub id: String,
     /// Kind, for example `wallet.low_balance`.
@@ -26,28 +16,15 @@ pub struct OperatorEvent {
     pub created_at: Timestamp,
 }
 
-impl Identified for OperatorEvent {
-    fn id(&self) -> &str {
-        &self.id
-    }
-}
-
-pub async fn insert(
-    tx: &mut Tx,
-    owner: &Owner,
-    id: &str,
-    kind: &str,
-    data: Value,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn insert(tx: &mut Tx, app: &App, owner: Owner, kind: &str, data: Value) -> Result<()> {
+    let now = app.clock.now();
     tx.sql(
         "INSERT INTO operator_events (company_id, id, kind, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )
-    .params(params![owner, id, kind, Json(data), now])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner.column(), app.random.id(now), kind, Json(data), now])
+    .execute()
+    .await
 }
 
 /// Deletes up to `limit` events of all companies with ids before one, and returns their number.

@@ -15,7 +15,6 @@ use tollhouse_http::{
     openapi::{Describe, Operation},
     request::body::RawBody,
 };
-use tollhouse_platform::values::id::Owner;
 use tollhouse_plugins::{
     Manifest, SIGNATURE_BYTES, SignedComponent,
     admission::AdmissionCheck,
@@ -121,18 +120,15 @@ pub async fn install(
 
 impl From<InstalledVersion> for InstalledView {
     fn from(installed: InstalledVersion) -> InstalledView {
-        let InstalledVersion {
-            row,
-            missing_capabilities: waits_for,
-            interfaces,
+        let InstalledVersion { row, missing_capabilities, interfaces, replaces, manifest, checks } =
+            installed;
+        InstalledView {
+            waits_for: missing_capabilities,
+            warnings: manifest.secrets.warnings(),
+            plugin: view(row, Some(interfaces), Some(manifest)),
             replaces,
-            manifest,
             checks,
-        } = installed;
-        let warnings = manifest.secrets.warnings();
-        let plugin =
-            PluginView { interfaces: Some(interfaces), manifest: Some(manifest), ..row.into() };
-        InstalledView { plugin, waits_for, warnings, replaces, checks }
+        }
     }
 }
 
@@ -142,7 +138,7 @@ pub struct Examined {
     admitted: bool,
     checks: Vec<AdmissionCheck>,
     /// Requested capabilities; `null` if the component was not admitted.
-    asks_for: Option<Capabilities>,
+    requested_capabilities: Option<Capabilities>,
     /// Warnings before a grant: secrets that are not bound.
     warnings: Vec<String>,
     manifest: Option<Manifest>,
@@ -159,11 +155,14 @@ pub async fn examine(
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
     let publisher = signer.as_ref().map(|signer| &*signer.publisher);
     let asks = |manifest| Capabilities::of(manifest).with_publisher(publisher);
-    let asks_for = manifest.as_ref().map(asks);
-    let admitted = manifest.is_some();
     let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
-    let warnings = warnings.unwrap_or_default();
-    let examined = Examined { admitted, checks: admission.checks, asks_for, warnings, manifest };
+    let examined = Examined {
+        admitted: manifest.is_some(),
+        checks: admission.checks,
+        requested_capabilities: manifest.as_ref().map(asks),
+        warnings: warnings.unwrap_or_default(),
+        manifest,
+    };
     DataResponse::data(examined, "Plugin checked successfully")
 }
 
@@ -195,35 +194,37 @@ pub struct PluginView {
     quarantined_at: Option<Timestamp>,
 }
 
-impl From<PluginRow> for PluginView {
-    fn from(row: PluginRow) -> PluginView {
-        PluginView {
-            name: row.name,
-            version: row.version,
-            digest: row.digest,
-            publisher: row.publisher,
-            state: row.state,
-            percent: row.percent,
-            companies: row.companies.0,
-            granted: row.granted.map(|granted| granted.0),
-            interfaces: None,
-            manifest: None,
-            installed_at: row.installed_at,
-            active_at: row.active_at,
-            quarantined_at: row.quarantined_at,
-        }
+fn view(
+    row: PluginRow,
+    interfaces: Option<Vec<&'static str>>,
+    manifest: Option<Manifest>,
+) -> PluginView {
+    PluginView {
+        name: row.name,
+        version: row.version,
+        digest: row.digest,
+        publisher: row.publisher,
+        state: row.state,
+        percent: row.percent,
+        companies: row.companies.0,
+        granted: row.granted.map(|granted| granted.0),
+        interfaces,
+        manifest,
+        installed_at: row.installed_at,
+        active_at: row.active_at,
+        quarantined_at: row.quarantined_at,
     }
 }
 
 /// Versions with the interfaces and the manifest of those that serve on this host.
 fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
-    let view = |row: PluginRow| {
+    let view_of = |row: PluginRow| {
         let serving = app.plugins.serving_version(&row.name, &row.digest);
         let interfaces = serving.as_ref().map(|plugin| plugin.interfaces());
         let manifest = serving.map(|plugin| plugin.manifest.clone());
-        PluginView { interfaces, manifest, ..row.into() }
+        view(row, interfaces, manifest)
     };
-    rows.into_iter().map(view).collect()
+    rows.into_iter().map(view_of).collect()
 }
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<PluginView>>> {
@@ -261,9 +262,9 @@ pub async fn activate(
     let Activation { digest, grant } = body.read()?;
     let grant = grant.unwrap_or(false);
     let detail = json!({ "digest": digest, "grant": grant });
-    let rows =
-        change(&app, plugin, VersionChange::Activate(digest), grant, "plugin.activate", detail);
-    DataResponse::data(views(&app, rows.await?), "Plugin activated successfully")
+    let wanted = VersionChange::Activate(digest);
+    let change = change(&app, plugin, wanted, grant, "plugin.activate", detail);
+    DataResponse::data(change.await?, "Plugin activated successfully")
 }
 
 fields! {
@@ -291,28 +292,28 @@ pub async fn canary(
     let detail = json!({
         "digest": digest, "percent": percent, "companies": companies, "grant": grant,
     });
-    let share = CanaryShare { percent: u8::try_from(percent).unwrap_or(0), companies };
+    let share = CanaryShare { percent, companies };
     let wanted = VersionChange::Canary(digest, share);
-    let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
-    DataResponse::data(views(&app, rows), "Canary started successfully")
+    let change = change(&app, plugin, wanted, grant, "plugin.canary", detail);
+    DataResponse::data(change.await?, "Canary started successfully")
 }
 
 pub async fn roll_back(
     State(app): State<App>,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows =
-        change(&app, plugin, VersionChange::RollBack, false, "plugin.rollback", json!({})).await?;
-    DataResponse::data(views(&app, rows), "Plugin rolled back successfully")
+    let wanted = VersionChange::RollBack;
+    let change = change(&app, plugin, wanted, false, "plugin.rollback", json!({}));
+    DataResponse::data(change.await?, "Plugin rolled back successfully")
 }
 
 pub async fn deactivate(
     State(app): State<App>,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
-    let rows =
-        change(&app, plugin, VersionChange::Deactivate, false, "plugin.deactivate", json!({}));
-    DataResponse::data(views(&app, rows.await?), "Plugin deactivated successfully")
+    let wanted = VersionChange::Deactivate;
+    let change = change(&app, plugin, wanted, false, "plugin.deactivate", json!({}));
+    DataResponse::data(change.await?, "Plugin deactivated successfully")
 }
 
 async fn change(
@@ -321,8 +322,8 @@ async fn change(
     wanted: VersionChange,
     grant: bool,
     action: &'static str,
-    mut detail: serde_json::Value,
-) -> Result<Vec<PluginRow>> {
+    mut detail: Value,
+) -> Result<Vec<PluginView>> {
     detail["plugin"] = json!(plugin);
     let db = app.clone();
     let note = async move |tx: &mut Tx, rows: &[PluginRow]| {
@@ -330,7 +331,8 @@ async fn change(
         detail["serves"] = json!(serves.map(|row| &row.digest));
         Ok(audit::record(tx, &db, Owner::Service, action, detail).await?)
     };
-    app.plugins.change_versions(&app.store, &plugin, wanted, grant, note).await
+    let rows = app.plugins.change_versions(&app.store, &plugin, wanted, grant, note).await?;
+    Ok(views(app, rows))
 }
 
 pub async fn uninstall(
@@ -346,16 +348,16 @@ pub async fn uninstall(
         Ok(audit::record(tx, &db, Owner::Service, "plugin.uninstall", detail).await?)
     };
     let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
-    DataResponse::data(PluginView::from(gone), "Plugin uninstalled successfully")
+    DataResponse::data(view(gone, None, None), "Plugin uninstalled successfully")
 }
 
 /// Returns 409 while records need the plugin.
 async fn check_unused(tx: &mut Tx, plugin: &str) -> Result<()> {
-    let uses = monitor::plugin_uses(tx, plugin).await?.into_iter();
-    let uses = uses.filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}"));
-    let uses: Vec<String> = uses.collect();
-    match uses.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Conflict(format!("{plugin} is needed by {}", uses.join(", ")))),
+    let mut uses = monitor::plugin_uses(tx, plugin).await?;
+    uses.retain(|(_, count)| *count > 0);
+    if uses.is_empty() {
+        return Ok(());
     }
+    let uses: Vec<_> = uses.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    Err(Error::Conflict(format!("{plugin} is needed by {}", uses.join(", "))))
 }

@@ -1,7 +1,6 @@
 //! Operator API for trusted publishers.
 
 use crate::{operations::audit, state::prelude::*};
-use tollhouse_platform::values::id::Owner;
 use tollhouse_plugins::{
     PublicKey, TrustedKey,
     admission::publishers::{
@@ -19,7 +18,6 @@ pub struct Publisher {
 
 /// A signing key of a publisher.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PublisherKey")]
 pub struct PublisherKey {
     /// Line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY` in the PEM file.
     key: String,
@@ -28,9 +26,12 @@ pub struct PublisherKey {
 }
 
 /// Groups keys, which are sorted by publisher.
-fn group_by_publisher(keys: impl IntoIterator<Item = (String, PublisherKey)>) -> Vec<Publisher> {
+fn group_by_publisher(
+    keys: impl Iterator<Item = (String, String, Option<Timestamp>)>,
+) -> Vec<Publisher> {
     let mut publishers: Vec<Publisher> = Vec::new();
-    for (name, key) in keys {
+    for (name, key, added_at) in keys {
+        let key = PublisherKey { key, added_at };
         match publishers.last_mut() {
             Some(last) if last.name == name => last.keys.push(key),
             _ => publishers.push(Publisher { name, keys: vec![key] }),
@@ -40,18 +41,12 @@ fn group_by_publisher(keys: impl IntoIterator<Item = (String, PublisherKey)>) ->
 }
 
 fn from_rows(rows: Vec<PublisherKeyRow>) -> Vec<Publisher> {
-    let key = |PublisherKeyRow { name, key, added_at }| {
-        (name, PublisherKey { key, added_at: Some(added_at) })
-    };
-    group_by_publisher(rows.into_iter().map(key))
+    group_by_publisher(rows.into_iter().map(|row| (row.name, row.key, Some(row.added_at))))
 }
 
 fn from_settings(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
     keys.sort_by(|a, b| a.publisher.cmp(&b.publisher));
-    let key = |TrustedKey { publisher, key }| {
-        (publisher, PublisherKey { key: key.to_line(), added_at: None })
-    };
-    group_by_publisher(keys.into_iter().map(key))
+    group_by_publisher(keys.into_iter().map(|key| (key.publisher, key.key.to_line(), None)))
 }
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<Publisher>>> {
@@ -65,13 +60,12 @@ pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<Publisher>>
 
 /// Returns 409 if the settings pin the publishers: those in the database then have no effect.
 fn check_not_pinned(app: &App) -> Result<()> {
-    match app.plugins.trust().is_pinned() {
-        true => Err(Error::Conflict(
-            "publishers are pinned by the setting plugin_publishers: change it on every host"
-                .to_owned(),
-        )),
-        false => Ok(()),
+    if app.plugins.trust().is_pinned() {
+        let message =
+            "publishers are pinned by the setting plugin_publishers: change it on every host";
+        return Err(Error::Conflict(message.to_owned()));
     }
+    Ok(())
 }
 
 fields! {
@@ -102,31 +96,26 @@ pub async fn trust(
         }
     }
     let db = app.store.clone();
-    db.write(async move |tx| set(tx, &app, &publisher, &keys).await).await
-}
-
-async fn set(
-    tx: &mut Tx,
-    app: &App,
-    publisher: &str,
-    keys: &[String],
-) -> Result<DataResponse<Publisher>> {
-    for before in store::list_by_publisher(tx, publisher).await? {
-        if !keys.contains(&before.key) {
-            store::delete(tx, publisher, &before.key, app.clock.now()).await?;
+    db.write(async move |tx| {
+        for before in store::list_by_publisher(tx, &publisher).await? {
+            if !keys.contains(&before.key) {
+                store::delete(tx, &publisher, &before.key, app.clock.now()).await?;
+            }
         }
-    }
-    for key in keys {
-        let owner = store::insert(tx, publisher, key, app.clock.now()).await?;
-        if owner != publisher {
-            return Err(Error::Conflict(format!("the key {key} belongs to the publisher {owner}")));
+        for key in &keys {
+            let owner = store::insert(tx, &publisher, key, app.clock.now()).await?;
+            if owner != publisher {
+                let message = format!("the key {key} belongs to the publisher {owner}");
+                return Err(Error::Conflict(message));
+            }
         }
-    }
-    let detail = json!({ "publisher": publisher, "keys": keys });
-    audit::record(tx, app, Owner::Service, "publisher.trust", detail).await?;
-    let mut trusted = from_rows(store::list_by_publisher(tx, publisher).await?);
-    let trusted = trusted.pop().ok_or_else(|| Error::internal("publisher has no keys"))?;
-    DataResponse::data(trusted, "Publisher trusted successfully")
+        let detail = json!({ "publisher": publisher, "keys": keys });
+        audit::record(tx, &app, Owner::Service, "publisher.trust", detail).await?;
+        let trusted = from_rows(store::list_by_publisher(tx, &publisher).await?).pop();
+        let trusted = trusted.ok_or_else(|| Error::internal("publisher has no keys"))?;
+        DataResponse::data(trusted, "Publisher trusted successfully")
+    })
+    .await
 }
 
 /// Removes a publisher. Its installed versions continue to serve, also on hosts that start later.

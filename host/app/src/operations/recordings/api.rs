@@ -1,7 +1,5 @@
 //! Operator API for recordings of plugin calls.
 
-use serde_json::{Map, Value};
-
 use super::store::{self, RecordedCall};
 use crate::state::prelude::*;
 
@@ -27,9 +25,8 @@ pub async fn list(
 ) -> Result<DataResponse<ListPage<RecordedCall>>> {
     let filter = query.read()?;
     let page = PageRequest { number: filter.page, limit: filter.limit };
-    let (total, calls) =
-        app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
-    DataResponse::data(page.to_list_page(total, calls), "Recorded calls fetched successfully")
+    let calls = app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
+    DataResponse::data(calls, "Recorded calls fetched successfully")
 }
 
 /// Returns a recording in the format of `tollhouse plugin replay`.

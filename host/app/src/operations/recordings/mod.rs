@@ -10,24 +10,16 @@ mod store;
 
 use std::{future::pending, sync::Arc};
 
-use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 
 pub use self::store::SEALED;
-use crate::state::App;
-use tollhouse_platform::{
-    error::{Error, Result},
-    telemetry::{Counter, Registry},
-    values::id::CompanyId,
-};
+use crate::state::prelude::*;
+use tollhouse_platform::telemetry::{Counter, Registry};
 use tollhouse_plugins::{CompletedCall, Recorder, recording::Recording};
 
 /// Maximum number of queued calls, of a few MiB each; further ones are dropped.
 const MAX_QUEUED: usize = 64;
-/// Recordings per transaction.
 const BATCH_SIZE: usize = 32;
-/// Maximum size of a recording.
 const MAX_RECORDING_BYTES: usize = 4 << 20;
 
 /// Queue of calls to record.
@@ -50,7 +42,6 @@ impl RecordingQueue {
 }
 
 /// Returns the recorder of calls, and the queue that it fills.
-#[must_use]
 pub fn recorder() -> (Recorder, RecordingQueue) {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED);
     let forgotten = Counter::default();
@@ -74,22 +65,16 @@ pub async fn persist(app: App) {
 
 /// Waits for calls and records them. Returns the number of recordings.
 pub async fn persist_batch(app: &App) -> Result<usize> {
+    let queue = app.slot::<RecordingQueue>();
     let mut waiting = Vec::new();
-    let came = app
-        .slot::<RecordingQueue>()
-        .receiver
-        .lock()
-        .await
-        .recv_many(&mut waiting, BATCH_SIZE)
-        .await;
-    if came == 0 {
+    if queue.receiver.lock().await.recv_many(&mut waiting, BATCH_SIZE).await == 0 {
         return pending().await; // this host does not record calls
     }
     let mut rows = Vec::new();
     for recorded in waiting {
         match seal_row(app, recorded).await {
             Some(row) => rows.push(row),
-            None => drop(app.slot::<RecordingQueue>().dropped.inc()),
+            None => drop(queue.dropped.inc()),
         }
     }
     let count = rows.len();
@@ -102,33 +87,31 @@ pub async fn persist_batch(app: &App) -> Result<usize> {
 /// Returns `None` if the recording is too large: requests and output of plugins are not limited.
 async fn seal_row(app: &App, recorded: CompletedCall) -> Option<store::NewRecording> {
     let company_id = CompanyId::from(&*recorded.company);
-    let (function, outcome, began_at) =
-        (recorded.call.function(), recorded.outcome, recorded.began);
+    let (function, outcome) = (recorded.call.function().to_owned(), recorded.outcome.to_owned());
+    let began_at = recorded.began;
     let recording = Recording::of(recorded, &app.random).await;
     let id = app.random.id(began_at);
     let text = json!(recording).to_string();
     (text.len() <= MAX_RECORDING_BYTES).then(|| store::NewRecording {
         recording: app.sealer.seal(&store::context(&company_id, &id), &text),
-        company_id,
-        id,
-        plugin: recording.plugin,
-        version: recording.version,
-        digest: recording.digest,
-        function,
-        outcome,
-        faithful: recording.faithful,
-        began_at,
+        call: store::RecordedCall {
+            id,
+            plugin: recording.plugin,
+            version: recording.version,
+            digest: recording.digest,
+            function,
+            outcome,
+            faithful: recording.faithful,
+            company_id,
+            began_at,
+        },
         keep_until: app.clock.now().plus_seconds(3600 * app.settings.recording_hours),
     })
 }
 
 /// Deletes expired recordings and returns their number.
-pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
-    async move {
-        let now = app.clock.now();
-        let swept =
-            app.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
-        swept.await.map_err(Error::from)
-    }
-    .boxed()
+pub async fn sweep(app: App) -> Result<u64> {
+    let now = app.clock.now();
+    let sweep = async move |tx: &mut Tx, most| store::sweep(tx, now, most).await;
+    Ok(app.store.write_in_batches(sweep).await?)
 }

@@ -1,15 +1,7 @@
 //! Storage of recordings.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::api::RecordingList;
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealedColumn, sealed_column},
-    store::{DynamicStatement, FromRow, Result, Tx, params},
-    values::{id::CompanyId, listing::PageRequest},
-};
+use crate::state::storage::*;
 
 pub const SEALED: [SealedColumn; 1] = [sealed_column!(
     plugin_recordings(company_id, id).recording,
@@ -20,18 +12,9 @@ pub fn context(company_id: &str, id: &str) -> String {
     format!("plugin_recordings/{company_id}/{id}")
 }
 
-/// A recording to store.
 #[derive(Clone)]
 pub struct NewRecording {
-    pub company_id: CompanyId,
-    pub id: String,
-    pub plugin: String,
-    pub version: String,
-    pub digest: String,
-    pub function: &'static str,
-    pub outcome: &'static str,
-    pub faithful: bool,
-    pub began_at: Timestamp,
+    pub call: RecordedCall,
     /// Expiry, by the settings of the recording host.
     pub keep_until: Timestamp,
     /// Sealed.
@@ -39,8 +22,7 @@ pub struct NewRecording {
 }
 
 /// A recorded plugin call.
-#[derive(Debug, FromRow, Serialize, JsonSchema)]
-#[schemars(rename = "RecordedCall")]
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct RecordedCall {
     pub id: String,
     pub plugin: String,
@@ -59,7 +41,7 @@ pub struct RecordedCall {
 }
 
 pub async fn insert(tx: &mut Tx, rows: &[NewRecording]) -> Result<()> {
-    for row in rows {
+    for NewRecording { call, keep_until, recording } in rows {
         tx.sql(
             "INSERT INTO plugin_recordings
                  (company_id, id, plugin, version, digest, function, outcome, faithful,
@@ -67,22 +49,21 @@ pub async fn insert(tx: &mut Tx, rows: &[NewRecording]) -> Result<()> {
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .params(params![
-            &row.company_id, &row.id, &row.plugin, &row.version, &row.digest, row.function,
-            row.outcome, row.faithful, row.began_at, row.keep_until, &row.recording
+            &call.company_id, &call.id, &call.plugin, &call.version, &call.digest, &call.function,
+            &call.outcome, call.faithful, call.began_at, keep_until, recording
         ])
-        .run()
+        .execute()
         .await?;
     }
     Ok(())
 }
 
-/// Returns a page of recordings, newest first, and their total number.
 pub async fn list(
     tx: &mut Tx,
     plugin: &str,
     filter: &RecordingList,
     page: PageRequest,
-) -> Result<(i64, Vec<RecordedCall>)> {
+) -> Result<ListPage<RecordedCall>> {
     let filtered = |select| {
         DynamicStatement::from(select)
             .append(" FROM plugin_recordings WHERE plugin = ")

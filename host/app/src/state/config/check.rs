@@ -1,6 +1,6 @@
 //! Checks for settings that conflict or cannot be used.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use url::Url;
 
@@ -13,10 +13,9 @@ use tollhouse_plugins as plugins;
 const MIN_TOKEN_CHARACTERS: usize = 20;
 
 /// Returns all problems. Reads files, but contacts no other system.
-#[must_use]
 pub fn problems(config: &Config) -> Vec<ConfigError> {
     let found = [
-        database(config),
+        config.database.url().map(drop),
         config.listeners.public().and_then(certificate),
         config.listeners.internal().and_then(certificate),
         operator_token(config),
@@ -32,30 +31,24 @@ pub fn problems(config: &Config) -> Vec<ConfigError> {
 }
 
 /// Returns warnings about settings that work but are unsafe.
-#[must_use]
 pub fn warnings(config: &Config) -> Vec<String> {
     let files = [
         ("operator_token_file", &config.operator_token.operator_token_file),
         ("master_key_file", &config.master_key.master_key_file),
         ("database_file", &config.database.database_file),
-        ("smtp_password_file", &config.email.smtp_password.smtp_password_file),
+        ("smtp_password_file", &config.email.smtp_password_file),
     ];
-    let files = files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?)));
-    let open = files.filter(|(_, file)| {
-        fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
-    });
-    open.map(|(key, file)| {
-        format!("{key} {} is accessible to other users: chmod 600", file.display())
-    })
-    .collect()
+    let warning = |(key, file): (&str, &Option<PathBuf>)| {
+        let file = file.as_ref()?;
+        let is_open = fs::metadata(file).ok()?.permissions().mode() & 0o077 != 0;
+        let file = file.display();
+        is_open.then(|| format!("{key} {file} is accessible to other users: chmod 600"))
+    };
+    files.into_iter().filter_map(warning).collect()
 }
 
 fn reject(what: impl Into<String>) -> Result<(), ConfigError> {
     Err(ConfigError(what.into()))
-}
-
-fn database(config: &Config) -> Result<(), ConfigError> {
-    config.database.url().map(drop)
 }
 
 fn certificate(endpoint: Endpoint) -> Result<(), ConfigError> {
@@ -79,20 +72,18 @@ fn master_key(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn public_url(config: &Config) -> Result<(), ConfigError> {
-    let listeners = &config.listeners;
-    match &listeners.public_url {
-        None if listeners.listen.ip().is_unspecified() => reject(
+    let is_valid = |url: &String| {
+        Url::parse(url)
+            .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.query().is_none())
+    };
+    match &config.listeners.public_url {
+        None if config.listeners.listen.ip().is_unspecified() => reject(
             "public_url is required for webhooks of providers, because listen is a wildcard address",
         ),
-        None => Ok(()),
-        Some(url) => match Url::parse(url) {
-            Ok(parsed)
-                if ["http", "https"].contains(&parsed.scheme()) && parsed.query().is_none() =>
-            {
-                Ok(())
-            }
-            _ => reject("public_url must be an http or https URL without a query"),
-        },
+        Some(url) if !is_valid(url) => {
+            reject("public_url must be an http or https URL without a query")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -107,12 +98,12 @@ fn development(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
-    match config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
-        true => reject(
+    if config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
+        return reject(
             "plugin_unsigned also accepts plugins that none of plugin_publishers has signed: remove one of the two settings",
-        ),
-        false => Ok(()),
+        );
     }
+    Ok(())
 }
 
 fn plugin_cache(config: &Config) -> Result<(), ConfigError> {

@@ -1,13 +1,10 @@
 //! Describes the settings: as a commented settings file and as the table of `docs/OPERATING.md`.
 
-use std::fmt::Write;
-
 use clap::{Arg, ArgAction, Args, Command};
 
 use super::{Config, Remote};
 
 /// Returns a command with every setting as a flag.
-#[must_use]
 pub fn command() -> Command {
     Remote::augment_args(Config::augment_args(Command::new("settings")))
 }
@@ -25,7 +22,6 @@ pub struct Setting {
     pub help: String,
 }
 
-#[must_use]
 pub fn settings() -> Vec<Setting> {
     let command = command();
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
@@ -52,7 +48,6 @@ fn setting(arg: &Arg) -> Setting {
 }
 
 impl Setting {
-    #[must_use]
     pub fn flag(&self) -> String {
         format!("--{}", self.key.replace('_', "-"))
     }
@@ -73,44 +68,42 @@ impl Setting {
 }
 
 /// Returns a settings file in which every setting is commented out.
-#[must_use]
 pub fn example() -> String {
-    let mut text = String::from(
-        "# Settings of Tollhouse. Commented lines show the default, or \"\" if there is none.\n\
-         # A variable (TOLLHOUSE_…) overrides this file, and a flag overrides the variable.\n\
-         # `tollhouse config check --config FILE` prints errors and the effective values.\n",
+    let head = "\
+        # Settings of Tollhouse. Commented lines show the default, or \"\" if there is none.\n\
+        # A variable (TOLLHOUSE_…) overrides this file, and a flag overrides the variable.\n\
+        # `tollhouse config check --config FILE` prints errors and the effective values.\n";
+    let topics = by_topic(
+        |topic| format!("\n# ---- {topic} ----\n"),
+        |setting| {
+            let Setting { key, unit, help, .. } = setting;
+            format!("\n# {help} ({unit})\n#{key} = {}\n", setting.in_toml())
+        },
     );
-    let mut topic = String::new();
-    for setting in settings() {
-        if setting.topic != topic {
-            topic.clone_from(&setting.topic);
-            write!(text, "\n# ---- {topic} ----\n").expect("writing to a String succeeds");
-        }
-        let Setting { key, unit, help, .. } = &setting;
-        write!(text, "\n# {help} ({unit})\n#{key} = {}\n", setting.in_toml())
-            .expect("writing to a String succeeds");
-    }
-    text
+    head.to_owned() + &topics
 }
 
 /// Returns the table of all settings in Markdown.
-#[must_use]
 pub fn table() -> String {
-    let mut text = String::new();
-    let mut topic = String::new();
-    for setting in settings() {
-        if setting.topic != topic {
-            topic.clone_from(&setting.topic);
-            let head = "| Flag | Variable | Unit | Default | Description |\n|---|---|---|---|---|";
-            write!(text, "\n**{topic}**\n\n{head}\n").expect("writing to a String succeeds");
-        }
-        let default = setting.default.as_ref().map_or("–".to_owned(), |d| format!("`{d}`"));
-        let Setting { variable, unit, help, .. } = &setting;
-        let flag = setting.flag();
-        writeln!(text, "| `{flag}` | `{variable}` | {unit} | {default} | {help} |")
-            .expect("writing to a String succeeds");
-    }
-    text
+    let head = "| Flag | Variable | Unit | Default | Description |\n|---|---|---|---|---|";
+    by_topic(
+        |topic| format!("\n**{topic}**\n\n{head}\n"),
+        |setting| {
+            let default = setting.default.as_ref().map_or("–".to_owned(), |d| format!("`{d}`"));
+            let Setting { variable, unit, help, .. } = &setting;
+            format!("| `{}` | `{variable}` | {unit} | {default} | {help} |\n", setting.flag())
+        },
+    )
+}
+
+fn by_topic(head: impl Fn(&str) -> String, line: impl Fn(&Setting) -> String) -> String {
+    let settings = settings();
+    let topics = settings.chunk_by(|a, b| a.topic == b.topic);
+    let topic = |settings: &[Setting]| -> String {
+        let lines: String = settings.iter().map(&line).collect();
+        head(&settings[0].topic) + &lines
+    };
+    topics.map(topic).collect()
 }
 
 #[cfg(test)]

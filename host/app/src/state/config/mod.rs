@@ -14,7 +14,7 @@ mod service;
 use clap::Args;
 
 pub use self::{otp::Otp, remote::Remote, service::Service};
-use tollhouse_http::settings::{listeners::ListenerSettings, requests::RequestSettings};
+use tollhouse_http::{ServerLimits, settings::listeners::ListenerSettings};
 pub use tollhouse_platform::config::ConfigError;
 use tollhouse_platform::config::{
     database::DatabaseSettings,
@@ -31,7 +31,7 @@ pub struct Config {
     #[command(flatten)]
     pub listeners: ListenerSettings,
     #[command(flatten)]
-    pub requests: RequestSettings,
+    pub requests: ServerLimits,
     #[command(flatten)]
     pub operator_token: OperatorToken,
     #[command(flatten)]

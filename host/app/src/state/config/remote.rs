@@ -2,31 +2,23 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
-use url::{Host, Url};
+use url::Url;
 
-use tollhouse_platform::config::ConfigError;
+use tollhouse_platform::{
+    config::{ConfigError, settings},
+    outbound::is_loopback,
+};
 
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Connection to the host")]
-pub struct Remote {
+settings! {
+    "Connection to the host" Remote;
     /// URL of the internal interface of the host that commands use
-    #[arg(
-        long,
-        global = true,
-        env = "TOLLHOUSE_INTERNAL_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8081"
-    )]
-    pub internal_url: String,
+    internal_url: String, "TOLLHOUSE_INTERNAL_URL", "URL", global = true,
+        default_value = "http://127.0.0.1:8081";
     /// Allows plain HTTP, with the operator token, to a host that is not on loopback. Only for a
     /// private network
-    #[arg(long, global = true, env = "TOLLHOUSE_INTERNAL_URL_PLAIN_HTTP", value_name = "bool", default_value_t = false,
-          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub internal_url_plain_http: bool,
+    flag internal_url_plain_http, "TOLLHOUSE_INTERNAL_URL_PLAIN_HTTP", global = true;
     /// PEM file with CA certificates to trust for that host in addition to those of the system
-    #[arg(long, global = true, env = "TOLLHOUSE_INTERNAL_CA_FILE", value_name = "file")]
-    pub internal_ca_file: Option<PathBuf>,
+    internal_ca_file: Option<PathBuf>, "TOLLHOUSE_INTERNAL_CA_FILE", "file", global = true;
 }
 
 impl Remote {
@@ -38,22 +30,16 @@ impl Remote {
             let what = "internal_url must be an http or https URL, like http://127.0.0.1:8081";
             ConfigError(what.to_owned())
         })?;
-        if url.scheme() == "https" || self.internal_url_plain_http || is_loopback(&url) {
+        if url.scheme() == "https"
+            || self.internal_url_plain_http
+            || url.host_str().is_some_and(is_loopback)
+        {
             return Ok(url);
         }
         let host = url.host_str().unwrap_or_default();
         Err(ConfigError(format!(
             "internal_url would send the operator token to {host} in the clear: use https, or set internal_url_plain_http if the network in between is private"
         )))
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-        None => false,
     }
 }
 

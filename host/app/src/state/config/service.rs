@@ -1,111 +1,57 @@
 //! Settings of the service as a whole.
 
-use clap::{ArgAction, Args};
-
 use crate::state::settings::{ExportLimits, Quota};
-use tollhouse_http::settings::requests::positive;
-use tollhouse_platform::{
-    outbound::egress::{EgressPolicy, Purpose},
-    values::money::Minor,
-};
+use tollhouse_platform::{config::settings, outbound::egress::EgressPolicy, values::money::Minor};
 
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Service")]
-pub struct Service {
+settings! {
+    "Service" Service;
     /// Name of this service in events
-    #[arg(long, env = "TOLLHOUSE_SERVICE", value_name = "text", default_value = "tollhouse")]
-    pub service: String,
+    service: String, "TOLLHOUSE_SERVICE", "text", default_value = "tollhouse";
     /// Provider if neither the request nor the company names one
-    #[arg(
-        long,
-        env = "TOLLHOUSE_DEFAULT_PROVIDER",
-        value_name = "name",
-        default_value = "provider_a"
-    )]
-    pub default_provider: String,
+    default_provider: String, "TOLLHOUSE_DEFAULT_PROVIDER", "name", default_value = "provider_a";
     /// Default wallet balance below which a fee triggers an operator event. 0: never
-    #[arg(long, env = "TOLLHOUSE_LOW_BALANCE", value_name = "NGN", default_value = "1000", value_parser = threshold)]
-    pub low_balance: Minor,
+    low_balance: Minor, "TOLLHOUSE_LOW_BALANCE", "NGN", default_value = "1000",
+        value_parser = threshold;
     /// Verification charge of cards in NGN; at least the provider's minimum for charges and refunds
-    #[arg(long, env = "TOLLHOUSE_CARD_CHARGE_NGN", value_name = "NGN", default_value = "100", value_parser = charge)]
-    pub card_charge_ngn: Minor,
+    card_charge_ngn: Minor, "TOLLHOUSE_CARD_CHARGE_NGN", "NGN", default_value = "100",
+        value_parser = charge;
     /// Verification charge of cards in USD; at least the provider's minimum for charges and refunds
-    #[arg(long, env = "TOLLHOUSE_CARD_CHARGE_USD", value_name = "USD", default_value = "1", value_parser = charge)]
-    pub card_charge_usd: Minor,
+    card_charge_usd: Minor, "TOLLHOUSE_CARD_CHARGE_USD", "USD", default_value = "1",
+        value_parser = charge;
     /// Retention of finished messages and of operator events
-    #[arg(
-        long,
-        env = "TOLLHOUSE_HISTORY_DAYS",
-        value_name = "days",
-        default_value_t = 90,
-        value_parser = clap::value_parser!(u16).range(1..=3_650)
-    )]
-    pub history_days: u16,
+    history_days: u16 [1..=3_650] = 90, "TOLLHOUSE_HISTORY_DAYS", "days";
     /// Storage of files such as user exports, which are kept for 15 minutes: a folder of this host,
     /// or s3://BUCKET/PREFIX with region, endpoint and credentials from the AWS_… variables.
     /// Several hosts share a bucket or a network folder
-    #[arg(
-        long,
-        env = "TOLLHOUSE_FILES",
-        value_name = "folder or s3://…",
-        default_value = "tollhouse-files"
-    )]
-    pub files: String,
+    files: String, "TOLLHOUSE_FILES", "folder or s3://…", default_value = "tollhouse-files";
     /// Maximum number of export files of one company at a time. Further exports receive 429
-    #[arg(long, env = "TOLLHOUSE_MAX_COMPANY_EXPORTS", value_name = "files",
-          default_value_t = 20, value_parser = positive())]
-    pub max_company_exports: u32,
+    max_company_exports: u32 [1..] = 20, "TOLLHOUSE_MAX_COMPANY_EXPORTS", "files";
     /// Maximum size of all export files of one company together. Further exports receive 429
-    #[arg(long, env = "TOLLHOUSE_MAX_COMPANY_EXPORT_MIB", value_name = "MiB",
-          default_value_t = 1_024, value_parser = positive())]
-    pub max_company_export_mib: u32,
+    max_company_export_mib: u32 [1..] = 1_024, "TOLLHOUSE_MAX_COMPANY_EXPORT_MIB", "MiB";
     /// Maximum number of export files at a time. Further exports receive 503
-    #[arg(long, env = "TOLLHOUSE_MAX_EXPORTS", value_name = "files",
-          default_value_t = 500, value_parser = positive())]
-    pub max_exports: u32,
+    max_exports: u32 [1..] = 500, "TOLLHOUSE_MAX_EXPORTS", "files";
     /// Maximum size of all export files together. Further exports receive 503
-    #[arg(long, env = "TOLLHOUSE_MAX_EXPORT_MIB", value_name = "MiB",
-          default_value_t = 4_096, value_parser = positive())]
-    pub max_export_mib: u32,
+    max_export_mib: u32 [1..] = 4_096, "TOLLHOUSE_MAX_EXPORT_MIB", "MiB";
     /// Hosts that plugins may contact over https despite a private address, if it is granted.
     /// Comma-separated, or repeated
-    #[arg(
-        long,
-        env = "TOLLHOUSE_ALLOW_PRIVATE_PLUGINS",
-        value_name = "host names",
-        value_delimiter = ','
-    )]
-    pub allow_private_plugins: Vec<String>,
+    allow_private_plugins: Vec<String>, "TOLLHOUSE_ALLOW_PRIVATE_PLUGINS", "host names",
+        value_delimiter = ',';
     /// Hosts that event and callback URLs of any company may name despite a private address.
     /// Comma-separated, or repeated
-    #[arg(
-        long,
-        env = "TOLLHOUSE_ALLOW_PRIVATE_EVENTS",
-        value_name = "host names",
-        value_delimiter = ','
-    )]
-    pub allow_private_events: Vec<String>,
+    allow_private_events: Vec<String>, "TOLLHOUSE_ALLOW_PRIVATE_EVENTS", "host names",
+        value_delimiter = ',';
     /// Hosts that image URLs of identity lookups of any company may name despite a private address.
     /// Comma-separated, or repeated
-    #[arg(
-        long,
-        env = "TOLLHOUSE_ALLOW_PRIVATE_IMAGES",
-        value_name = "host names",
-        value_delimiter = ','
-    )]
-    pub allow_private_images: Vec<String>,
+    allow_private_images: Vec<String>, "TOLLHOUSE_ALLOW_PRIVATE_IMAGES", "host names",
+        value_delimiter = ',';
     /// Replaced by three settings. Rejected, because ignoring it silently would break its users
-    #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", hide = true, value_parser = replaced)]
-    pub allow_private: Option<String>,
+    allow_private: Option<String>, "TOLLHOUSE_ALLOW_PRIVATE", "ALLOW_PRIVATE", hide = true,
+        value_parser = replaced;
     /// Serves requests only: no jobs, sweeps, deliveries, messages or calls to providers. For
     /// restored copies
-    #[arg(long, env = "TOLLHOUSE_NO_JOBS", value_name = "bool", default_value_t = false,
-          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub no_jobs: bool,
+    flag no_jobs, "TOLLHOUSE_NO_JOBS";
     /// Allows http to loopback addresses and moving the clock. Not for production
-    #[arg(long, env = "TOLLHOUSE_DEVELOPMENT", value_name = "bool", default_value_t = false,
-          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub development: bool,
+    flag development, "TOLLHOUSE_DEVELOPMENT";
 }
 
 fn replaced(_: &str) -> Result<String, &'static str> {
@@ -126,7 +72,6 @@ fn charge(text: &str) -> Result<Minor, &'static str> {
 }
 
 impl Service {
-    #[must_use]
     pub fn exports(&self) -> ExportLimits {
         let quota =
             |files: u32, mib: u32| Quota { files: files.into(), bytes: i64::from(mib) << 20 };
@@ -136,13 +81,10 @@ impl Service {
         }
     }
 
-    #[must_use]
-    pub fn egress(&self, purpose: Purpose) -> EgressPolicy {
-        let allow_private = match purpose {
-            Purpose::Plugins => &self.allow_private_plugins,
-            Purpose::Events => &self.allow_private_events,
-            Purpose::Images => &self.allow_private_images,
-        };
-        EgressPolicy { allow_loopback: self.development, allow_private: allow_private.clone() }
+    pub fn egress_policies(&self) -> [EgressPolicy; 3] {
+        let allowed =
+            [&self.allow_private_plugins, &self.allow_private_events, &self.allow_private_images];
+        let allow_loopback = self.development;
+        allowed.map(|hosts| EgressPolicy { allow_loopback, allow_private: hosts.clone() })
     }
 }

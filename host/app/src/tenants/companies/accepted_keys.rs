@@ -6,10 +6,8 @@ use std::{
 };
 
 use super::{digest, store::digests_used_since};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{Result, Store, Tx},
-};
+use crate::state::storage::*;
+use tollhouse_platform::store::Store;
 
 /// Period before the start of a host: keys used in it are loaded.
 const RECENT_USE_SECONDS: i64 = 7 * 24 * 3600;
@@ -30,7 +28,6 @@ impl AcceptedKeys {
     }
 
     /// Returns whether the key was accepted and has not been rejected since.
-    #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.contains_digest(&digest(key))
     }

@@ -2,30 +2,21 @@
 
 mod accepted_keys;
 pub mod api;
-pub mod audit;
-mod event_url;
 mod principals;
 mod store;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use url::Url;
 
 use self::store::KeyHolder;
 pub use self::{
     accepted_keys::AcceptedKeys,
-    event_url::check_event_url,
     principals::AuthenticatedCompany,
-    store::{Company, Key, SEALED},
+    store::{Company, Key, SEALED, Subscription},
 };
-use crate::{state::App, tenants::plans};
-use tollhouse_platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::{Json, Tx},
-    values::{id::CompanyId, money::Minor, phone},
-};
+use crate::{state::prelude::*, tenants::plans};
+use tollhouse_platform::values::phone;
 
 /// Time for which the previous event secret also signs events.
 const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
@@ -34,7 +25,7 @@ impl Company {
     /// Returns 403 unless the company's plan includes `feature`.
     pub fn check_feature(&self, feature: &str) -> Result<()> {
         debug_assert!(plans::FEATURES.contains(&feature), "no plan can include {feature}");
-        match &self.features {
+        match &self.subscription.features {
             Some(plan) if !plan.0.iter().any(|included| included == feature) => {
                 Err(Error::Forbidden(format!("your plan does not include {feature}")))
             }
@@ -43,7 +34,6 @@ impl Company {
     }
 
     /// Returns whether the company is a test company, which moves no real money.
-    #[must_use]
     pub fn is_test(&self) -> bool {
         self.server == "test"
     }
@@ -52,13 +42,13 @@ impl Company {
     /// prefixes or, if there are none, belongs to its countries (`default` if it names none).
     pub fn check_phone(&self, phone: &str, default: &[String]) -> Result<()> {
         if let Some(Json(allowed)) = &self.sms_prefixes {
-            return match allowed.iter().any(|prefix| phone.starts_with(&**prefix)) {
-                true => Ok(()),
-                false => {
-                    let allowed = allowed.join(", ");
-                    Err(Error::invalid(format!("the phone field must begin with one of {allowed}")))
-                }
-            };
+            if allowed.iter().any(|prefix| phone.starts_with(&**prefix)) {
+                return Ok(());
+            }
+            let allowed = allowed.join(", ");
+            return Err(Error::Invalid(format!(
+                "the phone field must begin with one of {allowed}"
+            )));
         }
         let countries =
             self.countries.as_ref().map_or(default, |Json(countries)| countries.as_slice());
@@ -76,38 +66,11 @@ impl Company {
         if !self.active {
             return Err(Error::Forbidden("the company is suspended".to_owned()));
         }
-        let ended = self.subscription_expires_at.is_some_and(|at| at <= now);
-        if !self.subscription_active || ended {
+        let ended = self.subscription.expires_at.is_some_and(|at| at <= now);
+        if !self.subscription.active || ended {
             return Err(Error::Forbidden("active subscription required".to_owned()));
         }
         Ok(())
-    }
-
-    /// The representation for operators, without the event secrets.
-    #[must_use]
-    pub fn view(&self) -> View {
-        View {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            server: self.server.clone(),
-            logo: self.logo.clone(),
-            event_url: self.event_url.clone(),
-            payment_service: self.payment_service.clone(),
-            low_balance: self.low_balance,
-            countries: self.countries.as_ref().map(|countries| countries.0.clone()),
-            sms_gateway: self.sms_gateway.clone(),
-            sms_sender: self.sms_sender.clone(),
-            sms_prefixes: self.sms_prefixes.as_ref().map(|prefixes| prefixes.0.clone()),
-            fixed_otp: self.fixed_otp.clone(),
-            active: self.active,
-            subscription: Subscription {
-                active: self.subscription_active,
-                expires_at: self.subscription_expires_at,
-                features: self.features.as_ref().map(|plan| plan.0.clone()),
-            },
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-        }
     }
 
     /// Returns the secrets that sign events, the current one first. A previous secret that cannot
@@ -128,47 +91,19 @@ impl Company {
     }
 }
 
-/// A company.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Company")]
-pub struct View {
-    id: CompanyId,
-    name: String,
-    /// `live` or `test`.
-    server: String,
-    logo: Option<String>,
-    /// URL that receives events.
-    event_url: Option<String>,
-    /// Provider that is used if a request names none; `null`: the default of the service.
-    payment_service: Option<String>,
-    /// Balance below which operators receive an event. 0: disabled; `null`: the service's default.
-    low_balance: Option<Minor>,
-    /// ISO 3166 codes of the countries in which the company operates. Text messages go only to
-    /// numbers of these countries. `null`: the countries of the service.
-    countries: Option<Vec<String>>,
-    /// SMS gateway that is tried first; `null`: the default of the service.
-    sms_gateway: Option<String>,
-    /// Sender of text messages; `null`: the default of the gateway account.
-    sms_sender: Option<String>,
-    /// Allowed prefixes of phone numbers, in place of the rule by country; `null`: no prefixes.
-    sms_prefixes: Option<Vec<String>>,
-    /// Fixed one-time password of a test company.
-    fixed_otp: Option<String>,
-    /// `false` if the company is suspended.
-    active: bool,
-    subscription: Subscription,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-/// Subscription of a company.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Subscription {
-    active: bool,
-    /// `null`: no end.
-    expires_at: Option<Timestamp>,
-    /// Features of the plan; `null`: all.
-    features: Option<Vec<String>>,
+/// Checks a URL of a field to which events are sent. Only development mode accepts plain HTTP:
+/// nothing is delivered there otherwise.
+pub fn check_event_url(
+    app: &App,
+    body: &Fields,
+    field: &str,
+    url: Option<String>,
+) -> Result<Option<String>> {
+    let is_https = |url: &String| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+    if !app.settings.service.development && !url.iter().all(is_https) {
+        return Err(body.must_be(field, "an https URL"));
+    }
+    Ok(url)
 }
 
 /// Returns the company of an API key. 401 if the key is unknown, revoked or expired; 429 beyond its
@@ -227,29 +162,8 @@ mod tests {
     use super::*;
 
     fn company() -> Company {
-        Company {
-            id: "c".into(),
-            name: "Acme".into(),
-            server: "test".into(),
-            logo: None,
-            event_url: None,
-            payment_service: None,
-            active: true,
-            event_secret: String::new(),
-            previous_event_secret: None,
-            previous_event_secret_until: None,
-            subscription_active: true,
-            subscription_expires_at: None,
-            features: None,
-            low_balance: None,
-            countries: None,
-            sms_gateway: None,
-            sms_sender: None,
-            sms_prefixes: None,
-            fixed_otp: None,
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
-        }
+        let subscription = Subscription { active: true, expires_at: None, features: None };
+        Company { active: true, subscription, ..Company::default() }
     }
 
     #[test]
@@ -279,16 +193,19 @@ mod tests {
     #[test]
     fn inactive_companies_and_missing_features_are_rejected() {
         let now = Timestamp(1_000);
-        let plan =
-            |features: &[&str]| Some(Json(features.iter().map(|f| (*f).to_owned()).collect()));
+        let subscribed = |active, expires_at: Option<i64>, features: Option<&[&str]>| {
+            let features = features.map(|all| Json(all.iter().map(ToString::to_string).collect()));
+            let expires_at = expires_at.map(Timestamp);
+            Company { subscription: Subscription { active, expires_at, features }, ..company() }
+        };
         for (company, allowed) in [
             (company(), true),
             (Company { active: false, ..company() }, false),
-            (Company { subscription_active: false, ..company() }, false),
-            (Company { subscription_expires_at: Some(Timestamp(1_000)), ..company() }, false),
-            (Company { subscription_expires_at: Some(Timestamp(1_001)), ..company() }, true),
-            (Company { features: plan(&["otp"]), ..company() }, false),
-            (Company { features: plan(&["otp", "payments"]), ..company() }, true),
+            (subscribed(false, None, None), false),
+            (subscribed(true, Some(1_000), None), false),
+            (subscribed(true, Some(1_001), None), true),
+            (subscribed(true, None, Some(&["otp"])), false),
+            (subscribed(true, None, Some(&["otp", "payments"])), true),
         ] {
             let checked =
                 company.check_active(now).and_then(|()| company.check_feature("payments"));

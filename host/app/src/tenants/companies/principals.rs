@@ -7,14 +7,10 @@ use axum::{
 use subtle::ConstantTimeEq;
 
 use super::{AcceptedKeys, Company, authenticate};
-use crate::state::App;
+use crate::state::prelude::*;
 use tollhouse_http::{
     Principals,
     openapi::{Describe, Operation},
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    values::id::CompanyId,
 };
 
 /// The authenticated company of a request, which can access only records of this company.

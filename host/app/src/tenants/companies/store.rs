@@ -1,48 +1,63 @@
 //! Storage of companies and their API keys.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use crate::state::storage::*;
 
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
-    values::{id::CompanyId, listing::PageRequest, money::Minor},
-};
-
-#[derive(Clone, Debug, FromRow)]
+/// A company.
+// What operators see: no event secret, not even a sealed one, is serialized.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
 pub struct Company {
     pub id: CompanyId,
     pub name: String,
     /// `live` or `test`.
     pub server: String,
     pub logo: Option<String>,
+    /// URL that receives events.
     pub event_url: Option<String>,
-    /// Provider that is used if a request names none.
-    pub payment_service: Option<String>,
-    pub active: bool,
+    /// Sealed.
+    #[serde(skip)]
     pub event_secret: String,
+    /// Sealed.
+    #[serde(skip)]
     pub previous_event_secret: Option<String>,
+    #[serde(skip)]
     pub previous_event_secret_until: Option<Timestamp>,
-    pub subscription_active: bool,
-    pub subscription_expires_at: Option<Timestamp>,
-    /// Features of the plan; `None` for all.
-    pub features: Option<Json<Vec<String>>>,
-    /// Balance below which operators receive an event; `None` for the default of the service.
+    /// Provider that is used if a request names none; `null`: the default of the service.
+    pub payment_service: Option<String>,
+    /// Balance below which operators receive an event. 0: disabled; `null`: the service's default.
     #[sqlx(rename = "low_balance_minor")]
     pub low_balance: Option<Minor>,
-    /// ISO 3166 codes; `None` for the countries of the service.
+    /// ISO 3166 codes of the countries in which the company operates. Text messages go only to
+    /// numbers of these countries. `null`: the countries of the service.
+    #[schemars(with = "Option<Vec<String>>")]
     pub countries: Option<Json<Vec<String>>>,
-    /// SMS gateway that is tried first.
+    /// SMS gateway that is tried first; `null`: the default of the service.
     pub sms_gateway: Option<String>,
-    /// Sender of text messages; `None` for the default of the gateway account.
+    /// Sender of text messages; `null`: the default of the gateway account.
     pub sms_sender: Option<String>,
-    /// Allowed prefixes of phone numbers; `None` for numbers of `countries`.
+    /// Allowed prefixes of phone numbers, in place of the rule by country; `null`: no prefixes.
+    #[schemars(with = "Option<Vec<String>>")]
     pub sms_prefixes: Option<Json<Vec<String>>>,
     /// Fixed one-time password of a test company.
     pub fixed_otp: Option<String>,
+    /// `false` if the company is suspended.
+    pub active: bool,
+    #[sqlx(flatten)]
+    pub subscription: Subscription,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Subscription of a company.
+#[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
+pub struct Subscription {
+    #[sqlx(rename = "subscription_active")]
+    pub active: bool,
+    /// `null`: no end.
+    #[sqlx(rename = "subscription_expires_at")]
+    pub expires_at: Option<Timestamp>,
+    /// Features of the plan; `null`: all.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub features: Option<Json<Vec<String>>>,
 }
 
 /// An API key without its secret.
@@ -98,7 +113,6 @@ impl Company {
     }
 }
 
-#[must_use]
 pub fn seal_event_secret(sealer: &Sealer, company_id: &CompanyId, secret: &str) -> String {
     sealer.seal(&(EVENT_SECRET.context)(company_id, company_id), secret)
 }
@@ -124,11 +138,10 @@ pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
     .params(params![
         &company.id, &company.name, &company.server, &company.logo, &company.event_url,
         &company.payment_service, company.active, &company.event_secret,
-        company.subscription_active, &company.countries, company.created_at
+        company.subscription.active, &company.countries, company.created_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
@@ -140,12 +153,13 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
     tx.sql("SELECT * FROM companies WHERE id = $1 FOR UPDATE").bind(id).optional().await
 }
 
-pub async fn list(tx: &mut Tx, page: PageRequest) -> Result<(i64, Vec<Company>)> {
+pub async fn list(tx: &mut Tx, page: PageRequest) -> Result<ListPage<Company>> {
     let all = |select| DynamicStatement::from(select).append(" FROM companies");
     tx.list(all, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
 }
 
 pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
+    let Company { subscription, previous_event_secret_until, .. } = company;
     tx.sql(
         "UPDATE companies SET name = $2, logo = $3, event_url = $4, payment_service = $5,
              active = $6, event_secret = $7, previous_event_secret = $8,
@@ -156,29 +170,14 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
          WHERE id = $1",
     )
     .params(params![
-        &company.id,
-        &company.name,
-        &company.logo,
-        &company.event_url,
-        &company.payment_service,
-        company.active,
-        &company.event_secret,
-        &company.previous_event_secret,
-        company.previous_event_secret_until,
-        company.subscription_active,
-        company.subscription_expires_at,
-        &company.features,
-        company.low_balance,
-        &company.sms_gateway,
-        &company.sms_sender,
-        &company.sms_prefixes,
-        &company.fixed_otp,
-        &company.countries,
-        company.updated_at
+        &company.id, &company.name, &company.logo, &company.event_url, &company.payment_service,
+        company.active, &company.event_secret, &company.previous_event_secret,
+        previous_event_secret_until, subscription.active, subscription.expires_at,
+        &subscription.features, company.low_balance, &company.sms_gateway, &company.sms_sender,
+        &company.sms_prefixes, &company.fixed_otp, &company.countries, company.updated_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn insert_key(
@@ -194,9 +193,8 @@ pub async fn insert_key(
     .params(params![
         company_id, &key.id, digest, &key.prefix, &key.label, key.expires_at, key.created_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn list_keys(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<Key>> {
@@ -206,19 +204,19 @@ pub async fn list_keys(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<Key>> 
         .await
 }
 
-/// Revokes a key and returns the number of keys found. An earlier revocation keeps its time.
+/// Revokes a key; `false` if there is none. An earlier revocation keeps its time.
 pub async fn revoke_key(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
     now: Timestamp,
-) -> Result<u64> {
+) -> Result<bool> {
     tx.sql(
         "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3)
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![company_id, id, now])
-    .run()
+    .affects_one()
     .await
 }
 
@@ -238,9 +236,8 @@ pub async fn expire_key(
 ) -> Result<()> {
     tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id, at])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 /// Records a use. An earlier time does not overwrite a later one.
@@ -255,9 +252,8 @@ pub async fn record_key_use(
          WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",
     )
     .params(params![company_id, id, now])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Returns digests of valid keys of all companies used at `since` or later, most recent first.
@@ -267,17 +263,15 @@ pub async fn digests_used_since(
     now: Timestamp,
     most: i64,
 ) -> Result<Vec<String>> {
-    let digests: Vec<(String,)> = tx
-        .sql(
-            "SELECT digest FROM api_keys
-             WHERE last_used_at >= $1 AND revoked_at IS NULL
-                 AND (expires_at IS NULL OR expires_at > $2)
-             ORDER BY last_used_at DESC LIMIT $3",
-        )
-        .params(params![since, now, most])
-        .all()
-        .await?;
-    Ok(digests.into_iter().map(|(digest,)| digest).collect())
+    tx.sql(
+        "SELECT digest FROM api_keys
+         WHERE last_used_at >= $1 AND revoked_at IS NULL
+             AND (expires_at IS NULL OR expires_at > $2)
+         ORDER BY last_used_at DESC LIMIT $3",
+    )
+    .params(params![since, now, most])
+    .values()
+    .await
 }
 
 pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>> {

@@ -5,11 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
-use crate::{operations::audit, state::prelude::*, tenants::companies};
-use tollhouse_platform::values::{
-    id::{CompanyId, Owner},
-    money::{BILLING_CURRENCY, MAX_MINOR, Minor},
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::values::money::MAX_MINOR;
 
 /// Prices by billing item.
 #[derive(Serialize, JsonSchema)]
@@ -39,15 +36,16 @@ pub async fn fetch_for_company(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Prices>> {
-    let read = async |tx: &mut Tx| -> Result<_> {
-        companies::get(tx, &company).await?;
-        prices(tx, &app, &company.into()).await
-    };
-    DataResponse::data(app.store.read(read).await?, "Prices fetched successfully")
+    companies::find(&app, &company).await?;
+    fetch(&app, company.into()).await
 }
 
 pub async fn fetch_default(State(app): State<App>) -> Result<DataResponse<Prices>> {
-    let prices = app.store.select(async |tx| prices(tx, &app, &Owner::Service).await).await?;
+    fetch(&app, Owner::Service).await
+}
+
+async fn fetch(app: &App, owner: Owner) -> Result<DataResponse<Prices>> {
+    let prices = app.store.select(async |tx| prices(tx, app, &owner).await).await?;
     DataResponse::data(prices, "Prices fetched successfully")
 }
 
@@ -77,7 +75,7 @@ type Changes = Vec<(String, Option<Minor>)>;
 
 fn read(body: &Body<PriceChanges>) -> Result<Changes> {
     let change = |item: &String| match feature_of(item) {
-        Some(_) => Ok((item.clone(), body.non_negative(item)?)),
+        Some(_) => Ok((item.clone(), body.field::<Option<NonNegative>>(item)?)),
         None => {
             Err(body.must_be(item, "a billing item, such as otp.email or identity.nigeria.bvn"))
         }
@@ -94,38 +92,31 @@ pub async fn set_for_company(
     body: Body<PriceChanges>,
 ) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        companies::get(tx, &company).await?;
-        set(tx, &app, &company.into(), &changes).await
-    })
-    .await
+    companies::find(&app, &company).await?;
+    set(app, company.into(), changes).await
 }
 
 pub async fn set_default(
     State(app): State<App>,
     body: Body<PriceChanges>,
 ) -> Result<DataResponse<Prices>> {
-    let changes = read(&body)?;
-    let db = app.store.clone();
-    db.write(async move |tx| set(tx, &app, &Owner::Service, &changes).await).await
+    set(app, Owner::Service, read(&body)?).await
 }
 
-async fn set(
-    tx: &mut Tx,
-    app: &App,
-    owner: &Owner,
-    changes: &Changes,
-) -> Result<DataResponse<Prices>> {
-    for (item, price) in changes {
-        match price {
-            Some(price) => store::upsert(tx, owner, item, *price).await?,
-            None => store::delete(tx, owner, item).await?,
+async fn set(app: App, owner: Owner, changes: Changes) -> Result<DataResponse<Prices>> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        for (item, price) in &changes {
+            match price {
+                Some(price) => store::upsert(tx, &owner, item, *price).await?,
+                None => store::delete(tx, &owner, item).await?,
+            }
         }
-    }
-    let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
-    audit::record(tx, app, owner.clone(), "price.set", json!(detail)).await?;
-    DataResponse::data(prices(tx, app, owner).await?, "Prices updated successfully")
+        let detail: BTreeMap<_, _> = changes.into_iter().collect();
+        audit::record(tx, &app, owner.clone(), "price.set", json!(detail)).await?;
+        DataResponse::data(prices(tx, &app, &owner).await?, "Prices updated successfully")
+    })
+    .await
 }
 
 /// Returns the prices of all fixed items, and of the lookups that a plan or a plugin prices. For a

@@ -4,10 +4,7 @@
 pub mod api;
 mod store;
 
-use tollhouse_platform::{
-    store::{Result, Tx},
-    values::{id::CompanyId, money::Minor},
-};
+pub use self::store::price;
 
 /// Features that a plan can include.
 pub const FEATURES: [&str; 6] = ["cards", "identity", "otp", "payments", "recollections", "users"];
@@ -27,7 +24,6 @@ const LOOKUP_PATTERN: &str = r"^identity\.[a-z0-9_]{1,50}\.[a-z0-9_]{1,50}(\.(fa
 const VARIANTS: [&str; 2] = ["face", "image"];
 
 /// Returns the feature that a plan must include for this item; `None` if the item does not exist.
-#[must_use]
 pub fn feature_of(item: &str) -> Option<&'static str> {
     let known = FIXED_ITEMS.iter().find(|(name, _)| *name == item).map(|(_, feature)| *feature);
     known.or_else(|| is_lookup(item).then_some("identity"))
@@ -46,11 +42,6 @@ fn is_lookup(item: &str) -> bool {
         }
         _ => false,
     }
-}
-
-/// Returns the unit price by the company's plan, else by the default plan, if one is set.
-pub async fn price(tx: &mut Tx, company_id: &CompanyId, item: &str) -> Result<Option<Minor>> {
-    store::price(tx, company_id, item).await
 }
 
 #[cfg(test)]

@@ -1,33 +1,25 @@
 //! Storage of prices.
 
-use tollhouse_platform::{
-    store::{FromRow, Result, Tx, params},
-    values::{
-        id::{CompanyId, Owner},
-        money::Minor,
-    },
-};
+use crate::state::storage::*;
 
 #[derive(Debug, FromRow)]
 pub struct PriceRow {
     /// The service for the default plan.
-    #[sqlx(rename = "company_id")]
+    #[sqlx(rename = "company_id", try_from = "String")]
     pub owner: Owner,
     pub item: String,
     pub amount_minor: Minor,
 }
 
-/// Returns the price of the company's plan, else of the default plan.
+/// Returns the unit price by the company's plan, else by the default plan, if one is set.
 pub async fn price(tx: &mut Tx, company_id: &CompanyId, item: &str) -> Result<Option<Minor>> {
-    let price: Option<(Minor,)> = tx
-        .sql(
-            "SELECT amount_minor FROM prices WHERE company_id IN ($1, $2) AND item = $3
-             ORDER BY company_id DESC LIMIT 1",
-        )
-        .params(params![company_id, Owner::Service, item])
-        .optional()
-        .await?;
-    Ok(price.map(|(price,)| price))
+    tx.sql(
+        "SELECT amount_minor FROM prices WHERE company_id IN ($1, $2) AND item = $3
+         ORDER BY company_id DESC LIMIT 1",
+    )
+    .params(params![company_id, Owner::Service.column(), item])
+    .optional_value()
+    .await
 }
 
 /// Returns all prices of the default plan, then those of the company's plan.
@@ -36,7 +28,7 @@ pub async fn list(tx: &mut Tx, owner: &Owner) -> Result<Vec<PriceRow>> {
         "SELECT company_id, item, amount_minor FROM prices WHERE company_id IN ($1, $2)
          ORDER BY company_id, item",
     )
-    .params(params![owner, Owner::Service])
+    .params(params![owner.column(), Owner::Service.column()])
     .all()
     .await
 }
@@ -46,10 +38,9 @@ pub async fn upsert(tx: &mut Tx, owner: &Owner, item: &str, amount: Minor) -> Re
         "INSERT INTO prices (company_id, item, amount_minor) VALUES ($1, $2, $3)
          ON CONFLICT (company_id, item) DO UPDATE SET amount_minor = excluded.amount_minor",
     )
-    .params(params![owner, item, amount])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner.column(), item, amount])
+    .execute()
+    .await
 }
 
 pub async fn delete(tx: &mut Tx, owner: &Owner, item: &str) -> Result<()> {
@@ -57,8 +48,7 @@ pub async fn delete(tx: &mut Tx, owner: &Owner, item: &str) -> Result<()> {
     // but the upsert waits for it.
     upsert(tx, owner, item, Minor(0)).await?;
     tx.sql("DELETE FROM prices WHERE company_id = $1 AND item = $2")
-        .params(params![owner, item])
-        .run()
-        .await?;
-    Ok(())
+        .params(params![owner.column(), item])
+        .execute()
+        .await
 }

@@ -5,26 +5,17 @@
 //! part of its webhook URL.
 
 pub mod api;
-mod choose;
 mod probe;
 mod store;
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-pub use self::{
-    choose::{choose_provider, default_provider},
-    store::{Account, AccountId, SEALED},
-};
-use crate::{state::App, tenants::companies::Company};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
-    values::id::{CompanyId, Owner},
-};
+pub use self::store::{Account, AccountId, SEALED, find_by_id};
+use crate::tenants::prelude::*;
 use tollhouse_plugins::{Credentials, PluginKind, Provider};
+
+/// Specified values of `payment_service`. Those not installed are rejected as not configured.
+const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 
 /// Mode of an account: equal to the `server` of the companies that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -36,18 +27,15 @@ pub enum Mode {
 }
 
 impl Mode {
-    #[must_use]
     pub fn of(company: &Company) -> Mode {
         if company.is_test() { Mode::Test } else { Mode::Live }
     }
 
     /// Returns the mode with this name, if there is one.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Mode> {
         [Mode::Test, Mode::Live].into_iter().find(|mode| mode.name() == name)
     }
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Mode::Test => "test",
@@ -88,7 +76,7 @@ impl From<&AccountOwner> for Owner {
     fn from(owner: &AccountOwner) -> Owner {
         match owner {
             AccountOwner::Service(_) => Owner::Service,
-            AccountOwner::Company(id) => Owner::Company(id.clone()),
+            AccountOwner::Company(id) => Owner::from(id.clone()),
         }
     }
 }
@@ -103,13 +91,37 @@ pub enum NoAccount {
 }
 
 impl NoAccount {
-    #[must_use]
     pub fn to_error(self, provider: &str) -> Error {
         match self {
             NoAccount::Missing => not_configured(),
             NoAccount::Deactivated => deactivated(provider),
         }
     }
+}
+
+/// Returns the requested provider, else the company's default, else the default of the service. 400
+/// if the requested one is unknown or deactivated; 503 if it is not ready on this host.
+pub fn choose_provider(
+    app: &App,
+    company: &Company,
+    sent: Option<&str>,
+    fields: &Fields,
+) -> Result<String> {
+    if let Some(name) = sent
+        && let Some(absence) = app.plugins.unavailability(name)
+    {
+        return Err(absence.to_error(name));
+    }
+    let installed = app.plugins.names(PluginKind::Provider);
+    let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
+    known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
+    sent.iter().try_for_each(|name| fields.require_one_of("payment_service", name, &known))?;
+    Ok(sent.map_or_else(|| default_provider(app, company), str::to_owned))
+}
+
+/// Returns the provider that is used if a request names none.
+pub fn default_provider(app: &App, company: &Company) -> String {
+    company.payment_service.clone().unwrap_or_else(|| app.settings.service.default_provider.clone())
 }
 
 /// Returns the account through which `company` uses `provider`; 400 if there is none.
@@ -123,8 +135,7 @@ pub async fn find_usable(
     company: &Company,
     provider: &str,
 ) -> Result<Result<Account, NoAccount>> {
-    let (own, services) = find_own_and_service(tx, company, provider).await?;
-    Ok(select(own, services))
+    Ok(select(find_own_and_service(tx, company, provider).await?))
 }
 
 /// Returns the account with which a payment instrument was saved, if `company` may charge it.
@@ -133,12 +144,11 @@ pub async fn find_chargeable(
     company: &Company,
     account_id: &AccountId,
 ) -> Result<Account> {
-    let account = store::find_by_id(tx, account_id).await?;
+    let account = find_by_id(tx, account_id).await?;
     let account =
         account.filter(|account| account.is_usable_by(company) && account.credentials.is_some());
     let account = account.ok_or_else(not_configured)?;
-    let (own, services) = find_own_and_service(tx, company, &account.provider).await?;
-    match is_deactivated(own.as_ref(), services.as_ref()) {
+    match is_deactivated(&find_own_and_service(tx, company, &account.provider).await?) {
         true => Err(deactivated(&account.provider)),
         false => Ok(account),
     }
@@ -149,22 +159,20 @@ async fn find_own_and_service(
     tx: &mut Tx,
     company: &Company,
     provider: &str,
-) -> Result<(Option<Account>, Option<Account>)> {
+) -> Result<[Option<Account>; 2]> {
     let own = store::find(tx, &AccountOwner::Company(company.id.clone()), provider).await?;
     let services = store::find(tx, &AccountOwner::Service(Mode::of(company)), provider).await?;
-    Ok((own, services))
+    Ok([own, services])
 }
 
-fn is_deactivated(own: Option<&Account>, services: Option<&Account>) -> bool {
-    own.into_iter().chain(services).any(|account| !account.active)
+fn is_deactivated(accounts: &[Option<Account>; 2]) -> bool {
+    accounts.iter().flatten().any(|account| !account.active)
 }
 
 fn not_configured() -> Error {
     Error::invalid("payment service key not found")
 }
 
-/// The error for a provider that an operator deactivated.
-#[must_use]
 pub fn deactivated(provider: &str) -> Error {
     Error::Invalid(format!("{provider} has been deactivated"))
 }
@@ -180,21 +188,15 @@ pub fn plugin_of(app: &App, provider: &str, company_id: &CompanyId) -> Result<Pr
 
 /// Selects the company's own account if it has credentials, else the service account. If either is
 /// inactive, neither is used.
-fn select(own: Option<Account>, services: Option<Account>) -> Result<Account, NoAccount> {
-    if is_deactivated(own.as_ref(), services.as_ref()) {
+fn select(own_and_service: [Option<Account>; 2]) -> Result<Account, NoAccount> {
+    if is_deactivated(&own_and_service) {
         return Err(NoAccount::Deactivated);
     }
-    let usable = |account: &Account| account.credentials.is_some();
-    own.filter(usable).or(services.filter(usable)).ok_or(NoAccount::Missing)
-}
-
-/// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
-pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
-    Ok(store::find_by_id(tx, id).await?)
+    let mut accounts = own_and_service.into_iter().flatten();
+    accounts.find(|account| account.credentials.is_some()).ok_or(NoAccount::Missing)
 }
 
 impl Account {
-    #[must_use]
     pub fn is_service_account(&self) -> bool {
         matches!(self.owner, AccountOwner::Service(_))
     }
@@ -217,7 +219,6 @@ impl Account {
     }
 
     /// Returns the URL to which the provider sends webhooks; `None` for gateways and registers.
-    #[must_use]
     pub fn notification_url(&self, app: &App) -> Option<String> {
         let plugin = app.plugins.get(&self.provider);
         if plugin.is_some_and(|plugin| plugin.manifest().kind != PluginKind::Provider) {
@@ -231,7 +232,6 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollhouse_platform::clock::Timestamp;
 
     fn account(id: &str, active: bool, credentials: bool) -> Option<Account> {
         Some(Account {
@@ -259,7 +259,7 @@ mod tests {
             (account("o", true, true), account("s", false, true), Err(deactivated)),
             (None, account("s", false, true), Err(deactivated)),
         ] {
-            let chosen = select(own, services).map(|account| account.id);
+            let chosen = select([own, services]).map(|account| account.id);
             assert_eq!(chosen, expected.map(AccountId::from));
         }
     }

@@ -1,12 +1,9 @@
 //! Tests of provider accounts by calls without cost or effect: the verification of a payment that
 //! does not exist, first with the account's secrets and then with wrong ones.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::Account;
-use crate::state::App;
-use tollhouse_platform::{error::Result, random::Random, values::id::Owner};
+use crate::state::prelude::*;
+use tollhouse_platform::random::Random;
 use tollhouse_plugins::{
     CallError, Credentials, FaultCategory, PluginKind, Provider, ReferenceRules,
 };
@@ -36,28 +33,23 @@ pub enum ProbeOutcome {
 impl ProbeOutcome {
     /// Returns the outcome as a sentence, without text from the provider or the plugin.
     pub fn detail(self, provider: &str) -> String {
-        match self {
-            ProbeOutcome::Accepted => {
-                format!("{provider} was reached and accepted the credentials")
-            }
-            ProbeOutcome::CredentialsRefused => {
-                format!("{provider} was reached and refused the credentials")
-            }
+        let sentence = match self {
+            ProbeOutcome::Accepted => "NAME was reached and accepted the credentials",
+            ProbeOutcome::CredentialsRefused => "NAME was reached and refused the credentials",
             ProbeOutcome::Forbidden => {
-                format!("the request to {provider} is not permitted: check its URL settings")
+                "the request to NAME is not permitted: check its URL settings"
             }
-            ProbeOutcome::Unreachable => format!("{provider} could not be reached"),
-            ProbeOutcome::TimedOut => format!("{provider} did not respond in time"),
-            ProbeOutcome::Unavailable => format!("{provider} is unavailable, try again later"),
+            ProbeOutcome::Unreachable => "NAME could not be reached",
+            ProbeOutcome::TimedOut => "NAME did not respond in time",
+            ProbeOutcome::Unavailable => "NAME is unavailable, try again later",
             ProbeOutcome::Unclear => {
-                format!(
-                    "the response of {provider} does not show whether the credentials are valid: check its URL settings"
-                )
+                "the response of NAME does not show whether the credentials are valid: check its URL settings"
             }
-            ProbeOutcome::NotTestable => format!(
-                "{provider} cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person"
-            ),
-        }
+            ProbeOutcome::NotTestable => {
+                "NAME cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person"
+            }
+        };
+        sentence.replace("NAME", provider)
     }
 }
 
@@ -96,7 +88,10 @@ async fn verify(
 ) -> (ProbeOutcome, String) {
     match provider.verify(credentials, reference).await {
         Ok(_) => (ProbeOutcome::Accepted, String::new()),
-        Err(error) => (outcome_of(&error), code_of(&error)),
+        Err(error) => match outcome_of(&error) {
+            ProbeOutcome::Accepted => (ProbeOutcome::Accepted, String::new()),
+            outcome => (outcome, plain_code(&error)),
+        },
     }
 }
 
@@ -139,11 +134,8 @@ fn outcome_of(error: &CallError) -> ProbeOutcome {
 }
 
 /// Returns the fault code without unusual characters, because it may be text from the upstream.
-fn code_of(error: &CallError) -> String {
+fn plain_code(error: &CallError) -> String {
     const MAX_CODE_CHARACTERS: usize = 60;
-    if outcome_of(error) == ProbeOutcome::Accepted {
-        return String::new();
-    }
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
     error.fault.code.chars().filter(is_plain).take(MAX_CODE_CHARACTERS).collect()
 }

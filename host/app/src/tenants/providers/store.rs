@@ -1,12 +1,7 @@
 //! Storage of provider accounts.
 
 use super::AccountOwner;
-use tollhouse_platform::{
-    clock::Timestamp,
-    crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{FromRow, Result, Tx, params},
-    values::id::text_types,
-};
+use crate::state::storage::*;
 
 text_types! {
     /// The id of a provider account: opaque and unguessable.
@@ -68,6 +63,7 @@ pub async fn find(tx: &mut Tx, owner: &AccountOwner, provider: &str) -> Result<O
         .await
 }
 
+/// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
 pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await
 }
@@ -82,40 +78,29 @@ pub async fn list(tx: &mut Tx, owner: &AccountOwner) -> Result<Vec<Account>> {
 /// Inserts `new` if its company has no account at the provider. Returns the stored account and
 /// locks its row until the transaction ends.
 pub async fn lock_or_insert(tx: &mut Tx, new: &Account) -> Result<Account> {
+    let owner = new.owner.column();
     tx.sql(
         "INSERT INTO provider_accounts (company_id, provider, id, credentials, active,
              created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (company_id, provider) DO NOTHING",
     )
-    .params(params![
-        new.owner.column(),
-        &new.provider,
-        &new.id,
-        &new.credentials,
-        new.active,
-        new.created_at
-    ])
-    .run()
+    .params(params![owner, &new.provider, &new.id, &new.credentials, new.active, new.created_at])
+    .execute()
     .await?;
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2 FOR UPDATE")
-        .params(params![new.owner.column(), &new.provider])
+        .params(params![owner, &new.provider])
         .one()
         .await
 }
 
 pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
+    let Account { provider, credentials, active, updated_at, .. } = account;
+    let owner = account.owner.column();
     tx.sql(
         "UPDATE provider_accounts SET credentials = $3, active = $4, updated_at = $5
          WHERE company_id = $1 AND provider = $2",
     )
-    .params(params![
-        account.owner.column(),
-        &account.provider,
-        &account.credentials,
-        account.active,
-        account.updated_at
-    ])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![owner, provider, credentials, active, updated_at])
+    .execute()
+    .await
 }

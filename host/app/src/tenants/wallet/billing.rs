@@ -2,24 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::json;
-
 use super::{
-    LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, insert_transaction, post,
-    post_entries, store,
+    LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post, post_with_balance, store,
 };
 use crate::{
     operations::operator_events::{self, LOW_BALANCE},
-    state::App,
-    tenants::{companies::Company, plans},
-};
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
-    values::{
-        id::CompanyId,
-        money::{BILLING_CURRENCY, Minor, Money},
-    },
+    tenants::plans,
+    tenants::prelude::*,
 };
 
 /// A billing item.
@@ -57,10 +46,12 @@ pub async fn charge_fee(
         to: LedgerAccount::Billing,
         money: Money { minor: amount, currency: BILLING_CURRENCY.into() },
     };
-    let begun = insert_transaction(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
-    let Some(id) = begun else { return Ok(PostOutcome::Duplicate) };
-    if let Some(left) = post_entries(tx, &company.id, &id, &movement, Overdraft::Forbidden).await? {
-        emit_low_balance(tx, app, company, left, amount).await?;
+    let left = post_with_balance(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
+    let Some(left) = left else { return Ok(PostOutcome::Duplicate) };
+    let threshold = company.low_balance.unwrap_or(app.settings.service.low_balance);
+    if crosses_threshold(threshold, left, amount) {
+        let data = json!({ "balance": left, "threshold": threshold, "currency": BILLING_CURRENCY });
+        operator_events::emit(tx, app, &company.id, LOW_BALANCE, data).await?;
     }
     Ok(PostOutcome::Posted)
 }
@@ -113,23 +104,8 @@ fn fee_key(key: &str) -> String {
     format!("charge:{key}")
 }
 
-/// Emits an event if taking `amount` from the wallet, which leaves `left`, crossed the threshold.
-async fn emit_low_balance(
-    tx: &mut Tx,
-    app: &App,
-    company: &Company,
-    left: Minor,
-    amount: Minor,
-) -> Result<()> {
-    let threshold = company.low_balance.unwrap_or(app.settings.low_balance);
-    if crosses_threshold(threshold, left, amount) {
-        let data = json!({ "balance": left, "threshold": threshold, "currency": BILLING_CURRENCY });
-        operator_events::emit(tx, app, &company.id, LOW_BALANCE, data).await?;
-    }
-    Ok(())
-}
-
-/// Returns whether a fee took the balance below the threshold. 0 disables the threshold.
+/// Returns whether taking `amount`, which leaves `left`, took the balance below the threshold. 0
+/// disables the threshold.
 fn crosses_threshold(threshold: Minor, left: Minor, amount: Minor) -> bool {
     left < threshold && left.0.saturating_add(amount.0) >= threshold.0
 }

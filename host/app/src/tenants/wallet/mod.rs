@@ -7,19 +7,8 @@ mod store;
 
 use std::borrow::Cow;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 pub use self::billing::{BillingItem, charge_fee, check_fee, is_fee_charged, refund_fee};
-use crate::state::App;
-use tollhouse_platform::{
-    error::{Error, Result},
-    store::Tx,
-    values::{
-        id::CompanyId,
-        money::{Minor, Money},
-    },
-};
+use crate::state::prelude::*;
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +63,6 @@ pub enum Overdraft {
     Allowed,
 }
 
-/// Outcome of posting a ledger transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostOutcome {
     Posted,
@@ -89,62 +77,52 @@ pub async fn post(
     movement: &LedgerTransaction,
     cover: Overdraft,
 ) -> Result<PostOutcome> {
-    let begun = insert_transaction(tx, app, company_id, movement, cover).await?;
-    let Some(id) = begun else { return Ok(PostOutcome::Duplicate) };
-    post_entries(tx, company_id, &id, movement, cover).await?;
-    Ok(PostOutcome::Posted)
+    let left = post_with_balance(tx, app, company_id, movement, cover).await?;
+    Ok(if left.is_some() { PostOutcome::Posted } else { PostOutcome::Duplicate })
 }
 
-/// Returns the id of the new ledger transaction; `None` if its key is already in use.
-async fn insert_transaction(
+/// Like [`post`], but returns the new balance of the source account; `None` if the key is already
+/// in use. A zero amount has no entries and returns 0: it only reserves the key.
+async fn post_with_balance(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
     movement: &LedgerTransaction,
     cover: Overdraft,
-) -> Result<Option<String>> {
+) -> Result<Option<Minor>> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    let is_new = store::insert_transaction(tx, company_id, &id, movement, cover, now).await?;
-    Ok(is_new.then_some(id))
-}
-
-/// Posts the entries and returns the new balance of the source account. A zero amount has no
-/// entries and returns `None`: the ledger transaction only reserves the key.
-async fn post_entries(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    id: &str,
-    movement: &LedgerTransaction,
-    cover: Overdraft,
-) -> Result<Option<Minor>> {
-    let Money { minor, currency } = &movement.money;
-    if *minor == Minor(0) {
+    if !store::insert_transaction(tx, company_id, &id, movement, cover, now).await? {
         return Ok(None);
+    }
+    let Money { minor, currency } = &movement.money;
+    let mut left = Minor(0);
+    if *minor == Minor(0) {
+        return Ok(Some(left));
     }
     let mut legs = [(1, &movement.from, Minor(-minor.0)), (2, &movement.to, *minor)];
     // Lock balances in one order to prevent deadlocks.
     legs.sort_by_key(|(_, account, _)| account.name());
-    let mut left = None;
-    for (line, account, amount) in legs {
-        let name = account.name();
-        store::insert_entry(tx, company_id, id, line, &name, currency, amount).await?;
-        let must_cover =
-            cover == Overdraft::Forbidden && *account == LedgerAccount::Wallet && amount < Minor(0);
+    for (line, ledger_account, amount) in legs {
+        let (account, transaction_id) = (ledger_account.name(), &*id);
+        let entry = store::NewEntry { company_id, transaction_id, line, account, currency, amount };
+        store::insert_entry(tx, &entry).await?;
+        let must_cover = cover == Overdraft::Forbidden
+            && *ledger_account == LedgerAccount::Wallet
+            && amount < Minor(0);
         let floor = if must_cover { Minor(0) } else { store::MIN_BALANCE };
-        let balance =
-            store::add_to_balance(tx, company_id, id, &name, currency, amount, floor).await?;
+        let balance = store::add_to_balance(tx, &entry, floor).await?;
         let balance = balance.ok_or_else(|| match must_cover {
             true => Error::InsufficientBalance,
             false => {
                 Error::invalid("the amount field must be lower: the balance would be too large")
             }
         })?;
-        if account == &movement.from {
-            left = Some(balance);
+        if ledger_account == &movement.from {
+            left = balance;
         }
     }
-    Ok(left)
+    Ok(Some(left))
 }
 
 /// Balances of a company in one currency.

@@ -2,19 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilter};
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Result, Tx, params},
-    values::{
-        id::CompanyId,
-        listing::PageRequest,
-        money::{Currency, Minor},
-    },
-};
+use crate::state::storage::*;
 
 /// Inserts a ledger transaction; `false` if its key is already in use. SQLite needs the condition,
 /// because a trigger rejects an existing key before `ON CONFLICT` applies; PostgreSQL needs `ON
@@ -28,39 +17,38 @@ pub async fn insert_transaction(
     now: Timestamp,
 ) -> Result<bool> {
     let overdraft_allowed = cover == Overdraft::Allowed && movement.from == LedgerAccount::Wallet;
-    let inserted = tx
-        .sql(
-            "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed,
-                 created_at)
-             SELECT $1, $2, $3, $4, $5, $6
-             WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1
-                 AND key = $3)
-             ON CONFLICT (company_id, key) DO NOTHING",
-        )
-        .params(params![company_id, id, &movement.key, &*movement.kind, overdraft_allowed, now])
-        .run()
-        .await?;
-    Ok(inserted == 1)
+    tx.sql(
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed,
+             created_at)
+         SELECT $1, $2, $3, $4, $5, $6
+         WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1
+             AND key = $3)
+         ON CONFLICT (company_id, key) DO NOTHING",
+    )
+    .params(params![company_id, id, &movement.key, &*movement.kind, overdraft_allowed, now])
+    .affects_one()
+    .await
 }
 
-pub async fn insert_entry(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    transaction_id: &str,
-    line: i64,
-    account: &str,
-    currency: &Currency,
-    amount: Minor,
-) -> Result<()> {
+pub struct NewEntry<'e> {
+    pub company_id: &'e CompanyId,
+    pub transaction_id: &'e str,
+    pub line: i64,
+    pub account: String,
+    pub currency: &'e Currency,
+    pub amount: Minor,
+}
+
+pub async fn insert_entry(tx: &mut Tx, entry: &NewEntry<'_>) -> Result<()> {
+    let NewEntry { company_id, transaction_id, line, account, currency, amount } = entry;
     tx.sql(
         "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency,
              amount_minor)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
     .params(params![company_id, transaction_id, line, account, currency, amount])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// The lowest balance. Below it, and above `i64::MAX`, SQLite would convert a sum to a float.
@@ -70,16 +58,12 @@ pub const MIN_BALANCE: Minor = Minor(-i64::MAX);
 /// balance; `None`, and no change, if it would be below `floor` or above `i64::MAX`.
 pub async fn add_to_balance(
     tx: &mut Tx,
-    company_id: &CompanyId,
-    transaction_id: &str,
-    account: &str,
-    currency: &Currency,
-    amount: Minor,
+    entry: &NewEntry<'_>,
     floor: Minor,
 ) -> Result<Option<Minor>> {
     // Not an upsert: on SQLite a trigger rejects the insertion of an existing row, because it
     // cannot distinguish an upsert from `INSERT OR REPLACE`.
-    let balance = update(tx, company_id, transaction_id, account, currency, amount, floor).await?;
+    let balance = update(tx, entry, floor).await?;
     if balance.is_some() {
         return Ok(balance);
     }
@@ -90,35 +74,26 @@ pub async fn add_to_balance(
                  AND currency = $3)
          ON CONFLICT (company_id, account, currency) DO NOTHING",
     )
-    .params(params![company_id, account, currency])
-    .run()
+    .params(params![entry.company_id, &entry.account, entry.currency])
+    .execute()
     .await?;
-    update(tx, company_id, transaction_id, account, currency, amount, floor).await
+    update(tx, entry, floor).await
 }
 
 /// Returns `None` if there is no such row, or the sum is out of bounds.
-async fn update(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    transaction_id: &str,
-    account: &str,
-    currency: &Currency,
-    amount: Minor,
-    floor: Minor,
-) -> Result<Option<Minor>> {
+async fn update(tx: &mut Tx, entry: &NewEntry<'_>, floor: Minor) -> Result<Option<Minor>> {
+    let NewEntry { company_id, transaction_id, account, currency, amount, .. } = entry;
     // Bounds of the old balance.
     let (least, most) = (floor.0.saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
-    let balance: Option<(Minor,)> = tx
-        .sql(
-            "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
-             WHERE company_id = $1 AND account = $2 AND currency = $3
-                 AND amount_minor BETWEEN $6 AND $7
-             RETURNING amount_minor",
-        )
-        .params(params![company_id, account, currency, amount, transaction_id, least, most])
-        .optional()
-        .await?;
-    Ok(balance.map(|(balance,)| balance))
+    tx.sql(
+        "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
+         WHERE company_id = $1 AND account = $2 AND currency = $3
+             AND amount_minor BETWEEN $6 AND $7
+         RETURNING amount_minor",
+    )
+    .params(params![company_id, account, currency, amount, transaction_id, least, most])
+    .optional_value()
+    .await
 }
 
 /// Returns available and pending balances by currency.
@@ -163,13 +138,13 @@ pub struct LedgerEntry {
     pub created_at: Timestamp,
 }
 
-/// Returns a page of a company's ledger entries, newest first, and their total number.
+/// Returns a page of a company's ledger entries, newest first.
 pub async fn list_entries(
     tx: &mut Tx,
     company_id: &CompanyId,
     filter: &EntryFilter,
     page: PageRequest,
-) -> Result<(i64, Vec<LedgerEntry>)> {
+) -> Result<ListPage<LedgerEntry>> {
     // A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
     let filtered = |select| {
         DynamicStatement::from(select)
@@ -189,7 +164,7 @@ pub async fn list_entries(
             .bind(company_id)
             .append_if(" AND account = ", filter.account.as_ref()),
     };
-    let (total,) = tx.dynamic(&count).one().await?;
+    let total = tx.dynamic(&count).value().await?;
     // The key names the related record in the formats of `payments`, `recollections` and `billing`.
     let entries = filtered(
         "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor,
@@ -210,7 +185,7 @@ pub async fn list_entries(
         .bind(page.limit)
         .append(" OFFSET ")
         .bind(page.offset());
-    Ok((total, tx.dynamic(&entries).all().await?))
+    Ok(page.to_list_page(total, tx.dynamic(&entries).all().await?))
 }
 
 /// Returns kind, currency and amount of a ledger transaction; `None` if missing or of amount zero.
@@ -231,10 +206,10 @@ pub async fn find_posted(
 
 /// Returns whether a ledger transaction was posted, even for a zero amount.
 pub async fn is_posted(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<bool> {
-    let found: Option<(String,)> = tx
+    let found: Option<String> = tx
         .sql("SELECT id FROM ledger_transactions WHERE company_id = $1 AND key = $2")
         .params(params![company_id, key])
-        .optional()
+        .optional_value()
         .await?;
     Ok(found.is_some())
 }

@@ -2,13 +2,11 @@
 
 use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
-use tracing::instrument;
 
 use super::{enqueue_verification, store};
-use crate::{state::prelude::*, tenants::providers};
+use crate::tenants::prelude::*;
 use tollhouse_http::request::body::RawBody;
-use tollhouse_platform::{telemetry::spans::SPAN_TARGET, values::id::Owner};
-use tollhouse_plugins::{Notification, NotificationRefusal, Unavailability};
+use tollhouse_plugins::{Notification, NotificationRefusal, Unavailability, Webhook};
 
 const UNKNOWN: &str = "notification account not found";
 
@@ -32,8 +30,8 @@ pub async fn receive(
         return Err(unknown());
     }
     let credentials = account.open_credentials(&app)?;
-    let parsed = plugin.parse_notification(&credentials, &lower_case(&headers), &body).await;
-    let told = match parsed {
+    let webhook = Webhook { headers: lower_case(&headers), body: body.clone() };
+    let told = match plugin.parse_notification(&credentials, &webhook).await {
         Ok(Ok(told)) => told,
         Ok(Err(NotificationRefusal::Unauthentic)) => {
             return Err(Error::Unauthorized("the signature is not valid"));
@@ -48,14 +46,8 @@ pub async fn receive(
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
-        let received = store::ReceivedWebhook {
-            account_id: &account.id,
-            owner: &owner,
-            provider: &provider,
-            digest: &digest,
-            about: told.iter().map(summarize).collect(),
-        };
-        store::insert_or_count(tx, received, now).await?;
+        let about = told.iter().map(summarize).collect();
+        store::insert_or_count(tx, &account, &digest, about, now).await?;
         for told in &told {
             enqueue_verification(tx, &app, &account.id, told, now).await?;
         }

@@ -8,12 +8,7 @@ pub mod api;
 mod store;
 
 pub use self::store::{ReferenceOwner, list_references, release, replace, reserve};
-use crate::{state::App, tenants::providers::AccountId};
-use tollhouse_platform::{
-    background::jobs,
-    clock::Timestamp,
-    store::{Result, Tx},
-};
+use crate::tenants::prelude::*;
 use tollhouse_plugins::{Notification, NotificationSubject};
 
 /// Enqueues the job of the record that a webhook names. An unknown reference is ignored.
@@ -27,12 +22,11 @@ async fn enqueue_verification(
     if !matches!(told.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
         return Ok(());
     }
-    let Some(belongs) = store::owner_of(tx, account_id, &told.service_ref).await? else {
-        return Ok(());
-    };
-    let job = app.tables.webhook_subjects.iter().find(|(subject, _)| *subject == belongs.subject);
+    let owner = store::owner_of(tx, account_id, &told.service_ref).await?;
+    let Some((company_id, subject, id)) = owner else { return Ok(()) };
+    let job = app.tables.webhook_subjects.iter().find(|(name, _)| *name == subject);
     if let Some((_, job)) = job {
-        jobs::enqueue(tx, &belongs.company_id, job, &belongs.subject_id, now).await?;
+        jobs::enqueue(tx, &company_id, job, &id, now).await?;
     }
     Ok(())
 }

@@ -2,66 +2,34 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::{
-    DELIVER_JOB,
+    DELIVER_JOB, EventId,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{
-    operations::audit, state::prelude::*, tenants::companies, webhooks::outgoing::EventId,
-};
-use tollhouse_platform::{background::jobs, values::id::CompanyId};
-
-/// An event and its deliveries.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Event")]
-pub struct View {
-    id: EventId,
-    /// The kind of event, for example `payment.success`.
-    event: String,
-    /// The id of the record that changed.
-    subject: String,
-    /// The body of the webhook.
-    body: Value,
-    deliveries: Vec<Delivery>,
-    created_at: Timestamp,
-}
+use crate::tenants::prelude::*;
 
 pub async fn list(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
     query: Query<Pages>,
-) -> Result<DataResponse<ListPage<View>>> {
+) -> Result<DataResponse<ListPage<EventRow>>> {
     let page = PageRequest::from(query.read()?);
-    let (total, events) = app
+    let events = app
         .store
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
-            let (total, events) = store::list(tx, &company, page).await?;
+            let mut events = store::list(tx, &company, page).await?;
             let mut deliveries: HashMap<EventId, Vec<Delivery>> = HashMap::new();
             for delivery in store::list_deliveries_of_page(tx, &company, page).await? {
                 deliveries.entry(delivery.event_id.clone()).or_default().push(delivery);
             }
-            let views = events.into_iter().map(|event| {
-                let deliveries = deliveries.remove(&event.id).unwrap_or_default();
-                view(event, deliveries)
-            });
-            Ok((total, views.collect::<Result<Vec<_>>>()?))
+            for event in &mut events.docs {
+                event.deliveries = deliveries.remove(&event.id).unwrap_or_default();
+            }
+            Ok(events)
         })
         .await?;
-    DataResponse::data(page.to_list_page(total, events), "Events fetched successfully")
-}
-
-fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
-    Ok(View {
-        body: serde_json::from_str(&event.body).map_err(Error::internal)?,
-        id: event.id,
-        event: event.kind,
-        subject: event.subject_id,
-        deliveries,
-        created_at: event.created_at,
-    })
+    DataResponse::data(events, "Events fetched successfully")
 }
 
 pub async fn attempts(
@@ -94,8 +62,8 @@ pub async fn redeliver(
         store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
         let now = app.clock.now();
         if let Some(url) = companies::get(tx, &company).await?.event_url {
-            let delivery = Delivery::new(&company, app.random.id(now), &event, url, false);
-            store::insert_delivery(tx, &delivery, now).await?;
+            let id = app.random.id(now);
+            store::insert_delivery(tx, &company, &id, &event, &url, "pending", now).await?;
         }
         let deliveries = store::list_deliveries(tx, &company, &event).await?;
         for delivery in &deliveries {

@@ -1,47 +1,33 @@
 //! One attempt to deliver an event to a webhook endpoint.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
-use tracing::instrument;
 
 use super::{
     schedule::{has_failed_too_long, next_attempt, run_begins_after},
     sign::signatures,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{state::App, tenants::companies};
-use tollhouse_platform::{
-    background::jobs::{Job, JobResult},
-    clock::Timestamp,
-    error::{Error, Result},
-    outbound::egress::{EgressError, EgressRequest, EgressResponse},
-    store::Tx,
-    telemetry::spans::SPAN_TARGET,
-};
+use crate::tenants::prelude::*;
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
-    async move {
-        let Some((delivery, event, secrets)) = load(&app, &job).await? else {
-            return Ok(JobResult::Done);
-        };
-        let began = Instant::now();
-        let sent = send(&app, &delivery, &event, &secrets).await;
-        let duration = began.elapsed();
-        let db = app.store.clone();
-        db.write(async move |tx| record(tx, &app, delivery, sent, duration).await).await
-    }
-    .boxed()
+pub async fn deliver_job(app: App, job: Job) -> Result<JobResult> {
+    let Some((delivery, event, secrets)) = load(&app, &job).await? else {
+        return Ok(JobResult::Done);
+    };
+    let began = Instant::now();
+    let sent = send(&app, &delivery, &event, &secrets).await;
+    let duration = began.elapsed();
+    let db = app.store.clone();
+    db.write(async move |tx| record(tx, &app, delivery, sent, duration).await).await
 }
 
-type Loaded = (Delivery, EventRow, Vec<String>);
-
-/// Returns `None` if the delivery is no longer pending.
-async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
+/// Returns a delivery with its event and the company's secrets; `None` if it is no longer pending.
+async fn load(app: &App, job: &Job) -> Result<Option<(Delivery, EventRow, Vec<String>)>> {
     let company_id = &job.company_id;
     app.store
         .read(async |tx| {
@@ -88,21 +74,18 @@ enum DeliveryOutcome {
     Delivered,
     /// 410: the receiver wants no further events.
     Gone,
-    Failed {
-        retry_after_seconds: Option<i64>,
-    },
+    /// With the seconds of `Retry-After`.
+    Failed(Option<i64>),
 }
 
 fn outcome(sent: &Result<EgressResponse, EgressError>, now_seconds: i64) -> DeliveryOutcome {
     match sent {
         // The receiver has accepted it; only its response body is too large.
         Err(EgressError::TooLarge(_)) => DeliveryOutcome::Delivered,
-        Err(_) => DeliveryOutcome::Failed { retry_after_seconds: None },
+        Err(_) => DeliveryOutcome::Failed(None),
         Ok(answer) if (200..300).contains(&answer.status) => DeliveryOutcome::Delivered,
         Ok(answer) if answer.status == 410 => DeliveryOutcome::Gone,
-        Ok(answer) => {
-            DeliveryOutcome::Failed { retry_after_seconds: retry_after(answer, now_seconds) }
-        }
+        Ok(answer) => DeliveryOutcome::Failed(retry_after(answer, now_seconds)),
     }
 }
 
@@ -130,7 +113,7 @@ async fn record(
             store::lock_endpoint(tx, company_id, url).await?;
             now
         }
-        DeliveryOutcome::Gone | DeliveryOutcome::Failed { .. } => {
+        DeliveryOutcome::Gone | DeliveryOutcome::Failed(_) => {
             store::record_failure(tx, company_id, url, now, run_begins_after(now)).await?
         }
     };
@@ -176,10 +159,10 @@ async fn apply_outcome(
         DeliveryOutcome::Gone => {
             disable(tx, app, delivery, "the endpoint responded with 410").await
         }
-        DeliveryOutcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
+        DeliveryOutcome::Failed(_) if has_failed_too_long(failing_since, now) => {
             disable(tx, app, delivery, "five days of failures").await
         }
-        DeliveryOutcome::Failed { retry_after_seconds } => {
+        DeliveryOutcome::Failed(retry_after_seconds) => {
             match next_attempt(now, delivery.tries, retry_after_seconds, &app.random) {
                 Some(at) => Ok(JobResult::RescheduleAt(at)),
                 None => {

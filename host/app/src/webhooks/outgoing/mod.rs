@@ -8,21 +8,12 @@ mod schedule;
 mod sign;
 mod store;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-
 pub use self::{
     deliver::deliver_job,
     store::{EventId, enable},
 };
-use crate::{state::App, tenants::companies};
-use tollhouse_platform::{
-    background::jobs,
-    error::{Error, Result},
-    store::Tx,
-    values::id::CompanyId,
-};
+
+use crate::tenants::prelude::*;
 
 pub const DELIVER_JOB: &str = "event.deliver";
 
@@ -54,7 +45,7 @@ pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) 
     let now = app.clock.now();
     let company = companies::get(tx, company_id).await?;
     let id = EventId::from(format!("evt_{}", app.random.id(now)));
-    let service = &app.settings.service;
+    let service = &app.settings.service.service;
     let message = Message { company_id, event: event.kind, service, data: event.data };
     let body = serde_json::to_string(&message).map_err(Error::internal)?;
     store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
@@ -62,10 +53,11 @@ pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) 
     urls.dedup();
     for url in urls {
         let disabled = store::is_disabled(tx, company_id, &url).await?;
-        let delivery = store::Delivery::new(company_id, app.random.id(now), &id, url, disabled);
-        store::insert_delivery(tx, &delivery, now).await?;
+        let delivery_id = app.random.id(now);
+        let state = if disabled { "disabled" } else { "pending" };
+        store::insert_delivery(tx, company_id, &delivery_id, &id, &url, state, now).await?;
         if !disabled {
-            jobs::enqueue(tx, company_id, DELIVER_JOB, &delivery.id, now).await?;
+            jobs::enqueue(tx, company_id, DELIVER_JOB, &delivery_id, now).await?;
         }
     }
     Ok(())

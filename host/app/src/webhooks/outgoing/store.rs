@@ -1,16 +1,8 @@
 //! The rows of the outbox: events, deliveries and attempts.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serializer, ser::Error as _};
 
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{DynamicStatement, FromRow, Result, Tx, params},
-    values::{
-        id::{CompanyId, text_types},
-        listing::PageRequest,
-    },
-};
+use crate::state::storage::*;
 
 text_types! {
     /// The id of an event.
@@ -31,18 +23,35 @@ pub async fn insert(
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
     .params(params![company_id, id, kind, subject_id, body, now])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
-#[derive(Clone, Debug, FromRow)]
+/// An event and its deliveries.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
 pub struct EventRow {
     pub id: EventId,
+    /// The kind of event, for example `payment.success`.
+    #[serde(rename = "event")]
     pub kind: String,
+    /// The id of the record that changed.
+    #[serde(rename = "subject")]
     pub subject_id: String,
+    /// The body of the webhook.
+    #[serde(serialize_with = "parsed")]
+    #[schemars(with = "Value")]
     pub body: String,
+    // Only the list of events reads them.
+    #[sqlx(skip)]
+    pub deliveries: Vec<Delivery>,
     pub created_at: Timestamp,
+}
+
+/// Serializes a JSON text as its value.
+fn parsed<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let value: Value = serde_json::from_str(json).map_err(S::Error::custom)?;
+    value.serialize(serializer)
 }
 
 pub async fn find_event(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<EventRow>> {
@@ -52,12 +61,12 @@ pub async fn find_event(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result
         .await
 }
 
-/// Returns a page of events, newest first, and the total number.
+/// Returns a page of events, newest first.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     page: PageRequest,
-) -> Result<(i64, Vec<EventRow>)> {
+) -> Result<ListPage<EventRow>> {
     let filtered = |select| {
         DynamicStatement::from(select).append(" FROM events WHERE company_id = ").bind(company_id)
     };
@@ -85,26 +94,6 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    pub fn new(
-        company_id: &CompanyId,
-        id: String,
-        event_id: &EventId,
-        url: String,
-        disabled: bool,
-    ) -> Delivery {
-        Delivery {
-            company_id: company_id.to_owned(),
-            id,
-            event_id: event_id.to_owned(),
-            url,
-            state: if disabled { "disabled" } else { "pending" }.to_owned(),
-            tries: 0,
-            queued: 1,
-            attempts: 0,
-            delivered_at: None,
-        }
-    }
-
     /// The fields that differ if the delivery was changed concurrently.
     pub fn version(&self) -> (&str, i64, i64) {
         (&self.state, self.tries, self.queued)
@@ -112,19 +101,24 @@ impl Delivery {
 }
 
 /// Inserts a delivery, unless the event has one for that URL.
-pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
+pub async fn insert_delivery(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    event_id: &EventId,
+    url: &str,
+    state: &str,
+    now: Timestamp,
+) -> Result<()> {
     tx.sql(
         "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued,
              attempts, created_at)
          VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
          ON CONFLICT (company_id, event_id, url) DO NOTHING",
     )
-    .params(params![
-        &delivery.company_id, &delivery.id, &delivery.event_id, &delivery.url, &delivery.state, now
-    ])
-    .run()
-    .await?;
-    Ok(())
+    .params(params![company_id, id, event_id, url, state, now])
+    .execute()
+    .await
 }
 
 pub async fn find_delivery(
@@ -156,9 +150,8 @@ pub async fn requeue_delivery(tx: &mut Tx, company_id: &CompanyId, id: &str) -> 
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![company_id, id])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 pub async fn list_deliveries(
@@ -201,9 +194,8 @@ pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
         &delivery.company_id, &delivery.id, &delivery.state, delivery.tries, delivery.attempts,
         delivery.delivered_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// An attempt of a delivery.
@@ -230,9 +222,8 @@ pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt)
         &delivery.company_id, &delivery.id, attempt.number, attempt.status, &attempt.error,
         attempt.duration_ms, attempt.created_at
     ])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Returns all delivery attempts of an event in order.
@@ -255,21 +246,19 @@ pub async fn list_attempts(
 
 /// Locks an endpoint with recent failures until the transaction ends.
 pub async fn lock_endpoint(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<()> {
-    let _: Option<(String,)> = tx
-        .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
+    tx.sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
         .params(params![company_id, url])
-        .optional()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 pub async fn is_disabled(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<bool> {
-    let found: Option<(Option<Timestamp>,)> = tx
+    let disabled_at: Option<Option<Timestamp>> = tx
         .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
         .params(params![company_id, url])
-        .optional()
+        .optional_value()
         .await?;
-    Ok(matches!(found, Some((Some(_),))))
+    Ok(disabled_at.flatten().is_some())
 }
 
 /// Records a failure and returns when its run of failures began. A new run begins if the last
@@ -281,21 +270,19 @@ pub async fn record_failure(
     now: Timestamp,
     run_after: Timestamp,
 ) -> Result<Timestamp> {
-    let (since,) = tx
-        .sql(
-            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at,
-                 reason)
-             VALUES ($1, $2, $3, $3, '')
-             ON CONFLICT (company_id, url) DO UPDATE
-                 SET last_failure_at = excluded.last_failure_at,
-                     failing_since = CASE WHEN event_destinations.last_failure_at < $4
-                     THEN excluded.failing_since ELSE event_destinations.failing_since END
-             RETURNING failing_since",
-        )
-        .params(params![company_id, url, now, run_after])
-        .one()
-        .await?;
-    Ok(since)
+    tx.sql(
+        "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at,
+             reason)
+         VALUES ($1, $2, $3, $3, '')
+         ON CONFLICT (company_id, url) DO UPDATE
+             SET last_failure_at = excluded.last_failure_at,
+                 failing_since = CASE WHEN event_destinations.last_failure_at < $4
+                 THEN excluded.failing_since ELSE event_destinations.failing_since END
+         RETURNING failing_since",
+    )
+    .params(params![company_id, url, now, run_after])
+    .value()
+    .await
 }
 
 /// Disables an endpoint and its pending deliveries.
@@ -311,23 +298,21 @@ pub async fn disable(
          WHERE company_id = $1 AND url = $2",
     )
     .params(params![company_id, url, now, reason])
-    .run()
+    .execute()
     .await?;
     tx.sql(
         "UPDATE event_deliveries SET state = 'disabled'
          WHERE company_id = $1 AND url = $2 AND state = 'pending'",
     )
     .params(params![company_id, url])
-    .run()
-    .await?;
-    Ok(())
+    .execute()
+    .await
 }
 
 /// Clears the failures of an endpoint and enables it.
 pub async fn enable(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<()> {
     tx.sql("DELETE FROM event_destinations WHERE company_id = $1 AND url = $2")
         .params(params![company_id, url])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }

@@ -2,43 +2,12 @@
 
 use std::time::Duration;
 
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
-    registry::{Registry, Unit},
-};
-
-use crate::telemetry::metric::{Histograms, Label, wait_time_histogram};
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct JobRunLabels {
-    kind: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobOutcome {
-    Done,
-    /// Rescheduled as intended.
-    Rescheduled,
-    /// Failed, and retried with backoff.
-    Failed,
-}
-
-impl JobOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            JobOutcome::Done => "done",
-            JobOutcome::Rescheduled => "again",
-            JobOutcome::Failed => "failed",
-        }
-    }
-}
+use crate::telemetry::metric::*;
 
 #[derive(Clone)]
 pub struct JobMetrics {
     pub enabled: Gauge,
-    runs: Family<JobRunLabels, Counter>,
+    runs: Family<[(&'static str, &'static str); 2], Counter>,
     duration: Histograms<Label<&'static str>>,
     lag: Histograms<Label<&'static str>>,
     running: Family<Label<&'static str>, Gauge>,
@@ -61,7 +30,7 @@ impl JobMetrics {
         let enabled = "1 when this host runs jobs, 0 with --no-jobs";
         registry.register("jobs_enabled", enabled, self.enabled.clone());
         registry.register("job_runs", "Job runs by outcome", self.runs.clone());
-        let mut seconds = |name: &str, help: &str, metric: &Histograms<Label<&'static str>>| {
+        let mut seconds = |name: &str, help: &str, metric: &Histograms<_>| {
             registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
         };
         seconds("job_duration", "Duration of job runs", &self.duration);
@@ -75,9 +44,9 @@ impl JobMetrics {
         self.lag.get_or_create(&[("kind", kind)]).observe(lag.as_secs_f64());
     }
 
-    pub fn record_end(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
+    pub fn record_end(&self, kind: &'static str, outcome: &'static str, duration: Duration) {
         self.running.get_or_create(&[("kind", kind)]).dec();
-        self.runs.get_or_create(&JobRunLabels { kind, outcome: outcome.name() }).inc();
+        self.runs.get_or_create(&[("kind", kind), ("outcome", outcome)]).inc();
         self.duration.get_or_create(&[("kind", kind)]).observe(duration.as_secs_f64());
     }
 }

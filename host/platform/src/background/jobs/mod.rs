@@ -38,7 +38,6 @@ pub trait JobHost: Clone + Send + Sync + 'static {
     fn workers(&self) -> &Workers<Self>;
 
     /// Returns the host for one operation, here one run of a job.
-    #[must_use]
     fn for_operation(&self) -> Self;
 }
 

@@ -37,7 +37,7 @@ pub async fn enqueue(
                            THEN excluded.run_at ELSE jobs.run_at END",
     )
     .params(params![company_id, kind, subject, run_at])
-    .run()
+    .execute()
     .await?;
     tx.wake_workers();
     Ok(())
@@ -65,7 +65,7 @@ pub async fn claim(
 
 /// Ends a run and deletes the job, unless it was enqueued again meanwhile.
 pub async fn finish(tx: &mut Tx, job: &Job, now: Timestamp) -> Result<()> {
-    let gone = tx
+    let deleted = tx
         .sql(
             "DELETE FROM jobs WHERE company_id = $1 AND kind = $2 AND subject = $3
              AND lease = $4 AND wakes = $5",
@@ -73,13 +73,11 @@ pub async fn finish(tx: &mut Tx, job: &Job, now: Timestamp) -> Result<()> {
         .params(params![&job.company_id, &job.kind, &job.subject, &job.lease, job.wakes])
         .run()
         .await?;
-    if gone == 0 {
-        release(tx, job, now, 0).await?;
-    }
-    Ok(())
+    if deleted == 0 { reschedule(tx, job, now, now, 0).await } else { Ok(()) }
 }
 
-/// Ends a run. The next is at `run_at`, or now if the job was enqueued again meanwhile.
+/// Ends a run. The next is at `run_at`, or now if the job was enqueued again meanwhile. No effect
+/// if its lease was lost.
 pub async fn reschedule(
     tx: &mut Tx,
     job: &Job,
@@ -87,32 +85,21 @@ pub async fn reschedule(
     now: Timestamp,
     failures: i64,
 ) -> Result<()> {
-    let done = tx
+    let wakes: Option<i64> = tx
         .sql(
-            "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
-             WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4 AND wakes = $7",
+            "UPDATE jobs SET lease = NULL, failures = $7,
+                 run_at = CASE WHEN wakes = $5 THEN CAST($6 AS BIGINT) ELSE $8 END
+             WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4
+             RETURNING wakes",
         )
         .params(params![
-            &job.company_id, &job.kind, &job.subject, &job.lease, run_at, failures, job.wakes
+            &job.company_id, &job.kind, &job.subject, &job.lease, job.wakes, run_at, failures, now
         ])
-        .run()
+        .optional_value()
         .await?;
-    if done == 0 {
-        release(tx, job, now, failures).await?;
+    if wakes != Some(job.wakes) {
+        tx.wake_workers();
     }
-    Ok(())
-}
-
-/// Releases a job so that it runs again now. No effect if its lease was lost.
-async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Result<()> {
-    tx.sql(
-        "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
-         WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4",
-    )
-    .params(params![&job.company_id, &job.kind, &job.subject, &job.lease, now, failures])
-    .run()
-    .await?;
-    tx.wake_workers();
     Ok(())
 }
 

@@ -12,11 +12,7 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock, Semaphore};
 use tracing::Instrument;
 
-use super::{
-    Handler, Job, JobHost, JobResult, LEASE_SECONDS, backoff,
-    metrics::{JobMetrics, JobOutcome},
-    store,
-};
+use super::{Handler, Job, JobHost, JobResult, LEASE_SECONDS, backoff, metrics::JobMetrics, store};
 use crate::{
     background::tasks::Tasks,
     clock::{Clock, Timestamp},
@@ -34,8 +30,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The state that the workers of one host share.
 pub struct Workers<H> {
     pub metrics: JobMetrics,
-    /// True if this host claims jobs.
-    pub enabled: bool,
     parts: WorkerParts,
     kinds: BTreeMap<&'static str, Kind<H>>,
     /// Notified when a kind without a free slot has one again.
@@ -46,6 +40,8 @@ pub struct Workers<H> {
 
 /// The parts of a host that job runs need.
 pub struct WorkerParts {
+    /// True if this host claims jobs; otherwise due jobs wait for other hosts.
+    pub enabled: bool,
     pub store: Store,
     pub clock: Clock,
     pub random: Random,
@@ -63,26 +59,17 @@ struct Kind<H> {
 }
 
 impl<H: JobHost> Workers<H> {
-    #[must_use]
     pub fn new(handlers: &[(&'static str, Handler<H>)], parts: WorkerParts) -> Workers<H> {
         let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_RUNS)) };
         let metrics = JobMetrics::default();
-        metrics.enabled.set(1);
+        metrics.enabled.set(parts.enabled.into());
         Workers {
             metrics,
-            enabled: true,
             parts,
             kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
             slot_freed: Notify::new(),
             clock_lock: Arc::default(),
         }
-    }
-
-    /// Disables the workers: they claim no job, so due jobs wait for other hosts.
-    #[must_use]
-    pub fn disabled(self) -> Workers<H> {
-        self.metrics.enabled.set(0);
-        Workers { enabled: false, ..self }
     }
 
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
@@ -121,23 +108,21 @@ pub async fn run_workers<H: JobHost>(host: H) {
 
 /// Starts due jobs while their kind has free slots. Returns how long to wait for more.
 pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
+    let workers = host.workers();
     loop {
-        let running = host.workers().clock_lock.clone().read_owned().await;
-        let now = host.workers().clock.now();
+        let running = workers.clock_lock.clone().read_owned().await;
+        let now = workers.clock.now();
         let next = next_due(host).await?;
-        let free: Vec<(&'static str, usize)> = next
-            .iter()
-            .filter(|(_, at)| *at <= now)
-            .map(|(kind, _)| (*kind, host.workers().kinds[kind].slots.available_permits()))
-            .filter(|(_, free)| *free > 0)
-            .collect();
+        let due = next.iter().filter(|(_, at)| *at <= now);
+        let free = due.map(|(kind, _)| (*kind, workers.kinds[kind].slots.available_permits()));
+        let free: Vec<(&'static str, usize)> = free.filter(|(_, free)| *free > 0).collect();
         if free.is_empty() {
-            let later = next.iter().filter(|(_, at)| *at > now).map(|(_, at)| at.0 - now.0).min();
-            let ms = later.and_then(|ms| u64::try_from(ms).ok());
-            return Ok(ms.map_or(POLL_INTERVAL, |ms| Duration::from_millis(ms).min(POLL_INTERVAL)));
+            let waits = next.iter().filter_map(|(_, at)| u64::try_from(at.0 - now.0).ok());
+            let wait = waits.filter(|ms| *ms > 0).min().map(Duration::from_millis);
+            return Ok(wait.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL));
         }
         // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
-        let claim = host.workers().tasks.spawn(claim_and_start(host.clone(), free, running));
+        let claim = workers.tasks.spawn(claim_and_start(host.clone(), free, running));
         if claim.await.map_err(Error::internal)?? == 0 {
             // Due jobs are locked by another transaction: an immediate retry would waste CPU time.
             return Ok(POLL_INTERVAL);
@@ -181,12 +166,13 @@ async fn claim_and_start<H: JobHost>(
 
 /// Claims up to this many jobs of each kind; none on a host whose workers are disabled.
 async fn claim<H: JobHost>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
-    if !host.workers().enabled {
+    let workers = host.workers();
+    if !workers.enabled {
         return Ok(Vec::new());
     }
-    let now = host.workers().clock.now();
-    let (lease, times) = (host.workers().random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
-    let claimed = host.workers().store.write(async move |tx| -> Result<_> {
+    let now = workers.clock.now();
+    let (lease, times) = (workers.random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
+    let claimed = workers.store.write(async move |tx| -> Result<_> {
         let mut jobs = Vec::new();
         for (kind, most) in most {
             let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -230,13 +216,13 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
     let next = run.instrument(span.clone()).await;
     let next = next.unwrap_or_else(|panic| Err(from_panic(panic)));
     let outcome = match &next {
-        Ok(JobResult::Done) => JobOutcome::Done,
-        Ok(JobResult::RescheduleAt(_)) => JobOutcome::Rescheduled,
-        Err(_) => JobOutcome::Failed,
+        Ok(JobResult::Done) => "done",
+        Ok(JobResult::RescheduleAt(_)) => "again",
+        Err(_) => {
+            spans::mark_failed(&span);
+            "failed"
+        }
     };
-    if outcome == JobOutcome::Failed {
-        spans::mark_failed(&span);
-    }
     metrics.record_end(kind, outcome, began.elapsed());
     next
 }
@@ -245,9 +231,8 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
 pub async fn run_due<H: JobHost>(host: &H) -> Result<usize> {
     let mut runs = 0;
     loop {
-        let jobs =
-            claim(host, host.workers().kinds().map(|kind| (kind, MAX_CONCURRENT_RUNS)).collect())
-                .await?;
+        let kinds = host.workers().kinds();
+        let jobs = claim(host, kinds.map(|kind| (kind, MAX_CONCURRENT_RUNS)).collect()).await?;
         if jobs.is_empty() {
             return Ok(runs);
         }
@@ -262,33 +247,26 @@ pub async fn wait_until_idle<H: JobHost>(host: &H) {
 }
 
 /// Development and tests: advances the clock from one due job to the next. Returns when all due
-/// jobs have run. 403 on a host whose workers are disabled.
+/// jobs have run and the simulators have no work left. 403 on a host whose workers are disabled.
 pub async fn advance<H: JobHost>(host: &H, seconds: i64) -> Result<()> {
     if !host.workers().enabled {
         return Err(Error::Forbidden("a host with no_jobs cannot advance the clock".to_owned()));
     }
     let _alone = host.workers().clock_lock.write().await;
-    let target = host.workers().clock.now().plus_seconds(seconds);
+    let clock = &host.workers().clock;
+    let target = clock.now().plus_seconds(seconds);
     loop {
-        run_until_idle(host).await?;
-        match next_due(host).await?.into_iter().map(|(_, at)| at).min() {
-            Some(at) if at <= target => host.workers().clock.advance_to(at),
-            _ if host.workers().clock.now() < target => host.workers().clock.advance_to(target),
-            _ => return Ok(()),
+        let mut runs = run_due(host).await?;
+        if let Some(run_simulators) = &host.workers().simulators {
+            runs += run_simulators().await;
         }
-    }
-}
-
-/// Runs jobs and the companion until neither has work left.
-async fn run_until_idle<H: JobHost>(host: &H) -> Result<()> {
-    loop {
-        let runs = run_due(host).await?;
-        let beside = match &host.workers().simulators {
-            Some(companion) => companion().await,
-            None => 0,
-        };
-        if runs + beside == 0 {
-            return Ok(());
+        if runs > 0 {
+            continue;
+        }
+        match next_due(host).await?.into_iter().map(|(_, at)| at).min() {
+            Some(at) if at <= target => clock.advance_to(at),
+            _ if clock.now() < target => clock.advance_to(target),
+            _ => return Ok(()),
         }
     }
 }

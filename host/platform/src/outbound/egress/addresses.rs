@@ -1,46 +1,36 @@
 //! Public IP addresses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Returns whether an address belongs to the public internet (IANA special-purpose registries).
 pub(super) fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
+    let ip = match ip {
+        IpAddr::V4(ip) => return is_public_v4(ip),
+        IpAddr::V6(ip) => ip,
+    };
+    // An address that embeds an IPv4 address is public if the latter is: NAT64, 6to4, mapped.
+    let embedded = match ip.octets() {
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+        | [0x20, 0x02, a, b, c, d, ..] => Some(Ipv4Addr::new(a, b, c, d)),
+        _ => ip.to_ipv4_mapped(),
+    };
+    if let Some(ip) = embedded {
+        return is_public_v4(ip);
     }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    !(a == 0
-        || a == 127
-        || ip.is_private()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        || (a == 100 && (64..128).contains(&b)) // carrier-grade NAT
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 192 && b == 88 && c == 99)
-        || (a == 198 && (18..20).contains(&b))
-        || a >= 224)
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [first, second, ..] = ip.segments();
-    // An address that embeds an IPv4 address is public if the latter is.
-    if let Some(v4) = ip.to_ipv4_mapped() {
-        return is_public_v4(v4);
-    }
-    let octets = ip.octets();
-    if octets.starts_with(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]) {
-        return is_public_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
-    }
-    if first == 0x2002 {
-        return is_public_v4(Ipv4Addr::new(octets[2], octets[3], octets[4], octets[5]));
-    }
     let global_unicast = first & 0xe000 == 0x2000;
     let protocols_or_documentation =
         first == 0x2001 && (second < 0x200 || second == 0xdb8) || first == 0x3fff;
     global_unicast && !protocols_or_documentation
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let is_special = match ip.octets() {
+        [0 | 127 | 224.., ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..20, ..] => true,
+        [100, 64..128, ..] => true, // carrier-grade NAT
+        _ => ip.is_private() || ip.is_link_local() || ip.is_documentation(),
+    };
+    !is_special
 }
 
 #[cfg(test)]

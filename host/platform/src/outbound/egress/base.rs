@@ -1,10 +1,10 @@
 //! Checks of base URLs that an operator sets.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
-use url::{Host, Url};
+use url::Url;
 
-use super::Egress;
+use super::{Egress, literal_ip};
 
 impl Egress {
     /// Checks whether requests to URLs below `base` are permitted, as far as possible before name
@@ -18,23 +18,16 @@ impl Egress {
         if url.query().is_some() || url.fragment().is_some() {
             return Err("a URL without query and fragment");
         }
-        let ip = match url.host() {
-            Some(Host::Domain(name)) if is_local(name) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
-            Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
-            Some(Host::Domain(_)) | None => None,
-        };
-        if ip.is_some_and(|ip| !self.policy.permits(url.host_str().unwrap_or_default(), ip)) {
+        let host = url.host_str().unwrap_or_default();
+        // Names that always mean the local machine (RFC 6761, 6.3).
+        let name = host.trim_end_matches('.');
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        let ip = if is_local { Some(Ipv4Addr::LOCALHOST.into()) } else { literal_ip(&url) };
+        if ip.is_some_and(|ip| !self.policy.permits(host, ip)) {
             return Err("a URL of a public address");
         }
         self.check_url(base).map(drop).map_err(|_| ABSOLUTE)
     }
-}
-
-/// Returns whether a name always means the local machine (RFC 6761, 6.3).
-fn is_local(name: &str) -> bool {
-    let name = name.trim_end_matches('.');
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 #[cfg(test)]

@@ -2,25 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family},
-    registry::{Registry, Unit},
-};
-
-use crate::telemetry::metric::{Histograms, Label, wait_time_histogram};
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EgressLabels {
-    /// Name of a plugin, `events` or `images`; never a destination.
-    sender: Arc<str>,
-    /// Status class such as `2xx`, or kind of failure.
-    outcome: &'static str,
-}
+use crate::telemetry::metric::*;
 
 #[derive(Clone)]
 pub struct EgressMetrics {
-    requests: Family<EgressLabels, Counter>,
+    /// Labels: the sender (a plugin's name, `events` or `images`, never a destination), and the
+    /// status class such as `2xx`, or the kind of failure.
+    requests: Family<[(&'static str, Arc<str>); 2], Counter>,
     duration: Histograms<Label<Arc<str>>>,
 }
 
@@ -43,13 +31,12 @@ impl EgressMetrics {
     }
 
     pub fn observe(&self, sender: &Arc<str>, outcome: &'static str, duration: Duration) {
-        self.requests.get_or_create(&EgressLabels { sender: sender.clone(), outcome }).inc();
-        let duration = duration.as_secs_f64();
-        self.duration.get_or_create(&[("sender", sender.clone())]).observe(duration);
+        let (sender, outcome) = (("sender", sender.clone()), ("outcome", outcome.into()));
+        self.requests.get_or_create(&[sender.clone(), outcome]).inc();
+        self.duration.get_or_create(&[sender]).observe(duration.as_secs_f64());
     }
 }
 
-#[must_use]
 pub fn status_class(status: u16) -> &'static str {
     match status {
         100..200 => "1xx",

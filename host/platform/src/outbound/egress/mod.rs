@@ -8,6 +8,8 @@ mod base;
 pub mod metrics;
 
 use std::{
+    error::Error as _,
+    iter::successors,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
@@ -23,12 +25,11 @@ use reqwest::{
 use tracing::{Instrument, Span};
 use url::{Host, Url};
 
-use self::addresses::is_public;
-use crate::{
-    crypto::tls,
-    outbound::egress::metrics::{EgressMetrics, status_class},
-    telemetry::spans,
+use self::{
+    addresses::is_public,
+    metrics::{EgressMetrics, status_class},
 };
+use crate::{crypto::tls, telemetry::spans};
 
 /// Destinations that are permitted in addition to public addresses over https.
 #[derive(Clone, Debug, Default)]
@@ -37,13 +38,6 @@ pub struct EgressPolicy {
     pub allow_loopback: bool,
     /// Host names or addresses that the operator permits although they are private.
     pub allow_private: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    Plugins,
-    Events,
-    Images,
 }
 
 /// Egress per purpose. They share no connections: a pooled connection to an address that one
@@ -56,21 +50,23 @@ pub struct EgressByPurpose {
 }
 
 impl EgressByPurpose {
-    /// With `closed`, every request is refused.
+    /// Takes the policies in the order of the fields. With `closed`, every request is refused.
     pub fn new(
         closed: bool,
-        policy: impl Fn(Purpose) -> EgressPolicy,
+        [plugins, events, images]: [EgressPolicy; 3],
     ) -> Result<EgressByPurpose, reqwest::Error> {
         let metrics = EgressMetrics::default();
-        let egress = |purpose| {
-            let (metrics, policy) = (metrics.clone(), policy(purpose));
-            let egress = if closed { Egress::closed(policy) } else { Egress::new(policy)? };
-            Ok::<_, reqwest::Error>(Egress { metrics, ..egress })
+        let egress = |policy: EgressPolicy| {
+            let egress = match closed {
+                true => Egress::over(Transport::Closed, policy.into()),
+                false => Egress::new(policy)?,
+            };
+            Ok::<_, reqwest::Error>(Egress { metrics: metrics.clone(), ..egress })
         };
         Ok(EgressByPurpose {
-            plugins: egress(Purpose::Plugins)?,
-            events: egress(Purpose::Events)?,
-            images: egress(Purpose::Images)?,
+            plugins: egress(plugins)?,
+            events: egress(events)?,
+            images: egress(images)?,
         })
     }
 }
@@ -135,7 +131,6 @@ pub enum EgressError {
 
 impl EgressError {
     /// Returns whether bytes of the request may have reached the upstream.
-    #[must_use]
     pub fn may_have_reached_upstream(&self) -> bool {
         !matches!(self, EgressError::Forbidden(_) | EgressError::Connect(_))
     }
@@ -151,41 +146,29 @@ impl Egress {
             .connect_timeout(Duration::from_secs(10))
             .pool_idle_timeout(Duration::from_secs(60))
             .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(CheckedResolver { policy: policy.clone() }))
+            .dns_resolver(policy.clone())
             .build()?;
-        Ok(Egress {
-            metrics: EgressMetrics::default(),
-            transport: Transport::Network(client),
-            policy,
-        })
+        Ok(Egress::over(Transport::Network(client), policy))
     }
 
-    /// Creates an egress that refuses every request.
-    #[must_use]
-    pub fn closed(policy: EgressPolicy) -> Egress {
-        let policy = Arc::new(policy);
-        Egress { metrics: EgressMetrics::default(), transport: Transport::Closed, policy }
+    fn over(transport: Transport, policy: Arc<EgressPolicy>) -> Egress {
+        Egress { metrics: EgressMetrics::default(), transport, policy }
     }
 
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.transport, Transport::Closed)
     }
 
     /// Creates an egress that sends nothing, for measurements and inspection: `script` responds.
-    #[must_use]
     pub fn scripted(script: Arc<Script>) -> Egress {
-        let metrics = EgressMetrics::default();
-        Egress { metrics, transport: Transport::Script(script), policy: Arc::default() }
+        Egress::over(Transport::Script(script), Arc::default())
     }
 
     /// Like [`Egress::scripted`], under the policy of this egress.
-    #[must_use]
     pub fn with_script(&self, script: Arc<Script>) -> Egress {
-        Egress { policy: self.policy.clone(), ..Egress::scripted(script) }
+        Egress::over(Transport::Script(script), self.policy.clone())
     }
 
-    #[must_use]
     pub fn is_scripted(&self) -> bool {
         matches!(self.transport, Transport::Script(_))
     }
@@ -199,7 +182,10 @@ impl Egress {
         self.metrics.observe(&sender, outcome(&sent), began.elapsed());
         match &sent {
             Ok(answer) => spans::record_status(&span, answer.status),
-            Err(_) => spans::record_failure(&span, outcome(&sent)),
+            Err(_) => {
+                span.record("error.type", outcome(&sent));
+                spans::mark_failed(&span);
+            }
         }
         sent
     }
@@ -212,16 +198,11 @@ impl Egress {
         let outgoing = build_request(url, &request)?;
         let client = match &self.transport {
             Transport::Network(client) => client,
-            Transport::Closed => {
-                return Err(EgressError::Forbidden("the host runs with no_jobs".into()));
-            }
+            Transport::Closed => return Err(forbidden("the host runs with no_jobs")),
             Transport::Script(script) => {
                 let answer = script(&request)?;
-                return if answer.body.len() > most {
-                    Err(EgressError::TooLarge(to))
-                } else {
-                    Ok(answer)
-                };
+                let is_small = answer.body.len() <= most;
+                return if is_small { Ok(answer) } else { Err(EgressError::TooLarge(to)) };
             }
         };
         let exchange = async {
@@ -235,18 +216,12 @@ impl Egress {
 
     /// Checks a URL as far as possible before name resolution.
     fn check_url(&self, url: &str) -> Result<Url, EgressError> {
-        let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
         let url = Url::parse(url).map_err(|_| forbidden("the URL is invalid"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(forbidden("the URL contains credentials"));
         }
-        let literal = match url.host() {
-            None => return Err(forbidden("the URL has no host")),
-            Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
-            Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
-            Some(Host::Domain(_)) => None,
-        };
-        let host = url.host_str().unwrap_or_default();
+        let Some(host) = url.host_str() else { return Err(forbidden("the URL has no host")) };
+        let literal = literal_ip(&url);
         if literal.is_some_and(|ip| !self.policy.permits(host, ip)) {
             return Err(forbidden("the address is not public"));
         }
@@ -256,6 +231,18 @@ impl Egress {
             "http" if self.policy.allow_loopback && to_loopback => Ok(url),
             _ => Err(forbidden("only https is allowed")),
         }
+    }
+}
+
+fn forbidden(what: &str) -> EgressError {
+    EgressError::Forbidden(what.to_owned())
+}
+
+fn literal_ip(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(ip) => Some(ip.into()),
+        Host::Ipv6(ip) => Some(ip.into()),
+        Host::Domain(_) => None,
     }
 }
 
@@ -269,7 +256,6 @@ impl EgressPolicy {
 
 /// Builds the request. Refuses invalid HTTP and reserved headers.
 fn build_request(url: Url, request: &EgressRequest) -> Result<reqwest::Request, EgressError> {
-    let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| forbidden("the method is not an HTTP method"))?;
     let mut outgoing = reqwest::Request::new(method, url);
@@ -293,12 +279,9 @@ async fn read_response(
     most: usize,
 ) -> Result<EgressResponse, EgressError> {
     let status = answer.status().as_u16();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = answer.headers().iter();
-    let headers = headers
-        .map(|(name, value)| {
-            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-        })
-        .collect();
+    let headers = headers.map(|(name, value)| (name.to_string(), text(value))).collect();
     let mut body = BytesMut::new();
     let mut chunks = answer.bytes_stream();
     while let Some(chunk) = chunks.next().await {
@@ -323,8 +306,10 @@ fn outcome(sent: &Result<EgressResponse, EgressError>) -> &'static str {
 }
 
 fn classify(error: &reqwest::Error, to: &str) -> EgressError {
-    if error.is_builder() || error.is_request() && is_refused_by_policy(error) {
-        EgressError::Forbidden("the request or its address is not allowed".to_owned())
+    let mut causes = successors(error.source(), |&cause| cause.source());
+    let is_refused = error.is_request() && causes.any(|cause| cause.is::<NoPermittedAddress>());
+    if error.is_builder() || is_refused {
+        forbidden("the request or its address is not allowed")
     } else if error.is_connect() {
         EgressError::Connect(to.to_owned())
     } else if error.is_timeout() {
@@ -334,29 +319,14 @@ fn classify(error: &reqwest::Error, to: &str) -> EgressError {
     }
 }
 
-fn is_refused_by_policy(error: &reqwest::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if error.is::<NoPermittedAddress>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
 #[derive(Debug, thiserror::Error)]
 #[error("{0} has no permitted address")]
 struct NoPermittedAddress(String);
 
 /// Resolves names to the addresses that the policy permits.
-struct CheckedResolver {
-    policy: Arc<EgressPolicy>,
-}
-
-impl Resolve for CheckedResolver {
+impl Resolve for EgressPolicy {
     fn resolve(&self, name: Name) -> Resolving {
-        let policy = self.policy.clone();
+        let policy = self.clone();
         Box::pin(async move {
             let host = name.as_str().to_owned();
             let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
@@ -395,37 +365,31 @@ mod tests {
         }
     }
 
+    fn request(url: &str, (name, value): (&str, &str)) -> EgressRequest {
+        EgressRequest {
+            sender: "test".into(),
+            method: "GET".into(),
+            url: url.to_owned(),
+            headers: vec![(name.to_owned(), value.to_owned())],
+            body: None,
+            timeout: Duration::from_secs(5),
+            max_response_bytes: 2,
+        }
+    }
+
     #[tokio::test]
     async fn reserved_headers_are_refused() {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
         for name in ["Accept-Encoding", "Range", "host", "Transfer-Encoding"] {
-            let request = EgressRequest {
-                sender: "test".into(),
-                method: "GET".into(),
-                url: "https://api.example.com/".into(),
-                headers: vec![(name.to_owned(), "x".to_owned())],
-                body: None,
-                timeout: Duration::ZERO, // nothing is sent
-                max_response_bytes: 1,
-            };
-            let refused = egress.send(request).await.unwrap_err();
-            assert!(matches!(refused, EgressError::Forbidden(_)), "{name}: {refused:?}");
+            let refused = egress.send(request("https://api.example.com/", (name, "x"))).await;
+            assert!(matches!(refused, Err(EgressError::Forbidden(_))), "{name}: {refused:?}");
         }
     }
 
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_refused() {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
-        let request = EgressRequest {
-            sender: "test".into(),
-            method: "GET".into(),
-            url: "https://localhost:9/".into(),
-            headers: vec![],
-            body: None,
-            timeout: Duration::from_secs(5),
-            max_response_bytes: 1,
-        };
-        let refused = egress.send(request).await.unwrap_err();
+        let refused = egress.send(request("https://localhost:9/", ("x-a", "b"))).await.unwrap_err();
         assert!(matches!(refused, EgressError::Forbidden(_)), "{refused:?}");
         assert!(!refused.may_have_reached_upstream());
     }
@@ -435,29 +399,19 @@ mod tests {
         let answer =
             EgressResponse { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
         let egress = Egress::scripted(Arc::new(move |_| Ok(answer.clone())));
-        let send = async |url: &str, header: (&str, &str), max_response_bytes| {
-            let request = EgressRequest {
-                sender: "test".into(),
-                method: "GET".into(),
-                url: url.to_owned(),
-                headers: vec![(header.0.to_owned(), header.1.to_owned())],
-                body: None,
-                timeout: Duration::ZERO,
-                max_response_bytes,
-            };
-            egress.send(request).await.map(|answer| answer.status)
-        };
         let url = "https://api.example.com/";
-        assert_eq!(send(url, ("x-a", "é b"), 2).await, Ok(200));
+        let answer = egress.send(request(url, ("x-a", "é b"))).await;
+        assert_eq!(answer.map(|answer| answer.status), Ok(200));
+        let small = EgressRequest { max_response_bytes: 1, ..request(url, ("x-a", "b")) };
         let too_large = EgressError::TooLarge("api.example.com".to_owned());
-        assert_eq!(send(url, ("x-a", "b"), 1).await, Err(too_large));
+        assert_eq!(egress.send(small).await, Err(too_large));
         for (url, header) in [
             ("http://api.example.com/", ("x-a", "b")),
             (url, ("host", "b")),
             (url, ("x-a", "b\r\nx-c: d")),
             (url, ("x a", "b")),
         ] {
-            let refused = send(url, header, 2).await.unwrap_err();
+            let refused = egress.send(request(url, header)).await.unwrap_err();
             assert!(matches!(refused, EgressError::Forbidden(_)), "{header:?}: {refused:?}");
         }
     }

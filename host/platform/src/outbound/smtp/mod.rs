@@ -9,11 +9,13 @@ mod unbuffered;
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use deadpool::{
     Runtime,
     managed::{Pool, PoolConfig, PoolError, QueueMode, Timeouts},
 };
 use lettre::Address;
+pub use lettre::transport::smtp::authentication::Credentials as SmtpCredentials;
 use tokio::time::timeout;
 
 use self::session::SessionManager;
@@ -37,28 +39,15 @@ pub struct SmtpSettings {
     pub from: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SmtpEncryption {
-    /// Mandatory STARTTLS: a server without it gets no login and no message.
+    // Mandatory: a server without it gets no login and no message.
+    #[value(name = "starttls")]
     StartTls,
-    /// TLS from the first byte.
+    // TLS from the first byte.
     Tls,
+    #[value(name = "none")]
     Plain,
-}
-
-pub struct SmtpCredentials {
-    pub username: String,
-    pub password: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SmtpSettingsError {
-    #[error("email_from must be an e-mail address, like no-reply@example.com")]
-    From,
-    #[error("smtp_ca_file contains no usable certificate")]
-    Ca,
-    #[error("the system's CA certificates cannot be read")]
-    Authorities,
 }
 
 /// A message to one recipient.
@@ -103,10 +92,11 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    /// Creates a client. Does not connect yet.
-    pub fn new(settings: SmtpSettings) -> Result<Mailer, SmtpSettingsError> {
+    /// Creates a client. Does not connect yet. Fails with a text for operators.
+    pub fn new(settings: SmtpSettings) -> Result<Mailer, &'static str> {
         tls::install_provider();
-        let from = compose::parse_address(&settings.from).ok_or(SmtpSettingsError::From)?;
+        let from = compose::parse_address(&settings.from)
+            .ok_or("email_from must be an e-mail address, like no-reply@example.com")?;
         let (most, timeout) = (settings.connections, settings.timeout);
         let server = SessionManager::new(settings, from.domain())?;
         let timeouts = Timeouts { recycle: Some(HEALTH_CHECK_TIMEOUT), ..Timeouts::default() };

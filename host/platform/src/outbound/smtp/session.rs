@@ -7,7 +7,7 @@ use lettre::{
     Address,
     transport::smtp::{
         Error,
-        authentication::{Credentials, Mechanism},
+        authentication::Mechanism,
         client::{AsyncSmtpConnection, Certificate, TlsParameters},
         commands::{Data, Mail, Rcpt, Rset},
         extension::{ClientId, Extension, MailBodyParameter, MailParameter},
@@ -16,20 +16,17 @@ use lettre::{
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::net::TcpStream;
 
-use super::{
-    SmtpEncryption, SmtpError, SmtpSettings, SmtpSettingsError, unbuffered::UnbufferedStream,
-};
+use super::{SmtpEncryption, SmtpError, SmtpSettings, unbuffered::UnbufferedStream};
 use crate::crypto::tls;
 
 /// Maximum idle time: later the server or a firewall may have dropped the connection.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 
+const UNUSABLE_CA: &str = "smtp_ca_file contains no usable certificate";
+
 pub(super) struct SessionManager {
-    host: String,
-    port: u16,
-    security: SmtpEncryption,
+    settings: SmtpSettings,
     tls: TlsParameters,
-    credentials: Option<Credentials>,
     hello: ClientId,
 }
 
@@ -41,31 +38,19 @@ pub(super) struct Session {
 
 impl SessionManager {
     /// `name` is this host's name in `EHLO`.
-    pub(super) fn new(
-        settings: SmtpSettings,
-        name: &str,
-    ) -> Result<SessionManager, SmtpSettingsError> {
+    pub(super) fn new(settings: SmtpSettings, name: &str) -> Result<SessionManager, &'static str> {
         let roots = settings.ca.as_deref().map_or(Ok(Vec::new()), certificates)?;
         let tls = TlsParameters::builder(settings.host.clone());
         let tls = roots.into_iter().fold(tls, |tls, root| tls.add_root_certificate(root));
-        let unusable = if settings.ca.is_some() {
-            SmtpSettingsError::Ca
-        } else {
-            SmtpSettingsError::Authorities
-        };
-        let login = settings.login;
-        Ok(SessionManager {
-            host: settings.host,
-            port: settings.port,
-            security: settings.security,
-            tls: tls.build().map_err(|_| unusable)?,
-            credentials: login.map(|login| Credentials::new(login.username, login.password)),
-            hello: ClientId::Domain(name.to_owned()),
-        })
+        let tls = tls.build().map_err(|_| match settings.ca {
+            Some(_) => UNUSABLE_CA,
+            None => "the system's CA certificates cannot be read",
+        })?;
+        Ok(SessionManager { settings, tls, hello: ClientId::Domain(name.to_owned()) })
     }
 
     async fn open(&self) -> Result<AsyncSmtpConnection, SmtpError> {
-        let mut connection = match self.security {
+        let mut connection = match self.settings.security {
             SmtpEncryption::Plain => {
                 let stream = Box::new(self.connect().await?);
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
@@ -75,18 +60,19 @@ impl SessionManager {
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
             }
             SmtpEncryption::Tls => {
-                let (to, tls) = ((self.host.as_str(), self.port), Some(self.tls.clone()));
-                AsyncSmtpConnection::connect_tokio1(to, None, &self.hello, tls, None).await
+                let tls = Some(self.tls.clone());
+                AsyncSmtpConnection::connect_tokio1(self.server(), None, &self.hello, tls, None)
+                    .await
             }
         }
         .map_err(|error| session_error(&error, "the mail server refused the connection"))?;
-        if self.security == SmtpEncryption::StartTls {
+        if self.settings.security == SmtpEncryption::StartTls {
             let secured = connection.starttls(self.tls.clone(), &self.hello).await;
             secured.map_err(|error| {
                 session_error(&error, "the mail server does not support STARTTLS")
             })?;
         }
-        if let Some(credentials) = &self.credentials {
+        if let Some(credentials) = &self.settings.login {
             let known = [Mechanism::Plain, Mechanism::Login];
             let accepted = connection.auth(&known, credentials).await;
             let refused = "the mail server did not accept smtp_username and its password";
@@ -95,10 +81,14 @@ impl SessionManager {
         Ok(connection)
     }
 
+    fn server(&self) -> (&str, u16) {
+        (&self.settings.host, self.settings.port)
+    }
+
     async fn connect(&self) -> Result<TcpStream, SmtpError> {
-        let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let stream = TcpStream::connect(self.server()).await;
         let stream =
-            connected.map_err(|_| SmtpError::transient("no connection to the mail server"))?;
+            stream.map_err(|_| SmtpError::transient("no connection to the mail server"))?;
         // Nagle's algorithm would delay the small last packet of a message.
         let _ = stream.set_nodelay(true);
         Ok(stream)
@@ -117,10 +107,9 @@ impl Manager for SessionManager {
         if !session.is_reusable || metrics.last_used() > MAX_IDLE {
             return Err(RecycleError::message("the session is over"));
         }
-        session.is_reusable = false;
+        // The pool drops a session whose check fails, takes too long or is cancelled.
         let answer = session.connection.command(Rset).await;
         answer.map_err(|error| session_error(&error, "the mail server ended the session"))?;
-        session.is_reusable = true;
         Ok(())
     }
 }
@@ -161,23 +150,19 @@ impl Session {
         let recipient = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
         recipient
             .map_err(|error| message_error(&error, "the mail server refused the recipient"))?;
-        let data = connection.command(Data).await;
-        let data =
-            data.map_err(|error| message_error(&error, "the mail server refused the message"))?;
-        if !data.has_code(354) {
+        let refused = |error| message_error(&error, "the mail server refused the message");
+        if !connection.command(Data).await.map_err(refused)?.has_code(354) {
             return Err(SmtpError::transient("the mail server sent an invalid response"));
         }
-        let taken = connection.message(message).await;
-        taken.map_err(|error| message_error(&error, "the mail server refused the message"))?;
-        Ok(())
+        connection.message(message).await.map(drop).map_err(refused)
     }
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, SmtpSettingsError> {
+fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
     let each = CertificateDer::pem_slice_iter(pem)
         .map(|found| Certificate::from_der(found.ok()?.to_vec()).ok());
     let all: Option<Vec<_>> = each.collect();
-    all.filter(|all| !all.is_empty()).ok_or(SmtpSettingsError::Ca)
+    all.filter(|all| !all.is_empty()).ok_or(UNUSABLE_CA)
 }
 
 /// Converts an error that is not about this message: a retry may succeed.

@@ -5,9 +5,7 @@ pub mod roles;
 use std::{
     convert::Infallible,
     io,
-    net::IpAddr,
     str::FromStr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,12 +14,10 @@ use sqlx::{
     AssertSqlSafe, Connection as _, Executor,
     postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions, PgSslMode},
 };
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
-use super::{
-    IDLE_TIMEOUT_FACTOR, Result, StoreLimits,
-    pool::{Pool, PooledConnection},
-};
+use super::{IDLE_TIMEOUT_FACTOR, Result, StoreLimits, pool::Pool};
+use crate::outbound::is_loopback;
 
 /// Idle time after which a connection is tested before reuse.
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
@@ -33,37 +29,19 @@ const MAX_BACKOFF: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(super) struct Postgres {
-    pool: Pool<PostgresManager>,
-    options: Arc<PgConnectOptions>,
-    earliest: OldestUsable,
+    pub(super) pool: Pool<PostgresManager>,
 }
-
-/// Connections opened before this time are not reused.
-#[derive(Clone, Default)]
-struct OldestUsable(Arc<Mutex<Option<Instant>>>);
 
 impl Postgres {
     pub(super) async fn open(url: &str, limits: StoreLimits) -> Result<Postgres> {
-        let options = PgConnectOptions::from_str(url)?;
-        let earliest = OldestUsable::default();
-        let (deadline, earlier) = (limits.transaction_timeout, earliest.clone());
-        let sessions = PostgresManager { options: options.clone(), deadline, earliest: earlier };
+        let sessions = PostgresManager {
+            options: PgConnectOptions::from_str(url)?,
+            deadline: limits.transaction_timeout,
+            earliest: watch::Sender::default(),
+        };
         let pool = Pool::new(sessions, limits.connections, limits.acquire_timeout);
         drop(pool.get().await?);
-        Ok(Postgres { pool, options: options.into(), earliest })
-    }
-
-    /// Returns the number of connections and how many of them are idle.
-    pub(super) fn connections(&self) -> (usize, usize) {
-        self.pool.connections()
-    }
-
-    pub(super) async fn connection(&self) -> Result<PooledConnection<PostgresManager>> {
-        self.pool.get().await
-    }
-
-    pub(super) fn close_idle(&self) {
-        self.pool.close_idle();
+        Ok(Postgres { pool })
     }
 
     /// Listens on a dedicated connection, which is reopened when it breaks.
@@ -72,8 +50,8 @@ impl Postgres {
         channel: &str,
         on_notification: impl Fn(),
     ) -> Result<Infallible> {
-        let pool =
-            PgPoolOptions::new().max_connections(1).connect_lazy_with((*self.options).clone());
+        let options = self.pool.manager().options.clone();
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(channel).await?;
         loop {
@@ -85,20 +63,16 @@ impl Postgres {
 
     /// Marks all connections as outdated: they are replaced before reuse.
     pub(super) fn invalidate_connections(&self) {
-        *self.earliest.lock() = Some(Instant::now());
+        self.pool.manager().earliest.send_replace(Some(Instant::now()));
     }
 }
 
-impl OldestUsable {
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
+#[derive(Clone)]
 pub(super) struct PostgresManager {
     options: PgConnectOptions,
     deadline: Duration,
-    earliest: OldestUsable,
+    /// Connections opened before this time are not reused.
+    earliest: watch::Sender<Option<Instant>>,
 }
 
 /// Connects, and sets what transactions rely on, whatever the defaults of server and role are.
@@ -111,15 +85,10 @@ pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnec
 }
 
 /// Returns the host of a server beyond loopback whose certificate the URL does not verify.
-#[must_use]
 pub fn unverified_server(url: &str) -> Option<String> {
     let options = url.starts_with("postgres").then(|| PgConnectOptions::from_str(url).ok())??;
     let host = options.get_host();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let is_near = options.get_socket().is_some()
-        || host.starts_with('/')
-        || host.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback());
+    let is_near = options.get_socket().is_some() || host.starts_with('/') || is_loopback(host);
     let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
     (!is_near && !is_verified).then(|| host.to_owned())
 }
@@ -146,7 +115,7 @@ impl Manager for PostgresManager {
         connection: &mut PgConnection,
         metrics: &Metrics,
     ) -> RecycleResult<sqlx::Error> {
-        let outdated = Some(metrics.created) < *self.earliest.lock();
+        let outdated = Some(metrics.created) < *self.earliest.borrow();
         if outdated || metrics.age() > MAX_AGE {
             return Err(RecycleError::message("to be reopened"));
         }

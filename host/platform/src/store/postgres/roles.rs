@@ -29,12 +29,21 @@ const ROW_PRIVILEGES: &str = "SELECT, INSERT, UPDATE, DELETE";
 
 /// Applies the missing migrations; concurrent calls wait for each other.
 pub(in crate::store) async fn migrate(url: &str, schema: &Migrator) -> Result<()> {
-    let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
-    let applied = schema::applied_in_postgres(&mut connection).await?;
-    if schema::count_missing(schema, &applied)? > 0 {
+    let (mut connection, missing) = count_missing(url, schema).await?;
+    if missing > 0 {
         schema.run(&mut connection).await?;
     }
     Ok(connection.close().await?)
+}
+
+/// Connects. Returns the connection and the number of missing migrations.
+pub(in crate::store) async fn count_missing(
+    url: &str,
+    schema: &Migrator,
+) -> Result<(PgConnection, usize)> {
+    let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
+    let applied = schema::applied_in_postgres(&mut connection).await?;
+    Ok((connection, schema::count_missing(schema, &applied)?))
 }
 
 /// Grants `role`, and each role of an earlier call, exactly what a host needs. Returns these roles.
@@ -67,8 +76,7 @@ async fn previous_grantees(connection: &mut PgConnection) -> Result<Vec<String>>
          WHERE owner.rolname = current_user AND n.nspname = current_schema()
              AND d.defaclobjtype = 'r' AND grantee.oid <> owner.oid
          ORDER BY 1";
-    let roles: Vec<(String,)> = sqlx::query_as(roles).fetch_all(connection).await?;
-    Ok(roles.into_iter().map(|(role,)| role).collect())
+    Ok(sqlx::query_scalar(roles).fetch_all(connection).await?)
 }
 
 /// Fails if grants to `role` have no effect: it does not exist, owns the tables, or is a superuser.
@@ -80,14 +88,13 @@ pub(in crate::store) async fn check_host_role(url: &str, role: &str) -> Result<(
 
 async fn check_grantee(connection: &mut PgConnection, role: &str) -> Result<()> {
     let found = "SELECT rolsuper OR pg_has_role(oid, current_user, 'MEMBER') FROM pg_roles WHERE rolname = $1";
-    let found: Option<(bool,)> =
-        sqlx::query_as(found).bind(role).fetch_optional(connection).await?;
+    let found = sqlx::query_scalar(found).bind(role).fetch_optional(connection).await?;
     let wrong = match found {
         None => format!("the role {role} does not exist: create it with CREATE ROLE"),
-        Some((true,)) => {
+        Some(true) => {
             format!("{role} owns the tables, or is a superuser: name another role for hosts")
         }
-        Some((false,)) => return Ok(()),
+        Some(false) => return Ok(()),
     };
     Err(Error::Misconfigured(wrong))
 }
@@ -132,9 +139,7 @@ async fn grant_statements(connection: &mut PgConnection, role: &str) -> Result<S
 
 /// Fails if migrations are missing or differ, or if `role` forbids the URL's role to alter tables.
 pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: RolePolicy) -> Result<()> {
-    let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
-    let applied = schema::applied_in_postgres(&mut connection).await?;
-    let missing = schema::count_missing(schema, &applied)?;
+    let (mut connection, missing) = count_missing(url, schema).await?;
     if missing > 0 {
         return Err(Error::Misconfigured(format!(
             "the database lacks {missing} migrations, or its role may not read the tables: run \

@@ -11,6 +11,7 @@ use std::{
 use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::NamedTempFile;
 
+use self::BackupError::Refused;
 use super::file::{self, DatabaseLock, not_writable, sibling_path};
 use crate::store::{Error, schema};
 
@@ -30,7 +31,7 @@ pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
     let database = sqlite_file(url, "back it up with pg_dump")?;
     fs::metadata(&database).map_err(|error| not_writable(&database, &error))?;
     if to.exists() {
-        return Err(refused(format!("{} already exists: choose another file", to.display())));
+        return Err(Refused(format!("{} already exists: choose another file", to.display())));
     }
     let _in_use = DatabaseLock::shared(&database)?;
     let copy = copy_to_temporary_file(&mut open(&database, false).await?, to).await?;
@@ -42,16 +43,14 @@ pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
 /// Replaces the database at `url` by the copy `from`. `replace` permits losing an existing one.
 pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), BackupError> {
     let database = sqlite_file(url, "restore it with pg_restore or psql")?;
-    ensure_exists(from)?;
+    fs::metadata(from).map_err(io_error(from))?;
+    let shown = database.display();
     let Some(_alone) = DatabaseLock::exclusive(&database)? else {
-        let database = database.display();
-        return Err(refused(format!("{database} is in use: stop the host and retry")));
+        return Err(Refused(format!("{shown} is in use: stop the host and retry")));
     };
     if !replace && database.exists() {
-        let database = database.display();
-        return Err(refused(format!(
-            "{database} already exists: replace it with --replace, or choose another"
-        )));
+        let what = "already exists: replace it with --replace, or choose another";
+        return Err(Refused(format!("{shown} {what}")));
     }
     // Without a log, nothing is pending, and the copy may be on a read-only file system.
     let mut source = open(from, !sibling_path(from, "-wal").exists()).await?;
@@ -87,9 +86,7 @@ fn with_wal_moved_aside(
         match &done {
             // Harmless under this name if it cannot be removed.
             Ok(()) => drop(fs::remove_file(aside)),
-            Err(_) => {
-                fs::rename(aside, log).map_err(|error| BackupError::Io(log.clone(), error))?
-            }
+            Err(_) => fs::rename(aside, log).map_err(io_error(log))?,
         }
     }
     done
@@ -109,20 +106,16 @@ fn move_wal_aside(database: &Path, moved: &mut Vec<(PathBuf, PathBuf)>) -> Resul
     Ok(())
 }
 
-fn refused(text: String) -> BackupError {
-    BackupError::Refused(text)
+fn io_error(path: &Path) -> impl Fn(io::Error) -> BackupError + '_ {
+    move |error| BackupError::Io(path.to_owned(), error)
 }
 
 fn sqlite_file(url: &str, instead: &str) -> Result<PathBuf, BackupError> {
     if url.starts_with("postgres") {
-        return Err(refused(format!("the database is PostgreSQL: {instead}")));
+        return Err(Refused(format!("the database is PostgreSQL: {instead}")));
     }
     crate::store::check_url(url)?;
     Ok(file::path(url)?)
-}
-
-fn ensure_exists(file: &Path) -> Result<(), BackupError> {
-    fs::metadata(file).map(drop).map_err(|error| BackupError::Io(file.to_owned(), error))
 }
 
 /// Creates a synced copy beside `to`, for this user only. It is deleted unless it is persisted.
@@ -130,34 +123,26 @@ async fn copy_to_temporary_file(
     from: &mut SqliteConnection,
     to: &Path,
 ) -> Result<NamedTempFile, BackupError> {
-    let at = |error| BackupError::Io(to.to_owned(), error);
-    let copy = tempfile::Builder::new()
-        .prefix(".tollhouse-")
-        .tempfile_in(parent_folder(to))
-        .map_err(at)?;
+    let copy = tempfile::Builder::new().prefix(".tollhouse-").tempfile_in(parent_folder(to));
+    let copy = copy.map_err(io_error(to))?;
     let path =
-        copy.path().to_str().ok_or_else(|| refused(format!("{} is not UTF-8", to.display())))?;
+        copy.path().to_str().ok_or_else(|| Refused(format!("{} is not UTF-8", to.display())))?;
     let vacuum = sqlx::query("VACUUM INTO $1").bind(path.to_owned());
     vacuum.execute(from).await.map_err(Error::from)?;
-    copy.as_file().sync_all().map_err(at)?;
+    copy.as_file().sync_all().map_err(io_error(to))?;
     Ok(copy)
 }
 
 /// Renames the copy atomically.
 fn persist(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
-    let at = |error| BackupError::Io(to.to_owned(), error);
-    if replace {
-        copy.persist(to).map_err(|error| at(error.error))?;
-    } else {
-        copy.persist_noclobber(to).map_err(|error| at(error.error))?;
-    }
-    Ok(())
+    let renamed = if replace { copy.persist(to) } else { copy.persist_noclobber(to) };
+    renamed.map(drop).map_err(|error| io_error(to)(error.error))
 }
 
 /// Makes a new name durable.
 fn sync_folder(of: &Path) -> Result<(), BackupError> {
     let synced = File::open(parent_folder(of)).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| BackupError::Io(of.to_owned(), error))
+    synced.map_err(io_error(of))
 }
 
 pub(in crate::store) fn parent_folder(of: &Path) -> &Path {
@@ -173,19 +158,19 @@ pub(in crate::store) async fn open(file: &Path, at_rest: bool) -> Result<SqliteC
 /// Refuses a file that is damaged, not a Tollhouse database, or of a later version.
 async fn check_database(connection: &mut SqliteConnection, file: &Path) -> Result<(), BackupError> {
     let shown = file.display();
-    let (found,): (String,) = sqlx::query_as("PRAGMA integrity_check(1)")
+    let found: String = sqlx::query_scalar("PRAGMA integrity_check(1)")
         .fetch_one(&mut *connection)
         .await
         .map_err(Error::from)?;
     if found != "ok" {
-        return Err(refused(format!("{shown} is damaged: {found}")));
+        return Err(Refused(format!("{shown} is damaged: {found}")));
     }
     let applied = schema::applied_in_sqlite(connection).await?;
     if applied.is_empty() {
-        return Err(refused(format!("{shown} is not a Tollhouse database")));
+        return Err(Refused(format!("{shown} is not a Tollhouse database")));
     }
     schema::count_missing(&crate::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
-        refused(format!(
+        Refused(format!(
             "{shown} has another schema: {error}; use the version of Tollhouse that created it, or a later one"
         ))
     })
@@ -213,13 +198,11 @@ mod tests {
 
     async fn rows(database: &Path) -> i64 {
         let mut connection = open(database, false).await.unwrap();
-        let (rows,) =
-            sqlx::query_as("SELECT COUNT(*) FROM t").fetch_one(&mut connection).await.unwrap();
-        rows
+        sqlx::query_scalar("SELECT COUNT(*) FROM t").fetch_one(&mut connection).await.unwrap()
     }
 
     fn fail() -> Result<(), BackupError> {
-        Err(refused("the disk is gone".to_owned()))
+        Err(Refused("the disk is gone".to_owned()))
     }
 
     #[tokio::test]

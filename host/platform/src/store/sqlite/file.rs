@@ -1,7 +1,7 @@
 //! The file of a SQLite database: its permissions, and its lock.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use std::{
 
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::store::{Error, Result, error::UnavailableReason};
+use crate::store::{Error, Result, UnavailableReason};
 
 /// A lock on `FILE-lock`: while a user of the database shares it, the file is not replaced.
 /// SQLite's own locks do not suffice: they are on the file that a restore replaces.
@@ -20,23 +20,24 @@ pub(in crate::store) struct DatabaseLock {
 }
 
 impl DatabaseLock {
-    /// Locks in shared mode.
     pub(in crate::store) fn shared(database: &Path) -> Result<DatabaseLock> {
-        let (path, lock) = open_lock_file(database)?;
-        match lock.try_lock_shared() {
-            Ok(()) => Ok(DatabaseLock { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Error::Unavailable {
-                trouble: UnavailableReason::Locked,
-                cause: format!("{} is being restored", database.display()),
-            }),
-            Err(TryLockError::Error(error)) => Err(not_writable(&path, &error)),
-        }
+        let cause = || format!("{} is being restored", database.display());
+        DatabaseLock::lock(database, File::try_lock_shared)?
+            .ok_or_else(|| Error::unavailable(UnavailableReason::Locked, cause()))
     }
 
-    /// Locks in exclusive mode; `None` if the database is in use.
+    /// Returns `None` if the database is in use.
     pub(in crate::store) fn exclusive(database: &Path) -> Result<Option<DatabaseLock>> {
-        let (path, lock) = open_lock_file(database)?;
-        match lock.try_lock() {
+        DatabaseLock::lock(database, File::try_lock)
+    }
+
+    fn lock(
+        database: &Path,
+        try_lock: fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Option<DatabaseLock>> {
+        let path = sibling_path(database, "-lock");
+        let lock = open_private(&path)?;
+        match try_lock(&lock) {
             Ok(()) => Ok(Some(DatabaseLock { _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(not_writable(&path, &error)),
@@ -60,23 +61,17 @@ pub(in crate::store) fn sibling_path(database: &Path, suffix: &str) -> PathBuf {
 /// Creates the file if it does not exist, for this user only, and locks it in shared mode.
 pub(in crate::store) fn open_as_host(database: &Path) -> Result<DatabaseLock> {
     let in_use = DatabaseLock::shared(database)?;
-    private_file_options().open(database).map_err(|error| not_writable(database, &error))?;
+    open_private(database)?;
     Ok(in_use)
 }
 
-fn private_file_options() -> OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).mode(0o600);
-    options
-}
-
-fn open_lock_file(database: &Path) -> Result<(PathBuf, File)> {
-    let path = sibling_path(database, "-lock");
-    let file = private_file_options().open(&path).map_err(|error| not_writable(&path, &error))?;
-    Ok((path, file))
+/// Opens a file for writing; creates it for this user only if it does not exist.
+fn open_private(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create(true).mode(0o600).open(path);
+    opened.map_err(|error| not_writable(path, &error))
 }
 
 pub(in crate::store) fn not_writable(path: &Path, error: &io::Error) -> Error {
-    let cause = format!("{}: {error}", path.display());
-    Error::Unavailable { trouble: UnavailableReason::NotWritable, cause }
+    Error::unavailable(UnavailableReason::NotWritable, format!("{}: {error}", path.display()))
 }

@@ -13,7 +13,7 @@ use std::{
     str::FromStr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering::AcqRel},
     },
     thread,
     time::{Duration, Instant},
@@ -27,15 +27,18 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{sleep, timeout},
 };
 use tracing::{Instrument, Span, info_span};
 
 use self::file::DatabaseLock;
 use super::{
-    Error, Result, StoreLimits, UnavailableReason, WRITE,
+    Error, Result, StoreLimits,
+    UnavailableReason::{Locked, Unreachable, WriterBusy},
+    WRITE,
     pool::{Pool, PooledConnection},
+    timed_out,
     tx::{Connection, Mode, Tx},
 };
 use crate::store::metrics::StoreMetrics;
@@ -52,7 +55,7 @@ const REOPEN_DELAY: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(super) struct Sqlite {
-    readers: Pool<SqliteManager>,
+    pub(super) readers: Pool<SqliteManager>,
     writes: mpsc::Sender<Box<dyn QueuedWrite>>,
     limits: StoreLimits,
     metrics: StoreMetrics,
@@ -82,10 +85,8 @@ impl Sqlite {
             Ok(schema.run(&mut writer.get().await?.connection).await?)
         })
         .await?;
-        let readers = SqliteManager {
-            options: options.read_only(true),
-            deadline: limits.transaction_timeout,
-        };
+        let options = options.read_only(true);
+        let readers = SqliteManager { options, deadline: limits.transaction_timeout };
         let readers = Pool::new(readers, limits.connections, limits.acquire_timeout);
         drop(readers.get().await?);
 
@@ -113,43 +114,31 @@ impl Sqlite {
         Ok(Sqlite { readers, writes, limits, metrics, _in_use: in_use })
     }
 
-    /// Returns the number of readers and how many of them are idle.
-    pub(super) fn connections(&self) -> (usize, usize) {
-        self.readers.connections()
-    }
-
-    pub(super) fn close_idle(&self) {
-        self.readers.close_idle();
-    }
-
     pub(super) async fn reader(&self) -> Result<PooledConnection<SqliteManager>> {
         let reader = self.readers.get().await?;
         reader.alarm.set();
         Ok(reader)
     }
 
-    pub(super) async fn write<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
+    pub(super) async fn write<T: Send + 'static, E: From<Error> + Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
+    ) -> Result<T, E> {
         let (answer, mut answered) = oneshot::channel();
-        let taken = ClaimFlag::default();
+        let taken = Arc::new(AtomicBool::new(false));
         let span = info_span!("write");
         let write = PendingWrite { work, span, taken: taken.clone(), done: None, reply: answer };
         let queued = timeout(self.limits.acquire_timeout, async {
-            self.writes
-                .send(Box::new(write))
-                .await
-                .map_err(|_| Error::unreachable("the writer has stopped"))?;
+            let sent = self.writes.send(Box::new(write)).await;
+            sent.map_err(|_| Error::unavailable(Unreachable, "the writer has stopped"))?;
             Ok::<_, Error>((&mut answered).await)
         });
         let answered = match queued.await {
             Ok(answered) => answered?,
-            Err(_) if taken.try_claim() => {
+            Err(_) if !taken.swap(true, AcqRel) => {
                 self.metrics.record_error(WRITE);
-                return Err(Error::writer_busy(self.limits.acquire_timeout).into());
+                let limit = self.limits.acquire_timeout;
+                return Err(Error::late(WriterBusy, "it did not begin", limit).into());
             }
             Err(_) => answered.await,
         };
@@ -167,10 +156,7 @@ async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -
     let began = Instant::now();
     loop {
         let opened = open().await;
-        let met = matches!(
-            opened,
-            Err(Error::Unavailable { trouble: UnavailableReason::Locked, .. } | Error::Sql(_))
-        );
+        let met = matches!(opened, Err(Error::Unavailable { trouble: Locked, .. } | Error::Sql(_)));
         if !met || began.elapsed() >= wait {
             return opened;
         }
@@ -179,6 +165,7 @@ async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -
 }
 
 /// Connections to the file, each with its own thread. They need no test: a file never disconnects.
+#[derive(Clone)]
 pub(super) struct SqliteManager {
     options: SqliteConnectOptions,
     deadline: Duration,
@@ -196,7 +183,7 @@ impl Manager for SqliteManager {
     async fn create(&self) -> sqlx::Result<SqliteHandle> {
         // Boxed, because it is large, rarely used, and part of each future that reads.
         let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
-        let alarm = Alarm::new(self.deadline);
+        let alarm = Alarm { deadline: self.deadline, at: Arc::default() };
         let heard = alarm.clone();
         connection
             .lock_handle()
@@ -215,42 +202,24 @@ impl Manager for SqliteManager {
 #[derive(Clone)]
 struct Alarm {
     deadline: Duration,
-    /// Start of the time measurement.
-    zero: Instant,
-    /// Deadline in milliseconds since `zero`; the maximum means none.
-    at: Arc<AtomicU64>,
+    at: Arc<watch::Sender<Option<Instant>>>,
 }
 
 impl Alarm {
-    fn new(deadline: Duration) -> Alarm {
-        Alarm { deadline, zero: Instant::now(), at: Arc::new(AtomicU64::new(u64::MAX)) }
-    }
-
     fn set(&self) {
-        let at = (self.zero.elapsed() + self.deadline).as_millis();
-        self.at.store(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.at.send_replace(Some(Instant::now() + self.deadline));
     }
 
     fn clear(&self) {
-        self.at.store(u64::MAX, Ordering::Relaxed);
+        self.at.send_replace(None);
     }
 
     fn has_expired(&self) -> bool {
-        self.zero.elapsed().as_millis() >= u128::from(self.at.load(Ordering::Relaxed))
+        self.at.borrow().is_some_and(|at| at <= Instant::now())
     }
 }
 
 // ---- queued writes ------------------------------------------------------------------------------
-
-/// Set by the writer that begins a write, or by the caller that withdraws it: the first one wins.
-#[derive(Clone, Default)]
-struct ClaimFlag(Arc<AtomicBool>);
-
-impl ClaimFlag {
-    fn try_claim(&self) -> bool {
-        !self.0.swap(true, Ordering::AcqRel)
-    }
-}
 
 /// A queued write of any result type.
 trait QueuedWrite: Send {
@@ -268,7 +237,8 @@ struct PendingWrite<F, T, E> {
     work: F,
     /// The caller's span, for log lines of `work` on the writer's thread.
     span: Span,
-    taken: ClaimFlag,
+    /// Set by the writer that begins the write, or by the caller that withdraws it.
+    taken: Arc<AtomicBool>,
     done: Option<WriteResult<T, E>>,
     reply: oneshot::Sender<WriteResult<T, E>>,
 }
@@ -283,7 +253,7 @@ where
     E: From<Error> + Send,
 {
     fn try_begin(&self) -> bool {
-        self.taken.try_claim()
+        !self.taken.swap(true, AcqRel)
     }
 
     fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
@@ -293,8 +263,8 @@ where
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
             let work = work.instrument(self.span.clone());
             let done = timeout(alarm.deadline, work).await;
-            let done = done.unwrap_or_else(|_| Ok(Err(Error::timed_out(alarm.deadline).into())));
-            let keep = matches!(done, Ok(Ok(_))) && tx.failure().is_none();
+            let done = done.unwrap_or_else(|_| Ok(Err(timed_out(alarm.deadline).into())));
+            let keep = matches!(done, Ok(Ok(_))) && tx.state.failed.is_none();
             self.done = Some(match done {
                 Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
                 done => done,
@@ -302,7 +272,7 @@ where
             if !keep {
                 // Waits for a statement that still runs, until the alarm interrupts it.
                 tx.connection().execute("ROLLBACK TO write").await?;
-                tx.clear_failure();
+                tx.state.failed = None;
             }
             alarm.clear();
             Ok(tx.connection().execute("RELEASE write").await?)
@@ -382,7 +352,7 @@ impl Writer {
             }
             return Err(GroupFailure::RetryAlone);
         }
-        let woke_jobs = tx.wakes_workers();
+        let woke_jobs = tx.wakes_workers;
         tx.commit().await.map_err(|error| match error {
             Error::CommitUnknown(_) => GroupFailure::Failed(error),
             _ if group.len() > 1 => GroupFailure::RetryAlone,
@@ -418,7 +388,8 @@ impl Writer {
             if group.len() == most || began.elapsed() > MAX_GROUP_TIME {
                 return Ok(());
             }
-            match self.next() {
+            let mut queued = std::iter::from_fn(|| self.queue.try_recv().ok());
+            match queued.find(|write| write.try_begin()) {
                 Some(write) => group.push(write),
                 None => return Ok(()),
             }
@@ -427,7 +398,7 @@ impl Writer {
 
     fn send_results(&self, group: Group, committed: Result<(), GroupFailure>) {
         match &committed {
-            Ok(()) => self.metrics.record_group(group.len()),
+            Ok(()) => self.metrics.group.observe(group.len() as f64),
             Err(_) => group.iter().for_each(|_| self.metrics.record_error(WRITE)),
         }
         for write in group {
@@ -436,11 +407,6 @@ impl Writer {
                 _ => Ok(()),
             });
         }
-    }
-
-    /// Returns the next queued write that was not withdrawn.
-    fn next(&mut self) -> Option<Box<dyn QueuedWrite>> {
-        std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.try_begin())
     }
 }
 

@@ -42,13 +42,11 @@ const COUNTRIES: [(&str, &str); 243] = [
 ];
 
 /// Returns whether a country (ISO 3166 code) has phone numbers.
-#[must_use]
 pub fn has_numbers(country: &str) -> bool {
     COUNTRIES.iter().any(|(code, _)| *code == country)
 }
 
 /// Returns whether an E.164 number belongs to one of these countries.
-#[must_use]
 pub fn belongs_to(number: &str, countries: &[String]) -> bool {
     let digits = number.strip_prefix('+').unwrap_or(number);
     // The length of the longest matching prefix of a country.

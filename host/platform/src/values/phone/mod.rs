@@ -5,7 +5,6 @@ mod countries;
 pub use self::countries::{belongs_to, has_numbers};
 
 /// Returns whether a text is `+`, a digit other than 0, and 7 to 14 more digits.
-#[must_use]
 pub fn is_e164(text: &str) -> bool {
     let Some(digits) = text.strip_prefix('+') else { return false };
     (8..=15).contains(&digits.len())

@@ -9,11 +9,9 @@ use std::str::FromStr;
 
 use self::store::PublisherKeyRow;
 use super::signature::{PublicKey, SIGNATURE_BYTES, SignedComponent};
-use crate::registry::store::PluginRow;
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{Result, Tx},
-};
+use crate::prelude::*;
+use crate::{manifest::is_word, registry::store::PluginRow};
+use tollhouse_platform::store::Result;
 
 /// Signature requirements for loading a component.
 #[derive(Clone, Debug, Default)]
@@ -43,12 +41,6 @@ impl FromStr for TrustedKey {
     }
 }
 
-impl TrustedKey {
-    fn from_row(row: PublisherKeyRow) -> Option<TrustedKey> {
-        Some(TrustedKey { key: PublicKey::from_line(&row.key)?, publisher: row.name })
-    }
-}
-
 /// A signature that was verified with a trusted publisher's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signer {
@@ -57,7 +49,6 @@ pub struct Signer {
 }
 
 impl TrustPolicy {
-    #[must_use]
     pub fn is_pinned(&self) -> bool {
         !self.pinned.is_empty()
     }
@@ -88,11 +79,8 @@ impl TrustPolicy {
         if signature.is_empty() {
             // An earlier release verified this signature but did not store it. Without pinned keys
             // the row is as trustworthy as the keys: both are in the database.
-            return Ok(if self.is_pinned() {
-                Err(SIGNATURE_NOT_STORED.to_owned())
-            } else {
-                Ok(())
-            });
+            let missing = self.is_pinned().then(|| SIGNATURE_NOT_STORED.to_owned());
+            return Ok(missing.map_or(Ok(()), Err));
         }
         let bytes = hex::decode(signature).ok();
         let Some(signature) = bytes.and_then(|bytes| bytes.try_into().ok()) else {
@@ -112,7 +100,10 @@ impl TrustPolicy {
             Some(installed_at) => store::list_trusted_since(tx, installed_at).await?,
             None => store::list(tx).await?,
         };
-        Ok(rows.into_iter().filter_map(TrustedKey::from_row).collect())
+        let key = |PublisherKeyRow { name: publisher, key, .. }| {
+            PublicKey::from_line(&key).map(|key| TrustedKey { publisher, key })
+        };
+        Ok(rows.into_iter().filter_map(key).collect())
     }
 
     /// Describes the signature of a component. `Err`: the component is rejected.
@@ -148,8 +139,7 @@ const SIGNATURE_NOT_STORED: &str =
 
 /// Checks a publisher's name, which is shown in grants and parsed by programs.
 pub fn check_name(name: &str) -> std::result::Result<(), &'static str> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
-    match (1..=60).contains(&name.len()) && name.chars().all(allowed) {
+    match is_word(name, 60, &['_', '-', '.']) {
         true => Ok(()),
         false => Err("a publisher's name must be 1 to 60 characters of a-z, 0-9, _, - and ."),
     }

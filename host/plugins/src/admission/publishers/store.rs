@@ -1,9 +1,7 @@
 //! SQL for publishers' keys.
 
-use tollhouse_platform::{
-    clock::Timestamp,
-    store::{FromRow, Result, Tx, params},
-};
+use crate::prelude::*;
+use tollhouse_platform::store::{FromRow, Result, params};
 
 #[derive(Debug, FromRow)]
 pub struct PublisherKeyRow {
@@ -31,16 +29,14 @@ pub async fn list_by_publisher(tx: &mut Tx, name: &str) -> Result<Vec<PublisherK
 
 /// Adds a key unless it exists. Returns the name of its publisher, which may differ from `name`.
 pub async fn insert(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<String> {
-    let (owner,): (String,) = tx
-        .sql(
-            "INSERT INTO plugin_publishers (name, key, added_at) VALUES ($1, $2, $3)
-             ON CONFLICT (key) DO UPDATE SET key = excluded.key
-             RETURNING name",
-        )
-        .params(params![name, key, now])
-        .one()
-        .await?;
-    Ok(owner)
+    tx.sql(
+        "INSERT INTO plugin_publishers (name, key, added_at) VALUES ($1, $2, $3)
+         ON CONFLICT (key) DO UPDATE SET key = excluded.key
+         RETURNING name",
+    )
+    .params(params![name, key, now])
+    .value()
+    .await
 }
 
 /// Removes a key. It remains valid for components that were installed before.
@@ -52,13 +48,12 @@ pub async fn delete(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Resul
              removed_at = excluded.removed_at",
     )
     .params(params![name, key, now])
-    .run()
+    .execute()
     .await?;
     tx.sql("DELETE FROM plugin_publishers WHERE name = $1 AND key = $2")
         .params(params![name, key])
-        .run()
-        .await?;
-    Ok(())
+        .execute()
+        .await
 }
 
 /// Returns the keys that are trusted or were removed at `since` or later.

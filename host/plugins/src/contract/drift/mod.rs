@@ -8,11 +8,12 @@ use std::{iter, sync::LazyLock};
 
 use wasmtime::component::{
     Component, Type as Found,
-    types::{ComponentFunc, ComponentInstance, ComponentItem},
+    types::{ComponentFunc, ComponentItem},
 };
-use wit_parser::{Function, Interface, Resolve, SourceMap, Type, TypeDef, TypeDefKind};
+use wit_parser::{Function, Resolve, SourceMap, Type, TypeDef, TypeDefKind};
 
 use self::type_names::{component_type_name, contract_type_name, primitive_name};
+use super::v1::versioned_name;
 
 const SOURCES: [(&str, &str); 6] = [
     ("host.wit", include_str!("../../../../../wit/v1/host.wit")),
@@ -32,23 +33,15 @@ static CONTRACT: LazyLock<Resolve> = LazyLock::new(|| {
     contract
 });
 
-/// Returns one sentence per exported function that differs: `checkout.start: parameter order:
-/// record checkout-order: field amount: expected record money, found u64`.
+/// Returns one sentence per function that differs: `checkout.start: parameter order: record
+/// checkout-order: field amount: expected record money, found u64`.
 #[must_use]
 pub fn all_differences(component: &Component) -> Vec<String> {
     let all = component.component_type();
+    let export = |name: &str| Some(all.get_export(component.engine(), name)?.ty);
+    let missing = Some("the function is missing");
     let mut differences = import_differences(component);
-    for (name, interface) in interfaces() {
-        let item = all.get_export(component.engine(), &versioned_name(name));
-        let Some(exported) = item.and_then(|item| instance(item.ty)) else { continue };
-        for function in interface.functions.values() {
-            let how = match find_function(component, &exported, function) {
-                None => Some("the function is missing".to_owned()),
-                Some(found) => function_difference(function, &found),
-            };
-            differences.extend(how.map(|how| format!("{name}.{}: {how}", function.name)));
-        }
-    }
+    differences.extend(interface_differences(component, export, missing));
     differences
 }
 
@@ -56,44 +49,32 @@ pub fn all_differences(component: &Component) -> Vec<String> {
 #[must_use]
 pub fn import_differences(component: &Component) -> Vec<String> {
     let all = component.component_type();
+    let import = |name: &str| Some(all.get_import(component.engine(), name)?.ty);
+    interface_differences(component, import, None)
+}
+
+/// Compares the interfaces that `find` finds. `missing` is the difference of a missing function.
+fn interface_differences(
+    component: &Component,
+    find: impl Fn(&str) -> Option<ComponentItem>,
+    missing: Option<&str>,
+) -> Vec<String> {
     let mut differences = Vec::new();
-    for (name, interface) in interfaces() {
-        let item = all.get_import(component.engine(), &versioned_name(name));
-        let Some(imported) = item.and_then(|item| instance(item.ty)) else { continue };
+    for interface in CONTRACT.interfaces.iter().map(|(_, interface)| interface) {
+        let name = interface.name.as_deref().unwrap_or_default();
+        let Some(ComponentItem::ComponentInstance(found)) = find(&versioned_name(name)) else {
+            continue;
+        };
         for function in interface.functions.values() {
-            let found = find_function(component, &imported, function);
-            let how = found.and_then(|found| function_difference(function, &found));
+            let found = found.get_export(component.engine(), &function.name);
+            let how = match found.map(|found| found.ty) {
+                Some(ComponentItem::ComponentFunc(found)) => function_difference(function, &found),
+                _ => missing.map(str::to_owned),
+            };
             differences.extend(how.map(|how| format!("{name}.{}: {how}", function.name)));
         }
     }
     differences
-}
-
-fn versioned_name(interface: &str) -> String {
-    format!("tollhouse:plugin/{interface}@1.0.0")
-}
-
-fn instance(item: ComponentItem) -> Option<ComponentInstance> {
-    match item {
-        ComponentItem::ComponentInstance(instance) => Some(instance),
-        _ => None,
-    }
-}
-
-fn interfaces() -> impl Iterator<Item = (&'static str, &'static Interface)> {
-    let all = CONTRACT.interfaces.iter();
-    all.filter_map(|(_, interface)| Some((interface.name.as_deref()?, interface)))
-}
-
-fn find_function(
-    component: &Component,
-    instance: &ComponentInstance,
-    function: &Function,
-) -> Option<ComponentFunc> {
-    match instance.get_export(component.engine(), &function.name)?.ty {
-        ComponentItem::ComponentFunc(found) => Some(found),
-        _ => None,
-    }
 }
 
 fn function_difference(expected: &Function, found: &ComponentFunc) -> Option<String> {

@@ -15,24 +15,7 @@ pub fn contract_type_name(ty: &Type) -> String {
             (None, kind) => kind.as_str().to_owned(),
         };
     }
-    let name = match ty {
-        Type::Bool => "bool",
-        Type::U8 => "u8",
-        Type::U16 => "u16",
-        Type::U32 => "u32",
-        Type::U64 => "u64",
-        Type::S8 => "s8",
-        Type::S16 => "s16",
-        Type::S32 => "s32",
-        Type::S64 => "s64",
-        Type::F32 => "f32",
-        Type::F64 => "f64",
-        Type::Char => "char",
-        Type::String => "string",
-        Type::ErrorContext => "error-context",
-        Type::Id(_) => "type",
-    };
-    name.to_owned()
+    contract_primitive(ty).to_owned()
 }
 
 /// Formats a type of the component, which does not contain type names.
@@ -51,26 +34,31 @@ pub fn component_type_name(ty: &Found) -> String {
         Found::Result(_) => "result".to_owned(),
         Found::Tuple(_) => "tuple".to_owned(),
         Found::Flags(_) => "flags".to_owned(),
-        primitive_type => primitive_name(primitive_type),
+        primitive_type => primitive_name(primitive_type).to_owned(),
     }
 }
 
-pub fn primitive_name(ty: &Found) -> String {
-    let name = match ty {
-        Found::Bool => "bool",
-        Found::U8 => "u8",
-        Found::U16 => "u16",
-        Found::U32 => "u32",
-        Found::U64 => "u64",
-        Found::S8 => "s8",
-        Found::S16 => "s16",
-        Found::S32 => "s32",
-        Found::S64 => "s64",
-        Found::Float32 => "f32",
-        Found::Float64 => "f64",
-        Found::Char => "char",
-        Found::String => "string",
-        _ => "another kind of type",
+macro_rules! primitives {
+    ($($name:literal $contract:ident $found:ident,)+) => {
+        fn contract_primitive(ty: &Type) -> &'static str {
+            match ty {
+                $(Type::$contract => $name,)+
+                Type::ErrorContext => "error-context",
+                Type::Id(_) => "type",
+            }
+        }
+
+        pub fn primitive_name(ty: &Found) -> &'static str {
+            match ty {
+                $(Found::$found => $name,)+
+                _ => "another kind of type",
+            }
+        }
     };
-    name.to_owned()
+}
+primitives! {
+    "bool" Bool Bool, "char" Char Char, "string" String String,
+    "u8" U8 U8, "u16" U16 U16, "u32" U32 U32, "u64" U64 U64,
+    "s8" S8 S8, "s16" S16 S16, "s32" S32 S32, "s64" S64 S64,
+    "f32" F32 Float32, "f64" F64 Float64,
 }

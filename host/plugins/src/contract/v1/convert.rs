@@ -1,11 +1,17 @@
 //! Conversions between the types of the contract and the host's own.
 
+use std::convert::Infallible;
+
+use serde_json::{Map, Value};
+
 use super::{exported, imported, wit};
 use crate::{
-    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
-    Notification, NotificationRefusal, NotificationSubject, PaymentStatus, ProviderPayment,
-    ProviderRefund, ProviderRefundStatus, RefundOrder, TextMessage,
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, FaceComparison, Fault, FaultCategory,
+    IdentityQuery, Image, Instrument, Notification, NotificationRefusal, NotificationSubject,
+    PaymentStatus, Person, ProviderPayment, ProviderRefund, ProviderRefundStatus, RefundOrder,
+    RegisterEntry, TextMessage,
 };
+use imported::identity;
 use tollhouse_platform::{
     clock::Timestamp,
     values::money::{MAX_MINOR, Minor, Money},
@@ -17,6 +23,9 @@ const MAX_RAW_BYTES: usize = 256 << 10;
 const MAX_CODE_BYTES: usize = 200;
 const MAX_MESSAGE_BYTES: usize = 2 << 10;
 const MAX_DETAILS: usize = 20;
+/// Maximum size of the details of a register entry as JSON, photos included.
+const MAX_ENTRY_BYTES: usize = 1 << 20;
+const MAX_CONFIDENCE: u32 = 10_000;
 const MAX_NOTIFICATIONS: usize = 100;
 
 /// Removes NUL, which PostgreSQL rejects: an upstream's stray byte must not fail a payment.
@@ -31,7 +40,7 @@ fn truncate(text: String, max_bytes: usize) -> String {
     text
 }
 
-pub fn truncate_text(text: String) -> String {
+fn truncate_text(text: String) -> String {
     truncate(text, MAX_TEXT_BYTES)
 }
 
@@ -40,11 +49,14 @@ fn bounded_raw(text: String) -> String {
     if text.len() > MAX_RAW_BYTES { String::new() } else { strip_nul(text) }
 }
 
+fn unexpected(message: &str) -> Fault {
+    Fault::new(FaultCategory::Unavailable, "unexpected-answer", message)
+}
+
 /// Rejects a URL that is too long, because a truncated one leads elsewhere.
 fn url(text: String) -> Result<String, Fault> {
     if text.len() > MAX_URL_BYTES {
-        let message = "the URL is longer than 2048 bytes";
-        return Err(Fault::new(FaultCategory::Unavailable, "unexpected-answer", message));
+        return Err(unexpected("the URL is longer than 2048 bytes"));
     }
     Ok(strip_nul(text))
 }
@@ -61,65 +73,93 @@ fn minor(minor: u64) -> Result<Minor, Fault> {
     }
 }
 
-impl From<&Money> for wit::Money {
-    fn from(money: &Money) -> wit::Money {
+impl From<Money> for wit::Money {
+    fn from(money: Money) -> wit::Money {
         let minor = u64::try_from(money.minor.0).unwrap_or(0);
         wit::Money { minor, currency: money.currency.to_string() }
     }
 }
 
+/// Converts enumerations with the same cases.
+macro_rules! enumerations {
+    ($($from:ty => $to:ty { $($case:ident),+ })+) => {$(
+        impl From<$from> for $to {
+            fn from(case: $from) -> $to {
+                match case { $(<$from>::$case => <$to>::$case),+ }
+            }
+        }
+    )+};
+}
+enumerations! {
+    wit::FaultCategory => FaultCategory {
+        Invalid, Refused, NotFound, Unavailable, Misconfigured, Other
+    }
+    FaultCategory => wit::FaultCategory {
+        Invalid, Refused, NotFound, Unavailable, Misconfigured, Other
+    }
+    imported::payments::PaymentStatus => PaymentStatus { Pending, Success, Failed, Reversed }
+    exported::refunds::RefundStatus => ProviderRefundStatus { Pending, Done, Failed }
+    exported::notifications::Subject => NotificationSubject { Payment, Refund, Mandate, Other }
+}
+
+/// Converts arguments field by field.
+macro_rules! arguments {
+    ($($from:ty => $to:ty { $($field:ident),+ })+) => {$(
+        impl From<&$from> for $to {
+            fn from(argument: &$from) -> $to {
+                Self { $($field: argument.$field.clone().into()),+ }
+            }
+        }
+    )+};
+}
+arguments! {
+    CheckoutOrder => exported::checkout::CheckoutOrder {
+        service_ref, amount, email, customer_name, narration, channels, success_url, cancel_url,
+        metadata, save_instrument
+    }
+    CardOrder => exported::saved_card::CardOrder {
+        token, email, amount, service_ref, narration, metadata
+    }
+    DebitOrder => exported::direct_debit::DebitOrder {
+        mandate, email, amount, service_ref, narration, metadata
+    }
+    RefundOrder => exported::refunds::RefundOrder {
+        service_ref, transaction_id, refund_ref, amount, reason
+    }
+    TextMessage => exported::sms::TextMessage { to, sender, text, reference }
+    Person => identity::Person { first_name, last_name, date_of_birth }
+    Image => identity::Image { media_type, bytes }
+}
+
+impl From<&IdentityQuery> for identity::Question {
+    fn from(query: &IdentityQuery) -> identity::Question {
+        identity::Question {
+            identity: query.identity.clone(),
+            identifier: query.identifier.clone(),
+            person: query.person.as_ref().map(Into::into),
+        }
+    }
+}
+
 impl From<wit::Fault> for Fault {
     fn from(fault: wit::Fault) -> Fault {
-        let category = match fault.category {
-            wit::FaultCategory::Invalid => FaultCategory::Invalid,
-            wit::FaultCategory::Refused => FaultCategory::Refused,
-            wit::FaultCategory::NotFound => FaultCategory::NotFound,
-            wit::FaultCategory::Unavailable => FaultCategory::Unavailable,
-            wit::FaultCategory::Misconfigured => FaultCategory::Misconfigured,
-            wit::FaultCategory::Other => FaultCategory::Other,
-        };
-        let wit::Fault { code, message, retryable, details, .. } = fault;
-        let details = details.into_iter().take(MAX_DETAILS);
-        let details = details
-            .map(|(name, value)| {
-                (truncate(name, MAX_CODE_BYTES), truncate(value, MAX_MESSAGE_BYTES))
-            })
-            .collect();
-        let (code, message) =
-            (truncate(code, MAX_CODE_BYTES), truncate(message, MAX_MESSAGE_BYTES));
-        Fault { category, code, message, retryable, details }
+        let code = |text| truncate(text, MAX_CODE_BYTES);
+        let message = |text| truncate(text, MAX_MESSAGE_BYTES);
+        let details = fault.details.into_iter().take(MAX_DETAILS);
+        Fault {
+            category: fault.category.into(),
+            code: code(fault.code),
+            message: message(fault.message),
+            retryable: fault.retryable,
+            details: details.map(|(name, value)| (code(name), message(value))).collect(),
+        }
     }
 }
 
 impl From<Fault> for wit::Fault {
     fn from(fault: Fault) -> wit::Fault {
-        let category = match fault.category {
-            FaultCategory::Invalid => wit::FaultCategory::Invalid,
-            FaultCategory::Refused => wit::FaultCategory::Refused,
-            FaultCategory::NotFound => wit::FaultCategory::NotFound,
-            FaultCategory::Unavailable => wit::FaultCategory::Unavailable,
-            FaultCategory::Misconfigured => wit::FaultCategory::Misconfigured,
-            FaultCategory::Other => wit::FaultCategory::Other,
-        };
-        let Fault { code, message, retryable, details, .. } = fault;
-        wit::Fault { category, code, message, retryable, details }
-    }
-}
-
-impl From<&CheckoutOrder> for exported::checkout::CheckoutOrder {
-    fn from(order: &CheckoutOrder) -> Self {
-        exported::checkout::CheckoutOrder {
-            service_ref: order.service_ref.clone(),
-            amount: (&order.amount).into(),
-            email: order.email.clone(),
-            customer_name: order.customer_name.clone(),
-            narration: order.narration.clone(),
-            channels: order.channels.clone(),
-            success_url: order.success_url.clone(),
-            cancel_url: order.cancel_url.clone(),
-            metadata: order.metadata.clone(),
-            save_instrument: order.save_instrument,
-        }
+        let Fault { category, code, message, retryable, details } = fault;
+        wit::Fault { category: category.into(), code, message, retryable, details }
     }
 }
 
@@ -135,54 +175,13 @@ impl TryFrom<exported::checkout::CheckoutSession> for CheckoutSession {
     }
 }
 
-impl From<&CardOrder> for exported::saved_card::CardOrder {
-    fn from(order: &CardOrder) -> Self {
-        exported::saved_card::CardOrder {
-            token: order.token.clone(),
-            email: order.email.clone(),
-            amount: (&order.amount).into(),
-            service_ref: order.service_ref.clone(),
-            narration: order.narration.clone(),
-            metadata: order.metadata.clone(),
-        }
-    }
-}
-
-impl From<&DebitOrder> for exported::direct_debit::DebitOrder {
-    fn from(order: &DebitOrder) -> Self {
-        exported::direct_debit::DebitOrder {
-            mandate: order.mandate.clone(),
-            email: order.email.clone(),
-            amount: (&order.amount).into(),
-            service_ref: order.service_ref.clone(),
-            narration: order.narration.clone(),
-            metadata: order.metadata.clone(),
-        }
-    }
-}
-
-impl From<&RefundOrder> for exported::refunds::RefundOrder {
-    fn from(order: &RefundOrder) -> Self {
-        exported::refunds::RefundOrder {
-            service_ref: order.service_ref.clone(),
-            transaction_id: order.transaction_id.clone(),
-            refund_ref: order.refund_ref.clone(),
-            amount: (&order.amount).into(),
-            reason: order.reason.clone(),
-        }
-    }
-}
-
 impl From<exported::refunds::Refund> for ProviderRefund {
     fn from(refund: exported::refunds::Refund) -> ProviderRefund {
-        let status = match refund.status {
-            exported::refunds::RefundStatus::Pending => ProviderRefundStatus::Pending,
-            exported::refunds::RefundStatus::Done => ProviderRefundStatus::Done,
-            exported::refunds::RefundStatus::Failed => ProviderRefundStatus::Failed,
-        };
-        let (provider_id, message) =
-            (truncate_text(refund.provider_id), truncate_text(refund.message));
-        ProviderRefund { status, provider_id, message }
+        ProviderRefund {
+            status: refund.status.into(),
+            provider_id: truncate_text(refund.provider_id),
+            message: truncate_text(refund.message),
+        }
     }
 }
 
@@ -190,14 +189,8 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
     type Error = Fault;
 
     fn try_from(payment: imported::payments::Payment) -> Result<ProviderPayment, Fault> {
-        let status = match payment.status {
-            imported::payments::PaymentStatus::Pending => PaymentStatus::Pending,
-            imported::payments::PaymentStatus::Success => PaymentStatus::Success,
-            imported::payments::PaymentStatus::Failed => PaymentStatus::Failed,
-            imported::payments::PaymentStatus::Reversed => PaymentStatus::Reversed,
-        };
         Ok(ProviderPayment {
-            status,
+            status: payment.status.into(),
             service_ref: truncate_text(payment.service_ref),
             transaction_id: truncate_text(payment.transaction_id),
             amount: amount(payment.amount)?,
@@ -236,18 +229,11 @@ impl From<imported::payments::Instrument> for Instrument {
 
 impl From<exported::notifications::Notification> for Notification {
     fn from(told: exported::notifications::Notification) -> Notification {
-        let subject = match told.subject {
-            exported::notifications::Subject::Payment => NotificationSubject::Payment,
-            exported::notifications::Subject::Refund => NotificationSubject::Refund,
-            exported::notifications::Subject::Mandate => NotificationSubject::Mandate,
-            exported::notifications::Subject::Other => NotificationSubject::Other,
-        };
-        let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
         Notification {
-            subject,
-            event: truncate_text(event),
-            service_ref: truncate_text(service_ref),
-            transaction_id: truncate_text(transaction_id),
+            subject: told.subject.into(),
+            event: truncate_text(told.event),
+            service_ref: truncate_text(told.service_ref),
+            transaction_id: truncate_text(told.transaction_id),
         }
     }
 }
@@ -263,25 +249,78 @@ impl From<exported::notifications::Refusal> for NotificationRefusal {
     }
 }
 
-impl From<&TextMessage> for exported::sms::TextMessage {
-    fn from(message: &TextMessage) -> Self {
-        exported::sms::TextMessage {
-            to: message.to.clone(),
-            sender: message.sender.clone(),
-            text: message.text.clone(),
-            reference: message.reference.clone(),
+impl From<exported::identity_face::Comparison> for FaceComparison {
+    fn from(told: exported::identity_face::Comparison) -> FaceComparison {
+        FaceComparison {
+            matches: told.matches,
+            confidence: told.confidence.min(MAX_CONFIDENCE),
+            message: truncate_text(told.message),
         }
     }
 }
 
-pub fn notifications(
-    told: Vec<exported::notifications::Notification>,
-) -> Result<Vec<Notification>, NotificationRefusal> {
-    if told.len() > MAX_NOTIFICATIONS {
-        let why = format!("it refers to {} records; the maximum is 100", told.len());
-        return Err(NotificationRefusal::Malformed(why));
+impl TryFrom<exported::identity_face::Compared> for (RegisterEntry, FaceComparison) {
+    type Error = Fault;
+
+    fn try_from(told: exported::identity_face::Compared) -> Result<Self, Fault> {
+        Ok((told.entry.try_into()?, told.comparison.into()))
     }
-    Ok(told.into_iter().map(Into::into).collect())
+}
+
+impl TryFrom<exported::identity_document::Reading> for (String, RegisterEntry) {
+    type Error = Fault;
+
+    fn try_from(told: exported::identity_document::Reading) -> Result<Self, Fault> {
+        Ok((truncate_text(told.identifier), told.entry.try_into()?))
+    }
+}
+
+impl TryFrom<identity::Entry> for RegisterEntry {
+    type Error = Fault;
+
+    fn try_from(entry: identity::Entry) -> Result<RegisterEntry, Fault> {
+        if entry.details.len() > MAX_ENTRY_BYTES {
+            return Err(unexpected("the details are larger than 1 MiB"));
+        }
+        // Invalid details contain personal data and must not be quoted.
+        let details: Map<String, Value> = serde_json::from_str(&entry.details)
+            .map_err(|_| unexpected("the details are not a JSON object"))?;
+        Ok(RegisterEntry {
+            details,
+            email: entry.email.map(truncate_text),
+            phone: entry.phone.map(truncate_text),
+        })
+    }
+}
+
+impl From<Infallible> for Fault {
+    fn from(never: Infallible) -> Fault {
+        match never {}
+    }
+}
+
+/// Converts the result of a function.
+pub fn converted<W, T: TryFrom<W, Error: Into<Fault>>>(
+    answer: Result<W, wit::Fault>,
+) -> Result<T, Fault> {
+    T::try_from(answer?).map_err(Into::into)
+}
+
+pub fn message_id(answer: Result<String, wit::Fault>) -> Result<String, Fault> {
+    Ok(truncate_text(answer?))
+}
+
+pub fn notifications(
+    answer: Result<Vec<exported::notifications::Notification>, exported::notifications::Refusal>,
+) -> Result<Result<Vec<Notification>, NotificationRefusal>, Fault> {
+    Ok(match answer {
+        Ok(told) if told.len() > MAX_NOTIFICATIONS => {
+            let why = format!("it refers to {} records; the maximum is 100", told.len());
+            Err(NotificationRefusal::Malformed(why))
+        }
+        Ok(told) => Ok(told.into_iter().map(Into::into).collect()),
+        Err(refusal) => Err(refusal.into()),
+    })
 }
 
 #[cfg(test)]
@@ -326,9 +365,25 @@ mod tests {
             service_ref: long(),
             transaction_id: long(),
         };
-        let taken = notifications(vec![told.clone(); MAX_NOTIFICATIONS]).unwrap();
+        let taken = notifications(Ok(vec![told.clone(); MAX_NOTIFICATIONS])).unwrap().unwrap();
         assert_eq!((taken.len(), taken[0].event.len()), (MAX_NOTIFICATIONS, MAX_TEXT_BYTES));
-        let too_many = notifications(vec![told; MAX_NOTIFICATIONS + 1]);
+        let too_many = notifications(Ok(vec![told; MAX_NOTIFICATIONS + 1])).unwrap();
         assert!(matches!(too_many, Err(NotificationRefusal::Malformed(_))));
+    }
+
+    #[test]
+    fn details_must_be_a_json_object_of_at_most_1_mib() {
+        let entry = |details: String| {
+            RegisterEntry::try_from(identity::Entry { details, email: None, phone: None })
+                .map(|entry| entry.details)
+        };
+        assert_eq!(entry(r#"{"n":1.50}"#.to_owned()).unwrap()["n"].to_string(), "1.50");
+        for bad in [
+            "[]".to_owned(),
+            "{".to_owned(),
+            format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_ENTRY_BYTES)),
+        ] {
+            assert_eq!(entry(bad).unwrap_err().code, "unexpected-answer");
+        }
     }
 }

@@ -4,23 +4,21 @@
 
 pub mod baseline;
 mod convert;
-mod registers;
+pub mod functions;
 
 use wasmtime::{
-    Engine, Store,
-    component::{Component, HasSelf, Instance, InstancePre, Linker},
+    Engine,
+    component::{Component, HasSelf, InstancePre, Linker},
 };
 use wasmtime_wasi::WasiView;
 
+use self::functions::Offers;
 use super::drift;
 use crate::{
-    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Notification,
-    NotificationRefusal, PluginKind, ProviderPayment, ProviderRefund, RefundOrder, TextMessage,
-    runtime::{
-        engine::State,
-        session::{HttpRequest, HttpResponse},
-    },
+    PluginKind,
+    runtime::{engine::State, session::HttpRequest},
 };
+use tollhouse_platform::outbound::egress::EgressResponse;
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -36,6 +34,10 @@ use imported::types as wit;
 const CONTRACT_PACKAGE: &str = "tollhouse:plugin/";
 const CONTRACT_MAJOR: u64 = 1;
 
+pub fn versioned_name(interface: &str) -> String {
+    format!("{CONTRACT_PACKAGE}{interface}@{CONTRACT_MAJOR}.0.0")
+}
+
 /// Returns the noun for a kind of plugin, and the interfaces that it must export.
 fn required_interfaces(kind: PluginKind) -> (&'static str, &'static [&'static str]) {
     match kind {
@@ -45,62 +47,18 @@ fn required_interfaces(kind: PluginKind) -> (&'static str, &'static [&'static st
     }
 }
 
-macro_rules! interfaces {
-    ($($field:ident = $name:literal),* $(,)?) => {
-        /// Interfaces exported by a component, looked up once when it is loaded.
-        #[derive(Clone)]
-        struct Offers { $($field: Option<exported::$field::GuestIndices>),* }
-
-        impl Offers {
-            fn of<T: 'static>(pre: &InstancePre<T>) -> wasmtime::Result<Offers> {
-                let export = |name| pre.component().get_export_index(None, name);
-                Ok(Offers { $($field: match export(concat!("tollhouse:plugin/", $name, "@1.0.0")) {
-                    None => None,
-                    Some(_) => Some(exported::$field::GuestIndices::new(pre)?),
-                }),* })
-            }
-
-            /// Loads each interface, which checks its types.
-            fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
-                $(if let Some(indices) = &self.$field {
-                    indices.load(&mut *store, instance).map_err(|error| {
-                        format!("the interface {} differs from the contract: {error}", $name)
-                    })?;
-                })*
-                Ok(())
-            }
-
-            fn names(&self) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if self.$field.is_some() { names.push($name) })*
-                names
-            }
-        }
-    };
-}
-interfaces! {
-    checkout = "checkout", verification = "verification", saved_card = "saved-card",
-    direct_debit = "direct-debit", refunds = "refunds", notifications = "notifications", sms = "sms",
-    identity_lookup = "identity-lookup", identity_face = "identity-face", identity_document = "identity-document",
-}
-
 /// A linked component, ready to be instantiated.
 #[derive(Clone)]
 pub struct Guest {
     pub pre: InstancePre<State>,
-    offers: Offers,
+    pub offers: Offers,
 }
-
-/// The result of a guest function. The outer error is a trap.
-pub type GuestResult<T> = wasmtime::Result<Result<T, Fault>>;
 
 impl Guest {
     /// Rejects, with a reason for the operator, a component that lacks an interface of its kind.
     pub fn load(pre: InstancePre<State>, kind: PluginKind) -> Result<Guest, String> {
-        let offers = Offers::of(&pre).map_err(|error| {
-            let fallback = format!("an interface differs from the contract: {error:#}");
-            explain_mismatch(pre.component(), fallback)
-        })?;
+        let offers = Offers::of(&pre)
+            .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
         let names = offers.names();
         let (what, interfaces) = required_interfaces(kind);
         match interfaces.iter().find(|interface| !names.contains(interface)) {
@@ -108,134 +66,6 @@ impl Guest {
             None => Ok(Guest { pre, offers }),
         }
     }
-
-    pub fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
-        self.offers
-            .check(store, instance)
-            .map_err(|vague| explain_mismatch(self.pre.component(), vague))
-    }
-
-    pub fn interfaces(&self) -> Vec<&'static str> {
-        self.offers.names()
-    }
-
-    pub async fn start_checkout(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        order: &CheckoutOrder,
-    ) -> GuestResult<CheckoutSession> {
-        let Some(checkout) = &self.offers.checkout else { return not_supported("checkout") };
-        let answer = checkout.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
-        Ok(answer.map_err(Into::into).and_then(CheckoutSession::try_from))
-    }
-
-    pub async fn verify(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        service_ref: &str,
-    ) -> GuestResult<ProviderPayment> {
-        let Some(verification) = &self.offers.verification else {
-            return not_supported("verification");
-        };
-        let guest = verification.load(&mut *store, instance)?;
-        payment(guest.call_verify(store, service_ref).await?)
-    }
-
-    pub async fn charge_card(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        order: &CardOrder,
-    ) -> GuestResult<ProviderPayment> {
-        let Some(saved_card) = &self.offers.saved_card else { return not_supported("saved-card") };
-        let guest = saved_card.load(&mut *store, instance)?;
-        payment(guest.call_charge(store, &order.into()).await?)
-    }
-
-    pub async fn deauthorize(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        token: &str,
-    ) -> GuestResult<bool> {
-        let Some(saved_card) = &self.offers.saved_card else { return Ok(Ok(false)) };
-        let guest = saved_card.load(&mut *store, instance)?;
-        Ok(guest.call_deauthorize(store, token).await?.map_err(Into::into))
-    }
-
-    pub async fn debit(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        order: &DebitOrder,
-    ) -> GuestResult<ProviderPayment> {
-        let Some(direct_debit) = &self.offers.direct_debit else {
-            return not_supported("direct-debit");
-        };
-        let guest = direct_debit.load(&mut *store, instance)?;
-        payment(guest.call_debit(store, &order.into()).await?)
-    }
-
-    pub async fn start_refund(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        order: &RefundOrder,
-    ) -> GuestResult<ProviderRefund> {
-        let Some(refunds) = &self.offers.refunds else { return not_supported("refunds") };
-        let answer = refunds.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
-        Ok(answer.map(Into::into).map_err(Into::into))
-    }
-
-    pub async fn check_refund(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        provider_id: &str,
-    ) -> GuestResult<ProviderRefund> {
-        let Some(refunds) = &self.offers.refunds else { return not_supported("refunds") };
-        let answer = refunds.load(&mut *store, instance)?.call_check(store, provider_id).await?;
-        Ok(answer.map(Into::into).map_err(Into::into))
-    }
-
-    pub async fn parse_notification(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> GuestResult<Result<Vec<Notification>, NotificationRefusal>> {
-        let Some(notifications) = &self.offers.notifications else {
-            return not_supported("notifications");
-        };
-        let guest = notifications.load(&mut *store, instance)?;
-        let answer = guest.call_parse(store, headers, body).await?;
-        Ok(Ok(answer.map_err(Into::into).and_then(convert::notifications)))
-    }
-
-    pub async fn send_text(
-        &self,
-        store: &mut Store<State>,
-        instance: &Instance,
-        message: &TextMessage,
-    ) -> GuestResult<String> {
-        let Some(sms) = &self.offers.sms else { return not_supported("sms") };
-        let answer = sms.load(&mut *store, instance)?.call_send(store, &message.into()).await?;
-        Ok(answer.map(convert::truncate_text).map_err(Into::into))
-    }
-}
-
-fn payment(
-    answer: Result<imported::payments::Payment, wit::Fault>,
-) -> GuestResult<ProviderPayment> {
-    Ok(answer.map_err(Into::into).and_then(ProviderPayment::try_from))
-}
-
-fn not_supported<T>(interface: &str) -> GuestResult<T> {
-    let message = format!("the plugin has no interface {interface}");
-    Ok(Err(Fault::new(FaultCategory::Invalid, "not-supported", message)))
 }
 
 /// Rejects a component for another major version, which would seem to lack all interfaces.
@@ -280,25 +110,17 @@ pub fn check_types(component: &Component) -> Result<(), String> {
     }
 }
 
-/// Describes a type mismatch in terms of the contract, else with the engine's message.
-fn explain_mismatch(component: &Component, fallback: String) -> String {
-    check_types(component).err().unwrap_or(fallback)
-}
-
-/// The host functions that components import.
-pub trait Imports:
-    WasiView
-    + imported::http::Host
-    + imported::vault::Host
-    + imported::settings::Host
-    + imported::cache::Host
-    + imported::log::Host
-    + 'static
+/// Returns a linker with the host functions that components import.
+pub fn linker<T>(engine: &Engine) -> wasmtime::Result<Linker<T>>
+where
+    T: WasiView
+        + imported::http::Host
+        + imported::vault::Host
+        + imported::settings::Host
+        + imported::cache::Host
+        + imported::log::Host
+        + 'static,
 {
-}
-impl Imports for State {}
-
-pub fn linker<T: Imports>(engine: &Engine) -> wasmtime::Result<Linker<T>> {
     let mut linker = Linker::new(engine);
     // The libc in Python and JavaScript runtimes imports files and sockets even if unused.
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
@@ -312,50 +134,37 @@ pub fn linker<T: Imports>(engine: &Engine) -> wasmtime::Result<Linker<T>> {
 
 // ---- host functions -----------------------------------------------------------------------------
 
+/// The result of a host function. The outer error ends the run.
+type HostResult<T> = wasmtime::Result<Result<T, wit::Fault>>;
+
 impl imported::http::Host for State {
-    fn send(
-        &mut self,
-        request: imported::http::Request,
-    ) -> wasmtime::Result<Result<imported::http::Response, wit::Fault>> {
+    fn send(&mut self, request: imported::http::Request) -> HostResult<imported::http::Response> {
         let imported::http::Request { method, url, headers, body, timeout_ms } = request;
         let answer = self.session.send(HttpRequest { method, url, headers, body, timeout_ms })?;
         Ok(answer
-            .map(|HttpResponse { status, headers, body }| imported::http::Response {
+            .map(|EgressResponse { status, headers, body }| imported::http::Response {
                 status,
                 headers,
-                body,
+                body: body.into(),
             })
             .map_err(Into::into))
     }
 }
 
 impl imported::vault::Host for State {
-    fn secret(&mut self, name: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+    fn secret(&mut self, name: String) -> HostResult<String> {
         Ok(self.session.secret(&name).map_err(Into::into))
     }
 
-    fn basic(
-        &mut self,
-        user: String,
-        password: String,
-    ) -> wasmtime::Result<Result<String, wit::Fault>> {
+    fn basic(&mut self, user: String, password: String) -> HostResult<String> {
         Ok(self.session.basic(&user, &password).map_err(Into::into))
     }
 
-    fn hmac(
-        &mut self,
-        algorithm: String,
-        secret: String,
-        data: Vec<u8>,
-    ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
+    fn hmac(&mut self, algorithm: String, secret: String, data: Vec<u8>) -> HostResult<Vec<u8>> {
         Ok(self.session.hmac(&algorithm, &secret, &data).map_err(Into::into))
     }
 
-    fn matches(
-        &mut self,
-        secret: String,
-        candidate: Vec<u8>,
-    ) -> wasmtime::Result<Result<bool, wit::Fault>> {
+    fn matches(&mut self, secret: String, candidate: Vec<u8>) -> HostResult<bool> {
         Ok(self.session.matches(&secret, &candidate).map_err(Into::into))
     }
 }

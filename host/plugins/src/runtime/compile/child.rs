@@ -3,7 +3,7 @@
 use std::{
     io::{self, Read, Write},
     os::unix::process::ExitStatusExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -50,8 +50,10 @@ impl Compiler {
         match self {
             Compiler::InProcess => {
                 let (engine, wasm) = (engine.clone(), wasm.to_vec());
-                let work = tokio::task::spawn_blocking(move || precompile(&engine, &wasm));
-                work.await.map_err(|_| "compilation of the component panicked".to_owned())?
+                let work = tokio::task::spawn_blocking(move || engine.precompile_component(&wasm));
+                let code =
+                    work.await.map_err(|_| "compilation of the component panicked".to_owned())?;
+                code.map_err(|error| format!("the component does not compile: {error:#}"))
             }
             Compiler::Child { program, memory_bytes, time } => {
                 let mut command = Command::new(program);
@@ -68,13 +70,14 @@ impl Compiler {
                     .stdout(Stdio::piped())
                     .stderr(Stdio::piped())
                     .kill_on_drop(true);
-                let child = command.spawn().map_err(|error| spawn_failure(program, &error))?;
-                let late = || {
-                    let most = time.as_secs();
-                    format!("compilation of the component takes longer than {most} s")
-                };
+                let child = command.spawn().map_err(|error| {
+                    format!("the compiler {} cannot be started: {error}", program.display())
+                })?;
                 let done = timeout(*time, exchange(child, wasm, *memory_bytes)).await;
-                done.unwrap_or_else(|_| Err(late()))
+                done.unwrap_or_else(|_| {
+                    let most = time.as_secs();
+                    Err(format!("compilation of the component takes longer than {most} s"))
+                })
             }
         }
     }
@@ -83,36 +86,33 @@ impl Compiler {
 /// Sends the component to the child and receives the machine code.
 async fn exchange(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8>, String> {
     let lost = |error: io::Error| format!("communication with the compiler failed: {error}");
-    let (mut to, from) = (child.stdin.take(), child.stdout.take());
-    let said = child.stderr.take();
     let (mut code, mut reason) = (Vec::new(), Vec::new());
-    let give = async {
-        if let Some(mut to) = to.take() {
-            // A child that ends early reports the reason.
-            let _ = to.write_all(wasm).await;
+    let (Some(mut stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(lost(io::ErrorKind::BrokenPipe.into()));
+    };
+    let send = async move {
+        // A child that ends early reports the reason.
+        let _ = stdin.write_all(wasm).await;
+        Ok(())
+    };
+    let receive = async {
+        let read = stdout.take(MAX_CODE_BYTES + 1).read_to_end(&mut code).await?;
+        if read as u64 > MAX_CODE_BYTES {
+            let most = MAX_CODE_BYTES >> 20;
+            return Err(io::Error::other(format!("it generates more than {most} MiB of code")));
         }
         Ok(())
     };
-    let take = async {
-        if let Some(from) = from {
-            let read = from.take(MAX_CODE_BYTES + 1).read_to_end(&mut code).await?;
-            if read as u64 > MAX_CODE_BYTES {
-                let most = MAX_CODE_BYTES >> 20;
-                return Err(io::Error::other(format!("it generates more than {most} MiB of code")));
-            }
-        }
+    let receive_reason = async {
+        let mut first = stderr.take(MAX_REASON_BYTES);
+        first.read_to_end(&mut reason).await?;
+        // The rest is discarded, so that the child does not block.
+        tokio::io::copy(&mut first.into_inner(), &mut tokio::io::sink()).await?;
         Ok(())
     };
-    let hear = async {
-        if let Some(said) = said {
-            let mut first = said.take(MAX_REASON_BYTES);
-            first.read_to_end(&mut reason).await?;
-            // The rest is discarded, so that the child does not block.
-            tokio::io::copy(&mut first.into_inner(), &mut tokio::io::sink()).await?;
-        }
-        Ok(())
-    };
-    tokio::try_join!(give, take, hear).map_err(lost)?;
+    tokio::try_join!(send, receive, receive_reason).map_err(lost)?;
     match child.wait().await.map_err(lost)? {
         status if status.success() => Ok(code),
         status => Err(failure_reason(status, &String::from_utf8_lossy(&reason), memory_bytes)),
@@ -137,16 +137,6 @@ fn failure_reason(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
             format!("compilation of the component takes more than {most} MiB of memory")
         }
     }
-}
-
-fn spawn_failure(program: &Path, error: &io::Error) -> String {
-    format!("the compiler {} cannot be started: {error}", program.display())
-}
-
-fn precompile(engine: &Engine, wasm: &[u8]) -> Result<Vec<u8>, String> {
-    engine
-        .precompile_component(wasm)
-        .map_err(|error| format!("the component does not compile: {error:#}"))
 }
 
 /// Runs in the child: compiles a component from standard input to standard output, within limits on

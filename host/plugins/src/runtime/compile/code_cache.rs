@@ -4,13 +4,14 @@
 //! key wrote it for this component and engine. It is verified after it was read into memory.
 
 use std::{
-    fmt,
-    fs::{self, File},
+    fmt, fs,
     io::{self, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
+use tempfile::NamedTempFile;
 
 use tollhouse_platform::crypto::seal::Sealer;
 
@@ -33,7 +34,6 @@ impl fmt::Debug for CodeCache {
 }
 
 impl CodeCache {
-    #[must_use]
     pub fn new(folder: PathBuf, sealer: Sealer) -> CodeCache {
         CodeCache { folder, sealer }
     }
@@ -51,7 +51,6 @@ impl CodeCache {
     }
 
     /// Returns the code of a file if its MAC is valid for this name.
-    #[must_use]
     pub fn read(&self, name: &str) -> Option<Bytes> {
         let kept = match fs::read(self.folder.join(name)) {
             Ok(kept) => Bytes::from(kept),
@@ -91,29 +90,11 @@ impl CodeCache {
 
 /// Replaces `file` atomically, despite crashes and concurrent writers.
 fn write_atomically(parts: &[&[u8]], file: &Path) -> io::Result<()> {
-    let (unfinished, mut writer) = create_temporary(file)?;
-    let written = parts
-        .iter()
-        .try_for_each(|part| writer.write_all(part))
-        .and_then(|()| writer.sync_all())
-        .and_then(|()| fs::rename(&unfinished, file));
-    if written.is_err() {
-        let _ = fs::remove_file(&unfinished); // report the first error
-    }
-    written
-}
-
-/// Creates a file for this writer only. The process id is not unique among containers or threads.
-fn create_temporary(file: &Path) -> io::Result<(PathBuf, File)> {
-    for n in 0..1000 {
-        let unfinished = file.with_extension(format!("{}.{n}.part", std::process::id()));
-        match File::create_new(&unfinished) {
-            Ok(writer) => return Ok((unfinished, writer)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::other("too many unfinished files; remove *.part from the folder"))
+    let mut unfinished = NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+    parts.iter().try_for_each(|part| unfinished.write_all(part))?;
+    unfinished.as_file().sync_all()?;
+    unfinished.persist(file)?;
+    Ok(())
 }
 
 /// Returns why the folder is not used. A missing folder is created when it is needed.
@@ -131,22 +112,11 @@ pub fn unusable_reason(folder: &Path) -> Option<String> {
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-#[cfg(unix)]
 fn is_private(folder: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     folder.uid() == rustix::process::geteuid().as_raw() && folder.mode() & 0o022 == 0
-}
-
-#[cfg(not(unix))]
-fn is_private(_: &fs::Metadata) -> bool {
-    true
 }
 
 #[cfg(test)]
@@ -178,7 +148,7 @@ mod tests {
     fn a_file_is_written_despite_an_unfinished_one_of_another_writer() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("d.cwasm");
-        let (theirs, _) = create_temporary(&file).unwrap();
+        let theirs = NamedTempFile::new_in(&folder).unwrap();
         write_atomically(&[b"co", b"de"], &file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"code");
         assert_eq!(fs::read(&theirs).unwrap(), b"");
@@ -186,7 +156,6 @@ mod tests {
         assert_eq!(left, 2);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_folder_writable_by_others_is_not_used() {
         use std::os::unix::fs::PermissionsExt;

@@ -17,7 +17,7 @@ use super::engine::Limits;
 /// Version of the file format. Files of other versions are not read.
 const FORMAT_VERSION: u32 = 2;
 
-/// Returns cached machine code of this engine, else compiles `wasm` when `turn` is free.
+/// Returns cached machine code of this engine, else compiles `wasm` when `compile_lock` is free.
 pub async fn load_or_compile(
     engine: &Engine,
     limits: &Limits,

@@ -1,24 +1,21 @@
 //! Every upstream failure of every request of a function.
 
-use super::{FailureDuration, ResponsePlan, failure::UpstreamFailure};
+use super::failure::{FAILURES, UpstreamFailure};
 use crate::check::{
-    inspection::{Inspection, case_failure},
-    report::CaseOutcome,
+    prelude::*,
     rules::{self, Assessment, ResultClass},
-    subject::ObservedCall,
 };
-use tollhouse_plugins::PluginKind;
 
 /// `usual` is the example call.
 pub async fn inspect(inspection: &mut Inspection<'_>, usual: &ObservedCall) {
-    let kind = inspection.subject.plugin.manifest().kind;
+    let is_provider = inspection.kind == PluginKind::Provider;
     for (at, seen) in usual.requests.iter().enumerate() {
-        for trouble in UpstreamFailure::ALL {
-            if trouble.applies_to(seen.example.as_ref())
-                && (kind != PluginKind::Provider || !trouble.contains_personal_data())
+        for failure in &FAILURES {
+            if failure.applies_to(seen.example.as_ref())
+                && !(is_provider && failure.contains_personal_data())
             {
-                let case = format!("request {}: {}", at + 1, trouble.name());
-                let outcome = run_failure(inspection, trouble, at, &case).await;
+                let case = format!("request {}: {}", at + 1, failure.name);
+                let outcome = run_failure(inspection, failure, at, &case).await;
                 inspection.add_case(case, outcome);
             }
         }
@@ -29,41 +26,22 @@ pub async fn inspect(inspection: &mut Inspection<'_>, usual: &ObservedCall) {
 /// have succeeded, so the result is judged with a lasting failure.
 async fn run_failure(
     inspection: &mut Inspection<'_>,
-    trouble: UpstreamFailure,
+    failure: &'static UpstreamFailure,
     at: usize,
     case: &str,
 ) -> CaseOutcome {
-    let once =
-        inspection.run(ResponsePlan::with_failure(trouble, at, FailureDuration::Once), case).await;
-    if once.requests.len() <= at + 1 {
-        return outcome(inspection, trouble, at, &once);
-    }
-    if ResultClass::of(inspection.call, &once.reply) == ResultClass::Aborted {
-        return CaseOutcome::Failed(case_failure(
-            rules::EXPECT_RESULT,
-            &once,
-            once.requests.get(at),
-        ));
-    }
-    let lasting = inspection
-        .run(ResponsePlan::with_failure(trouble, at, FailureDuration::Permanent), case)
-        .await;
-    outcome(inspection, trouble, at, &lasting)
-}
-
-fn outcome(
-    inspection: &Inspection<'_>,
-    trouble: UpstreamFailure,
-    at: usize,
-    ran: &ObservedCall,
-) -> CaseOutcome {
-    let kind = inspection.subject.plugin.manifest().kind;
+    let plan = |end| Some(FailurePlan { failure, requests: at..end });
+    let mut ran = inspection.run(plan(at + 1), case).await;
     let said = ResultClass::of(inspection.call, &ran.reply);
-    match rules::evaluate(kind, inspection.function, trouble.meaning(), said) {
+    if ran.requests.len() > at + 1 && said != ResultClass::Aborted {
+        ran = inspection.run(plan(usize::MAX), case).await;
+    }
+    let said = ResultClass::of(inspection.call, &ran.reply);
+    match rules::evaluate(inspection.kind, inspection.call.function(), failure.meaning, said) {
         Assessment::Conforms => CaseOutcome::Passed,
-        Assessment::Note(note) => CaseOutcome::Noted { note: note.to_owned() },
+        Assessment::Note(note) => CaseOutcome::noted(note),
         Assessment::Violation(expected) => {
-            CaseOutcome::Failed(case_failure(expected, ran, ran.requests.get(at)))
+            CaseOutcome::failed(expected, &ran, ran.requests.get(at))
         }
     }
 }

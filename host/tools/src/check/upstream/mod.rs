@@ -3,47 +3,20 @@
 pub mod failure;
 pub mod failure_cases;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{ops::Range, sync::MutexGuard};
 
 use bytes::Bytes;
 
 use self::failure::UpstreamFailure;
-use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse, Script};
+use crate::prelude::*;
 use tollhouse_plugins::Examples;
 
-/// The responses to the requests of one call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResponsePlan {
-    failure: Option<(UpstreamFailure, usize, FailureDuration)>,
-}
-
-/// The requests that a failure affects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureDuration {
-    Once,
-    Permanent,
-}
-
-impl ResponsePlan {
-    /// Returns the examples only.
-    pub fn examples() -> ResponsePlan {
-        ResponsePlan::default()
-    }
-
-    /// Injects a failure of the request with this number, counted from 0.
-    pub fn with_failure(
-        trouble: UpstreamFailure,
-        at: usize,
-        lasting: FailureDuration,
-    ) -> ResponsePlan {
-        ResponsePlan { failure: Some((trouble, at, lasting)) }
-    }
-
-    fn failure_at(self, request: usize) -> Option<UpstreamFailure> {
-        let (trouble, at, lasting) = self.failure?;
-        let concerned = request == at || request > at && lasting == FailureDuration::Permanent;
-        concerned.then_some(trouble)
-    }
+/// A failure to inject into one call.
+#[derive(Clone, Debug)]
+pub struct FailurePlan {
+    pub failure: &'static UpstreamFailure,
+    /// The affected requests of the call, counted from 0.
+    pub requests: Range<usize>,
 }
 
 /// A request as it would be sent, secrets included.
@@ -65,51 +38,44 @@ impl ObservedRequest {
     }
 }
 
-/// A scripted upstream, shared by clones.
-#[derive(Clone)]
-pub struct ScriptedUpstream(Arc<Inner>);
-
-type ExampleMatcher = dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync;
-
-struct Inner {
-    matcher: Box<ExampleMatcher>,
-    call: Mutex<(ResponsePlan, Vec<ObservedRequest>)>,
+pub struct ScriptedUpstream {
+    matcher: Box<dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync>,
+    /// The plan and the requests of the latest call.
+    call: Mutex<(Option<FailurePlan>, Vec<ObservedRequest>)>,
 }
 
 impl ScriptedUpstream {
     pub fn new(examples: &Examples) -> ScriptedUpstream {
-        let fitting = Box::new(examples.matcher());
-        ScriptedUpstream(Arc::new(Inner { matcher: fitting, call: Mutex::default() }))
+        ScriptedUpstream { matcher: Box::new(examples.matcher()), call: Mutex::default() }
     }
 
-    pub fn script(&self) -> Arc<Script> {
-        let upstream = self.clone();
-        Arc::new(move |request| upstream.respond(request))
+    fn call(&self) -> MutexGuard<'_, (Option<FailurePlan>, Vec<ObservedRequest>)> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the plan of the next call.
-    pub fn plan(&self, plan: ResponsePlan) {
-        *self.0.call.lock().unwrap_or_else(PoisonError::into_inner) = (plan, Vec::new());
+    /// Sets the plan of the next call. Without one, the responses are the examples.
+    pub fn plan(&self, plan: Option<FailurePlan>) {
+        *self.call() = (plan, Vec::new());
     }
 
     /// Returns the requests of the latest call.
     pub fn take_requests(&self) -> Vec<ObservedRequest> {
-        let mut call = self.0.call.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut call.1)
+        std::mem::take(&mut self.call().1)
     }
 
-    fn respond(&self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
-        let example = (self.0.matcher)(request);
-        let mut call = self.0.call.lock().unwrap_or_else(PoisonError::into_inner);
-        let (plan, seen) = &mut *call;
-        let usual = || {
-            let out_of_order =
-                EgressResponse { status: 503, headers: Vec::new(), body: Bytes::new() };
-            Ok(example.clone().unwrap_or(out_of_order))
+    pub fn respond(&self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
+        let example = (self.matcher)(request);
+        let (plan, seen) = &mut *self.call();
+        let answer = match plan {
+            Some(plan) if plan.requests.contains(&seen.len()) => {
+                plan.failure.respond(request, example.as_ref())
+            }
+            _ => {
+                let out_of_order =
+                    EgressResponse { status: 503, headers: Vec::new(), body: Bytes::new() };
+                Ok(example.clone().unwrap_or(out_of_order))
+            }
         };
-        let trouble = plan.failure_at(seen.len());
-        let answer =
-            trouble.map_or_else(usual, |trouble| trouble.respond(request, example.as_ref()));
         seen.push(ObservedRequest {
             method: request.method.clone(),
             url: request.url.clone(),

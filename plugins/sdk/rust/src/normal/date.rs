@@ -38,8 +38,8 @@ pub fn expiry(value: &Value) -> Option<String> {
 }
 
 /// Returns the day at the start of a timestamp.
-pub(super) fn day(told: &str) -> Option<Day> {
-    parse(told, Century::This)
+pub(super) fn day(value: &str) -> Option<Day> {
+    parse(value, Century::This)
 }
 
 /// Returns the day `days` days later.
@@ -60,13 +60,13 @@ fn today() -> Day {
     day_from_epoch_days(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).div_euclid(DAY_MS))
 }
 
-fn parse(told: &str, century: Century) -> Option<Day> {
-    if let Some(ms) = milliseconds(told) {
+fn parse(value: &str, century: Century) -> Option<Day> {
+    if let Some(ms) = milliseconds(value) {
         // Midnight in some time zone: the nearest midnight UTC has the same date.
         return validate_day(day_from_epoch_days((ms + DAY_MS / 2).div_euclid(DAY_MS)));
     }
-    let separator = told.find(['-', '/']).map(|at| &told[at..=at])?;
-    let mut parts = told.splitn(3, separator);
+    let separator = value.find(['-', '/']).map(|at| &value[at..=at])?;
+    let mut parts = value.splitn(3, separator);
     let (first, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
     let last = strip_time(rest)?;
     match first.len() {
@@ -77,11 +77,11 @@ fn parse(told: &str, century: Century) -> Option<Day> {
 
 /// Parses numbers of at least nine digits. Shorter ones would be within days of 1970, and are more
 /// likely a year or a day without separators.
-fn milliseconds(told: &str) -> Option<i64> {
-    let digits = told.strip_prefix('-').unwrap_or(told);
+fn milliseconds(value: &str) -> Option<i64> {
+    let digits = value.strip_prefix('-').unwrap_or(value);
     let long = digits.len() >= 9 && digits.bytes().all(|digit| digit.is_ascii_digit());
     // More than 14 digits are beyond the range of `real`.
-    (long && digits.len() <= 14).then(|| told.parse().ok()).flatten()
+    (long && digits.len() <= 14).then(|| value.parse().ok()).flatten()
 }
 
 /// Returns the text before an optional time of day, or `None` if another text follows.
@@ -111,18 +111,19 @@ fn resolve_year(year: &str, month: &str, day: i64, century: Century) -> Option<D
     }
 }
 
-fn parse_month(told: &str) -> Option<i64> {
-    if told.len() < 3 {
-        return parse_digits(told, 2);
+fn parse_month(value: &str) -> Option<i64> {
+    if value.len() < 3 {
+        return parse_digits(value, 2);
     }
-    let told = told.to_lowercase();
-    let found = MONTHS.iter().position(|name| name.starts_with(&told))?;
+    let value = value.to_lowercase();
+    let found = MONTHS.iter().position(|name| name.starts_with(&value))?;
     i64::try_from(found + 1).ok()
 }
 
-fn parse_digits(told: &str, most_digits: usize) -> Option<i64> {
-    let plain = (1..=most_digits).contains(&told.len()) && told.bytes().all(|b| b.is_ascii_digit());
-    plain.then(|| told.parse().ok()).flatten()
+fn parse_digits(value: &str, most_digits: usize) -> Option<i64> {
+    let plain =
+        (1..=most_digits).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| value.parse().ok()).flatten()
 }
 
 /// Returns the day if it exists and is plausible: some registers write 0001-01-01 for an unknown
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn all_notations_are_parsed() {
-        for (told, read) in [
+        for (value, read) in [
             (json!("21-05-1990"), "21/05/1990"),
             (json!("21/05/1990"), "21/05/1990"),
             (json!("1/5/1990"), "01/05/1990"),
@@ -194,7 +195,7 @@ mod tests {
             (json!(-315619200000_i64), "01/01/1960"),
             (json!(-3600000000_i64), "20/11/1969"),
         ] {
-            assert_eq!(date(&told).as_deref(), Some(read), "{told}");
+            assert_eq!(date(&value).as_deref(), Some(read), "{value}");
         }
     }
 
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn two_digit_years_are_in_the_past_or_in_this_century() {
         let today = Century::NotAfter((2026, 11, 22));
-        for (told, century, year) in [
+        for (value, century, year) in [
             ("22-Nov-26", today, 2026),
             ("23-Nov-26", today, 1926),
             ("01-Jan-27", today, 1927),
@@ -228,7 +229,7 @@ mod tests {
             ("01-Jan-31", Century::This, 2031),
             ("31-Dec-99", Century::This, 2099),
         ] {
-            assert_eq!(parse(told, century).map(|day| day.0), Some(year), "{told}");
+            assert_eq!(parse(value, century).map(|day| day.0), Some(year), "{value}");
         }
         assert_eq!(expiry(&json!("12-Jan-31")).as_deref(), Some("12/01/2031"));
         assert_eq!(expiry(&json!("12-Jan-2031")).as_deref(), Some("12/01/2031"));

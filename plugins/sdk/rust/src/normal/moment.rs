@@ -9,9 +9,9 @@ const DAY_MINUTES: i64 = 1_440;
 /// Parses a timestamp and returns it as RFC 3339 in UTC. Accepts ISO 8601 and `DD/MM/YYYY hh:mm:ss
 /// PM`. A timestamp without an offset is in local time, `ahead_minutes` ahead of UTC.
 pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
-    let told = super::text(value)?;
-    let day = date::day(&told)?;
-    let (_, clock) = told.split_once(['T', ' '])?;
+    let value = super::text(value)?;
+    let day = date::day(&value)?;
+    let (_, clock) = value.split_once(['T', ' '])?;
     let (clock, ahead) = split_offset(clock.trim(), ahead_minutes)?;
     let (hour, minute, rest) = parse_time(clock)?;
     let minutes = hour * 60 + minute - ahead;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn all_notations_are_parsed() {
-        for (told, read) in [
+        for (value, read) in [
             ("21/01/2022 03:49:28 PM", "2022-01-21T14:49:28Z"),
             ("21/01/2022 12:30:00 AM", "2022-01-20T23:30:00Z"),
             ("21/01/2022 12:30:00 pm", "2022-01-21T11:30:00Z"),
@@ -84,7 +84,7 @@ mod tests {
             ("2022-01-21T15:49:28.5+0000", "2022-01-21T15:49:28.5Z"),
             ("2022-12-31T23:30:00-01:00", "2023-01-01T00:30:00Z"),
         ] {
-            assert_eq!(moment(&json!(told), LAGOS).as_deref(), Some(read), "{told}");
+            assert_eq!(moment(&json!(value), LAGOS).as_deref(), Some(read), "{value}");
         }
         let plain = json!("2022-01-21 15:49:28");
         assert_eq!(moment(&plain, 0).as_deref(), Some("2022-01-21T15:49:28Z"));

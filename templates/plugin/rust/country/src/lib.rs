@@ -35,8 +35,8 @@ impl identity_lookup::Guest for Plugin {
     fn lookup(question: Question) -> Result<Entry, Fault> {
         let path = format!("/citizens/{}", http::encode(&question.identifier));
         let request = Request::get(settings::url("base_url", &path)?);
-        let answer = request.bearer(&vault::secret("api_key")?).send()?;
-        let Citizen { first_name, last_name, born, phone } = read(&answer)?.json()?;
+        let response = request.bearer(&vault::secret("api_key")?).send()?;
+        let Citizen { first_name, last_name, born, phone } = read(&response)?.json()?;
         let details = json!({
             "first_name": first_name,
             "last_name": last_name,
@@ -49,16 +49,16 @@ impl identity_lookup::Guest for Plugin {
 
 /// Maps a status other than 200 to a fault. Only the register itself can refuse: an error page from
 /// an intermediary counts as an outage.
-fn read(answer: &Response) -> Result<&Response, Fault> {
-    match answer.status {
-        200 => return Ok(answer),
+fn read(response: &Response) -> Result<&Response, Fault> {
+    match response.status {
+        200 => return Ok(response),
         401 | 403 => return Err(Fault::misconfigured("the register does not accept the key")),
         400 | 402 | 404 | 422 => {}
         status => {
             return Err(Fault::unavailable(format!("the register returned {status}")));
         }
     }
-    let Problem { code } = answer.json()?;
+    let Problem { code } = response.json()?;
     Err(match code.as_str() {
         "no_such_citizen" => Fault::not_found("no such citizen"),
         "bad_number" => Fault::invalid("number", "the register rejected the number"),
@@ -71,11 +71,14 @@ fn read(answer: &Response) -> Result<&Response, Fault> {
     })
 }
 
-/// Converts 1990-12-10 to 10/12/1990, and text without two dashes to `None`.
+/// Converts 1990-12-10 to 10/12/1990, and text of another form to `None`.
 fn day_first(date: &str) -> Option<String> {
     let parts: Vec<&str> = date.split('-').collect();
     let [year, month, day] = parts[..] else {
         return None;
     };
-    Some(format!("{day}/{month}/{year}"))
+    let is_date = [(year, 4), (month, 2), (day, 2)].iter().all(|(part, digits)| {
+        part.len() == *digits && part.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    is_date.then(|| format!("{day}/{month}/{year}"))
 }

@@ -19,12 +19,12 @@ pub struct Plugin;
 tollhouse_plugin::export!(Plugin: checkout, verification, notifications);
 
 #[derive(Deserialize)]
-struct Begun {
+struct StartedPayment {
     url: String,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct FetchedPayment {
     id: String,
     status: String,
     amount: u64,
@@ -56,28 +56,28 @@ impl checkout::Guest for Plugin {
             "return_url": order.success_url,
             "metadata": metadata,
         });
-        let answer = send(Request::post(settings::url("base_url", "/payments")?).json(&body))?;
-        let Begun { url } = answer.json()?;
-        Ok(CheckoutSession { url, service_ref: order.service_ref, raw: answer.text() })
+        let response = send(Request::post(settings::url("base_url", "/payments")?).json(&body))?;
+        let StartedPayment { url } = response.json()?;
+        Ok(CheckoutSession { url, service_ref: order.service_ref, raw: response.text() })
     }
 }
 
 impl verification::Guest for Plugin {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
         let path = format!("/payments/{}", http::encode(&service_ref));
-        let answer = send(Request::get(settings::url("base_url", &path)?))?;
-        let told: Told = answer.json()?;
+        let response = send(Request::get(settings::url("base_url", &path)?))?;
+        let payment: FetchedPayment = response.json()?;
         Ok(Payment {
             // Unknown statuses are pending: they prove neither success nor failure.
-            status: match told.status.as_str() {
+            status: match payment.status.as_str() {
                 "paid" => PaymentStatus::Success,
                 "declined" => PaymentStatus::Failed,
                 "refunded" => PaymentStatus::Reversed,
                 _ => PaymentStatus::Pending,
             },
             service_ref,
-            transaction_id: told.id,
-            amount: Money { minor: told.amount, currency: told.currency },
+            transaction_id: payment.id,
+            amount: Money { minor: payment.amount, currency: payment.currency },
             requested: None,
             fees_minor: None,
             channel: "card".into(),
@@ -85,8 +85,8 @@ impl verification::Guest for Plugin {
             message: String::new(),
             instrument: None,
             challenge_url: None,
-            metadata: told.metadata.map(|metadata| metadata.to_string()),
-            raw: answer.text(),
+            metadata: payment.metadata.map(|metadata| metadata.to_string()),
+            raw: response.text(),
         })
     }
 }
@@ -110,18 +110,18 @@ impl notifications::Guest for Plugin {
 
 /// Sends a request with the account's key, and maps a status other than 2xx to a fault.
 fn send(request: Request) -> Result<Response, Fault> {
-    let answer = request.bearer(&vault::secret("api_key")?).send()?;
-    match answer.status {
-        200..300 => Ok(answer),
+    let response = request.bearer(&vault::secret("api_key")?).send()?;
+    match response.status {
+        200..300 => Ok(response),
         401 | 403 => Err(Fault::misconfigured("the provider does not accept the key")),
-        400 | 404 | 409 | 422 => Err(refusal(&answer)),
+        400 | 404 | 409 | 422 => Err(refusal(&response)),
         status => Err(Fault::unavailable(format!("the provider returned {status}"))),
     }
 }
 
 /// Only the provider itself can refuse: an error page from an intermediary counts as an outage.
-fn refusal(answer: &Response) -> Fault {
-    match answer.json::<Problem>() {
+fn refusal(response: &Response) -> Fault {
+    match response.json::<Problem>() {
         Ok(Problem { code, .. }) if code == "no_such_payment" => {
             Fault::not_found("the provider has no such payment")
         }

@@ -59,22 +59,22 @@ fn the_request_has_the_key_and_the_order() {
 
 #[test]
 fn each_status_of_a_payment_is_mapped() {
-    for (told, status) in [
+    for (text, status) in [
         ("paid", PaymentStatus::Success),
         ("declined", PaymentStatus::Failed),
         ("refunded", PaymentStatus::Reversed),
         ("open", PaymentStatus::Pending),
         ("a new word", PaymentStatus::Pending),
     ] {
-        let body = json!({"id": "1", "status": told, "amount": 1, "currency": "NGN"});
+        let body = json!({"id": "1", "status": text, "amount": 1, "currency": "NGN"});
         let _host = account().answer("GET", "/payments/example-1", 200, body).install();
-        assert_eq!(verify().unwrap().status, status, "{told}");
+        assert_eq!(verify().unwrap().status, status, "{text}");
     }
 }
 
 #[test]
 fn each_refusal_has_its_category() {
-    for (status, code, category, told) in [
+    for (status, code, category, expected) in [
         (401, "", FaultCategory::Misconfigured, ""),
         (404, "no_such_payment", FaultCategory::NotFound, ""),
         (409, "reference_taken", FaultCategory::Refused, "duplicate-reference"),
@@ -83,7 +83,7 @@ fn each_refusal_has_its_category() {
         let problem = json!({"code": code, "message": "no"});
         let _host = account().answer("POST", "/payments", status, problem).install();
         let fault = start().unwrap_err();
-        assert_eq!((fault.category, fault.code.as_str()), (category, told), "{status}");
+        assert_eq!((fault.category, fault.code.as_str()), (category, expected), "{status}");
     }
 }
 

@@ -40,19 +40,19 @@ impl sms::Guest for Plugin {
         let body = json!({
             "to": message.to, "from": sender, "text": message.text, "reference": message.reference,
         });
-        let answer = Request::post(settings::url("base_url", "/messages")?)
+        let response = Request::post(settings::url("base_url", "/messages")?)
             .bearer(&vault::secret("api_key")?)
             .timeout_ms(TIMEOUT_MS)
             .json(&body)
             .send()?;
-        match answer.status {
+        match response.status {
             200..300 => {}
             401 | 403 => return Err(Fault::misconfigured("the gateway does not accept the key")),
-            400 | 402 | 422 => return Err(refusal(&answer)),
+            400 | 402 | 422 => return Err(refusal(&response)),
             status => return Err(Fault::unavailable(format!("the gateway returned {status}"))),
         }
         // HTTP success does not mean that the one recipient was accepted.
-        match answer.json()? {
+        match response.json()? {
             Taken { id, state } if state == "accepted" => Ok(id),
             _ => Err(Fault::other("the gateway did not accept the message")),
         }
@@ -60,8 +60,8 @@ impl sms::Guest for Plugin {
 }
 
 /// Uses the gateway's codes and not its messages, which may contain the number.
-fn refusal(answer: &Response) -> Fault {
-    let code = match answer.json::<Problem>() {
+fn refusal(response: &Response) -> Fault {
+    let code = match response.json::<Problem>() {
         Ok(Problem { code }) => code,
         Err(fault) => return fault,
     };

@@ -1,12 +1,10 @@
 //! Creating a company.
 
-use super::{check_countries, keys::new_key, secret::new_event_secret};
-use crate::{
-    operations::audit,
-    state::prelude::*,
-    tenants::companies::{Company, View, check_event_url, digest, store},
+use super::{check_countries, edit::new_event_secret, keys::issue_key};
+use crate::tenants::{
+    companies::{Subscription, store},
+    prelude::*,
 };
-use tollhouse_platform::values::id::CompanyId;
 
 choices! {
     Server = &["live", "test"];
@@ -32,7 +30,7 @@ fields! {
 #[derive(Serialize, JsonSchema)]
 pub struct CreatedCompany {
     #[serde(flatten)]
-    company: View,
+    company: Company,
     /// Secret that signs the company's events, in the format of Standard Webhooks.
     event_secret: String,
     /// First API key of the company.
@@ -46,39 +44,29 @@ pub async fn create(
     let NewCompany { name, server, event_url, logo, countries } = NewCompany::read(&body, &app)?;
     let now = app.clock.now();
     let id = CompanyId::from(app.random.id(now));
-    let secret = new_event_secret(&app);
+    let event_secret = new_event_secret(&app);
     let company = Company {
-        event_secret: store::seal_event_secret(&app.sealer, &id, &secret),
+        event_secret: store::seal_event_secret(&app.sealer, &id, &event_secret),
         id,
         name,
         server,
         logo,
         event_url,
-        payment_service: None,
-        active: true,
-        previous_event_secret: None,
-        previous_event_secret_until: None,
-        subscription_active: true,
-        subscription_expires_at: None,
-        features: None,
-        low_balance: None,
         countries,
-        sms_gateway: None,
-        sms_sender: None,
-        sms_prefixes: None,
-        fixed_otp: None,
+        active: true,
+        subscription: Subscription { active: true, expires_at: None, features: None },
         created_at: now,
         updated_at: now,
+        ..Company::default()
     };
-    let (key, text) = new_key(&app, &company, Some("first key".to_owned()), None);
     let db = app.store.clone();
     db.write(async move |tx| {
         store::insert(tx, &company).await?;
-        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let label = Some("first key".to_owned());
+        let api_key = issue_key(tx, &app, &company, label, None).await?.api_key;
         let detail = json!({ "name": company.name, "server": company.server });
         audit::record(tx, &app, &company.id, "company.create", detail).await?;
-        let created =
-            CreatedCompany { company: company.view(), event_secret: secret, api_key: text };
+        let created = CreatedCompany { company, event_secret, api_key };
         DataResponse::data(created, "Company created successfully")
     })
     .await

@@ -1,12 +1,20 @@
-//! Editing and suspending a company.
+//! Changes to a company: its fields, its subscription and its event secret.
 
-use super::{change, check_countries};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+
+use super::check_countries;
 use crate::{
-    state::prelude::*,
-    tenants::companies::{Company, View, check_event_url},
+    tenants::prelude::*,
+    tenants::{
+        companies::{SECRET_OVERLAP_SECONDS, store},
+        plans,
+    },
 };
-use tollhouse_platform::values::id::CompanyId;
 use tollhouse_plugins::PluginKind;
+
+choices! {
+    Feature = &plans::FEATURES;
+}
 
 fields! {
     /// Changes to a company. `null` or `""` clears an optional field.
@@ -48,8 +56,7 @@ fields! {
 fn check_provider(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {
     let installed = app.plugins.names(PluginKind::Provider);
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
-    let check = |name: &String| body.require_one_of("payment_service", name, &installed);
-    name.iter().try_for_each(check)?;
+    name.iter().try_for_each(|name| body.require_one_of("payment_service", name, &installed))?;
     Ok(name)
 }
 
@@ -91,34 +98,102 @@ pub async fn edit(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
     body: Body<CompanyChange>,
-) -> Result<DataResponse<View>> {
+) -> Result<DataResponse<Company>> {
     let new = CompanyChange::read(&body, &app)?;
-    change(app, company, "company.edit", async move |tx, app, company| {
+    let edited = change(app, company, "company.edit", async move |tx, app, company| {
         if matches!(new.fixed_otp, Change::To(Some(_))) && !company.is_test() {
             return Err(body.must_be("fixed_otp", "omitted: the company is live"));
         }
         if let Change::To(Some(url)) = &new.event_url {
             (app.tables.on_event_url_set)(tx, &company.id, url).await?;
         }
-        new.apply(company);
+        company.name = new.name.unwrap_or_else(|| company.name.clone());
+        new.logo.apply(&mut company.logo);
+        new.event_url.apply(&mut company.event_url);
+        new.payment_service.apply(&mut company.payment_service);
+        new.low_balance.apply(&mut company.low_balance);
+        new.countries.apply(&mut company.countries);
+        new.sms_gateway.apply(&mut company.sms_gateway);
+        new.sms_sender.apply(&mut company.sms_sender);
+        new.sms_prefixes.apply(&mut company.sms_prefixes);
+        new.fixed_otp.apply(&mut company.fixed_otp);
+        company.active = new.active.unwrap_or(company.active);
         Ok(())
-    })
-    .await?
-    .to_response("Company updated successfully")
+    });
+    DataResponse::data(edited.await?, "Company updated successfully")
 }
 
-impl CompanyChange {
-    fn apply(self, company: &mut Company) {
-        company.name = self.name.unwrap_or_else(|| company.name.clone());
-        self.logo.apply(&mut company.logo);
-        self.event_url.apply(&mut company.event_url);
-        self.payment_service.apply(&mut company.payment_service);
-        self.low_balance.apply(&mut company.low_balance);
-        self.countries.apply(&mut company.countries);
-        self.sms_gateway.apply(&mut company.sms_gateway);
-        self.sms_sender.apply(&mut company.sms_sender);
-        self.sms_prefixes.apply(&mut company.sms_prefixes);
-        self.fixed_otp.apply(&mut company.fixed_otp);
-        company.active = self.active.unwrap_or(company.active);
+fields! {
+    /// Changes to a subscription.
+    Body SubscriptionChange {
+        active: Option<Flag>,
+        /// Time at which the subscription ends; `null` for no end.
+        expires_at: Clearable<Time>,
+        /// Features of the plan; `null` for all.
+        features: Clearable<ListOf<Feature>>,
     }
+}
+
+/// Changes the named fields only.
+pub async fn subscribe(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    body: Body<SubscriptionChange>,
+) -> Result<DataResponse<Company>> {
+    let new = body.read()?;
+    let edited = change(app, company, "company.subscription", async move |_, _, company| {
+        let subscription = &mut company.subscription;
+        subscription.active = new.active.unwrap_or(subscription.active);
+        new.expires_at.apply(&mut subscription.expires_at);
+        if let Change::To(features) = new.features {
+            subscription.features = features.map(Json);
+        }
+        Ok(())
+    });
+    DataResponse::data(edited.await?, "Subscription updated successfully")
+}
+
+pub fn new_event_secret(app: &App) -> String {
+    format!("whsec_{}", BASE64.encode(app.random.bytes::<32>()))
+}
+
+/// A new event secret.
+#[derive(Serialize, JsonSchema)]
+pub struct NewEventSecret {
+    event_secret: String,
+}
+
+/// Replaces the event secret. The previous secret also signs events for one more day.
+pub async fn rotate_event_secret(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+) -> Result<DataResponse<NewEventSecret>> {
+    let event_secret = new_event_secret(&app);
+    let new = event_secret.clone();
+    change(app, company, "company.event_secret.rotate", async move |_, app, company| {
+        company.rotate_event_secret(&app.sealer, &new);
+        let until = app.clock.now().plus_seconds(SECRET_OVERLAP_SECONDS);
+        company.previous_event_secret_until = Some(until);
+        Ok(())
+    })
+    .await?;
+    DataResponse::data(NewEventSecret { event_secret }, "Event secret rotated successfully")
+}
+
+/// Changes a company under its row lock and records the resulting company in the audit log.
+async fn change<F>(app: App, id: CompanyId, action: &'static str, edit: F) -> Result<Company>
+where
+    F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Clone + Send + 'static,
+{
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = store::lock(tx, &id).await?;
+        let mut company = company.ok_or_else(|| Error::not_found("company not found"))?;
+        edit(tx, &app, &mut company).await?;
+        company.updated_at = app.clock.now();
+        store::update(tx, &company).await?;
+        audit::record(tx, &app, &id, action, json!(company)).await?;
+        Ok(company)
+    })
+    .await
 }

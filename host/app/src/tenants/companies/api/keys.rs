@@ -1,34 +1,42 @@
 //! The API keys of a company.
 
-use crate::{
-    operations::audit,
-    state::prelude::*,
-    tenants::companies::{Company, Key, digest, get, store},
+use crate::tenants::{
+    companies::{Key, digest, find, get, store},
+    prelude::*,
 };
-use tollhouse_platform::values::id::CompanyId;
 
 const KEY_PREFIX_CHARACTERS: usize = 12;
 /// Default time for which a rotated key stays valid beside its replacement.
 const KEY_OVERLAP_SECONDS: i64 = 24 * 3600;
 const MOST_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
 
-pub fn new_key(
+/// A created API key. The key itself is returned only once.
+#[derive(Serialize, JsonSchema)]
+pub struct CreatedKey {
+    #[serde(flatten)]
+    key: Key,
+    pub api_key: String,
+}
+
+pub async fn issue_key(
+    tx: &mut Tx,
     app: &App,
     company: &Company,
     label: Option<String>,
     expires_at: Option<Timestamp>,
-) -> (Key, String) {
-    let text = app.random.token(&format!("sk_{}_", company.server));
+) -> Result<CreatedKey> {
+    let api_key = app.random.token(&format!("sk_{}_", company.server));
     let key = Key {
         id: app.new_id(),
-        prefix: text[..KEY_PREFIX_CHARACTERS].to_owned(),
+        prefix: api_key[..KEY_PREFIX_CHARACTERS].to_owned(),
         label,
         last_used_at: None,
         expires_at,
         revoked_at: None,
         created_at: app.clock.now(),
     };
-    (key, text)
+    store::insert_key(tx, &company.id, &key, &digest(&api_key)).await?;
+    Ok(CreatedKey { key, api_key })
 }
 
 fn check_future(body: &Fields, now: Timestamp, at: Option<Timestamp>) -> Result<Option<Timestamp>> {
@@ -48,14 +56,6 @@ fields! {
     }
 }
 
-/// A created API key. The key itself is returned only once.
-#[derive(Serialize, JsonSchema)]
-pub struct CreatedKey {
-    #[serde(flatten)]
-    key: Key,
-    api_key: String,
-}
-
 pub async fn create_key(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
@@ -65,11 +65,10 @@ pub async fn create_key(
     let db = app.store.clone();
     db.write(async move |tx| {
         let company = get(tx, &company).await?;
-        let (key, text) = new_key(&app, &company, label, expires_at);
-        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
-        let detail = json!({ "key": key.id, "label": key.label });
+        let created = issue_key(tx, &app, &company, label, expires_at).await?;
+        let detail = json!({ "key": created.key.id, "label": created.key.label });
         audit::record(tx, &app, &company.id, "key.create", detail).await?;
-        DataResponse::data(CreatedKey { key, api_key: text }, "Key created successfully")
+        DataResponse::data(created, "Key created successfully")
     })
     .await
 }
@@ -88,8 +87,7 @@ fields! {
 #[derive(Serialize, JsonSchema)]
 pub struct RotatedKey {
     #[serde(flatten)]
-    key: Key,
-    api_key: String,
+    created: CreatedKey,
     /// The previous key with its expiry.
     replaces: Key,
 }
@@ -105,23 +103,19 @@ pub async fn rotate_key(
     let db = app.store.clone();
     db.write(async move |tx| {
         let company = get(tx, &company).await?;
-        let replaced = store::lock_key(tx, &company.id, &former).await?;
-        let mut replaced = replaced.ok_or_else(|| Error::not_found("key not found"))?;
-        if replaced.revoked_at.is_some() || replaced.expires_at.is_some_and(|at| at <= now) {
+        let replaces = store::lock_key(tx, &company.id, &former).await?;
+        let mut replaces = replaces.ok_or_else(|| Error::not_found("key not found"))?;
+        if replaces.revoked_at.is_some() || replaces.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::invalid("the key was revoked or has expired: create another"));
         }
         let end = now.plus_seconds(overlap);
-        let end = replaced.expires_at.map_or(end, |at| at.min(end));
-        store::expire_key(tx, &company.id, &replaced.id, end).await?;
-        replaced.expires_at = Some(end);
-        let (key, text) = new_key(&app, &company, replaced.label.clone(), expires_at);
-        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
-        let detail = json!({ "key": key.id, "replaces": replaced.id, "until": end });
+        let end = replaces.expires_at.map_or(end, |at| at.min(end));
+        store::expire_key(tx, &company.id, &replaces.id, end).await?;
+        replaces.expires_at = Some(end);
+        let created = issue_key(tx, &app, &company, replaces.label.clone(), expires_at).await?;
+        let detail = json!({ "key": created.key.id, "replaces": replaces.id, "until": end });
         audit::record(tx, &app, &company.id, "key.rotate", detail).await?;
-        DataResponse::data(
-            RotatedKey { key, api_key: text, replaces: replaced },
-            "Key rotated successfully",
-        )
+        DataResponse::data(RotatedKey { created, replaces }, "Key rotated successfully")
     })
     .await
 }
@@ -130,13 +124,8 @@ pub async fn list_keys(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Vec<Key>>> {
-    let keys = app
-        .store
-        .read(async |tx| -> Result<_> {
-            get(tx, &company).await?;
-            Ok(store::list_keys(tx, &company).await?)
-        })
-        .await?;
+    find(&app, &company).await?;
+    let keys = app.store.select(async |tx| store::list_keys(tx, &company).await).await?;
     DataResponse::data(keys, "Keys fetched successfully")
 }
 
@@ -148,7 +137,7 @@ pub async fn revoke_key(
     let db = app.store.clone();
     db.write(async move |tx| {
         get(tx, &company).await?;
-        if store::revoke_key(tx, &company, &key, app.clock.now()).await? == 0 {
+        if !store::revoke_key(tx, &company, &key, app.clock.now()).await? {
             return Err(Error::not_found("key not found"));
         }
         audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;

@@ -1,23 +1,17 @@
-//! Operator API for companies, API keys and subscriptions.
+//! Operator API for companies: their data, API keys, subscriptions and audit logs.
 
 mod create;
 mod edit;
 mod keys;
-mod read;
-mod secret;
-mod subscription;
 
 pub use self::{
     create::create,
-    edit::edit,
+    edit::{edit, rotate_event_secret, subscribe},
     keys::{create_key, list_keys, revoke_key, rotate_key},
-    read::{fetch, list},
-    secret::rotate_event_secret,
-    subscription::subscribe,
 };
-use super::{Company, View, store};
-use crate::{operations::audit, state::prelude::*};
-use tollhouse_platform::values::{id::CompanyId, phone};
+use super::{Company, find, store};
+use crate::{operations::audit::AuditEntry, tenants::prelude::*};
+use tollhouse_platform::values::phone;
 
 /// Checks that the list is not empty and that each country has phone numbers.
 fn check_countries(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<Json<Vec<String>>>> {
@@ -29,26 +23,28 @@ fn check_countries(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<J
     }
 }
 
-impl Company {
-    fn to_response(&self, message: &'static str) -> Result<DataResponse<View>> {
-        DataResponse::data(self.view(), message)
-    }
+pub async fn list(
+    State(app): State<App>,
+    query: Query<Pages>,
+) -> Result<DataResponse<ListPage<Company>>> {
+    let page = PageRequest::from(query.read()?);
+    let companies = app.store.read(async |tx| store::list(tx, page).await).await?;
+    DataResponse::data(companies, "Companies fetched successfully")
 }
 
-/// Changes a company under its row lock and records the resulting company in the audit log.
-async fn change<F>(app: App, id: CompanyId, action: &'static str, edit: F) -> Result<Company>
-where
-    F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Clone + Send + 'static,
-{
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        let company = store::lock(tx, &id).await?;
-        let mut company = company.ok_or_else(|| Error::not_found("company not found"))?;
-        edit(tx, &app, &mut company).await?;
-        company.updated_at = app.clock.now();
-        store::update(tx, &company).await?;
-        audit::record(tx, &app, &id, action, json!(company.view())).await?;
-        Ok(company)
-    })
-    .await
+pub async fn fetch(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+) -> Result<DataResponse<Company>> {
+    DataResponse::data(find(&app, &company).await?, "Company fetched successfully")
+}
+
+/// Lists the audit log of a company.
+pub async fn audit_log(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    query: Query<Pages>,
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
+    find(&app, &company).await?;
+    audit::list(&app, &company.into(), &query).await
 }

@@ -1,17 +1,14 @@
 //! Operator API for provider accounts. Credentials are accepted and never returned.
 
-mod list;
 mod probe;
 mod set;
 
 pub use self::{
-    list::{list_for_company, list_for_service},
     probe::{test_for_company, test_for_service},
     set::{set_for_company, set_for_service},
 };
-use super::{Account, AccountId, AccountOwner, Mode};
-use crate::{state::prelude::*, tenants::companies};
-use tollhouse_platform::values::id::CompanyId;
+use super::{Account, AccountId, AccountOwner, Mode, store};
+use crate::tenants::prelude::*;
 use tollhouse_plugins::PluginHandle;
 
 impl Choice for Mode {
@@ -47,7 +44,6 @@ fn view(account: Account, mode: Mode, app: &App) -> View {
     }
 }
 
-/// The account that a request is about, by its owner and mode.
 struct Target {
     owner: AccountOwner,
     mode: Mode,
@@ -55,7 +51,7 @@ struct Target {
 
 impl Target {
     fn service(app: &App, mode: Option<Mode>) -> Target {
-        let usual = if app.settings.development { Mode::Test } else { Mode::Live };
+        let usual = if app.settings.service.development { Mode::Test } else { Mode::Live };
         let mode = mode.unwrap_or(usual);
         Target { owner: AccountOwner::Service(mode), mode }
     }
@@ -83,4 +79,30 @@ fn active_plugin(app: &App, provider: &str) -> Result<Result<PluginHandle>> {
         (None, Some(absence)) => Ok(Err(absence.to_error(provider))),
         (None, None) => Err(Error::not_found("provider not found")),
     }
+}
+
+pub async fn list_for_service(State(app): State<App>) -> Result<DataResponse<Vec<View>>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let mut accounts = Vec::new();
+        for mode in [Mode::Live, Mode::Test] {
+            let of_mode = store::list(tx, &AccountOwner::Service(mode)).await?;
+            accounts.extend(of_mode.into_iter().map(|account| (account, mode)));
+        }
+        Ok(accounts)
+    };
+    let mut accounts = app.store.read(read).await?;
+    accounts.sort_by(|(one, _), (other, _)| one.provider.cmp(&other.provider));
+    let accounts = accounts.into_iter().map(|(account, mode)| view(account, mode, &app));
+    DataResponse::data(accounts.collect(), "Providers fetched successfully")
+}
+
+pub async fn list_for_company(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+) -> Result<DataResponse<Vec<View>>> {
+    let mode = Mode::of(&companies::find(&app, &company).await?);
+    let owner = AccountOwner::Company(company);
+    let accounts = app.store.select(async |tx| store::list(tx, &owner).await).await?;
+    let accounts = accounts.into_iter().map(|account| view(account, mode, &app));
+    DataResponse::data(accounts.collect(), "Providers fetched successfully")
 }

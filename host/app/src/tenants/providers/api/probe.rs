@@ -2,15 +2,13 @@
 
 use super::{Target, active_plugin};
 use crate::{
-    operations::audit,
-    state::prelude::*,
+    tenants::prelude::*,
     tenants::providers::{
-        AccountId, Mode, not_configured,
+        Mode, not_configured,
         probe::{self, ProbeOutcome},
         store,
     },
 };
-use tollhouse_platform::values::id::CompanyId;
 
 fields! {
     /// A test of a provider account.
@@ -22,7 +20,6 @@ fields! {
 
 /// Result of a provider test.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ProviderTested")]
 pub struct ProviderTested {
     provider: String,
     account: AccountId,

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 
 use super::{Target, View, active_plugin, view};
 use crate::{
-    operations::audit,
-    state::prelude::*,
-    tenants::providers::{Account, Mode, store},
+    tenants::prelude::*,
+    tenants::providers::{Mode, store},
 };
-use tollhouse_platform::values::id::CompanyId;
 
 fields! {
     /// Changes to a provider account.

@@ -6,15 +6,17 @@
 
 use std::{hint::black_box, sync::Arc};
 
+use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{Arguments, ContractCall, GuestEnvironment, egress_request, imported::http::Request};
+use super::{GuestEnvironment, egress_request, imported::http::Request};
+use crate::Call;
 
 pub struct NativeWorkload {
     world: Arc<GuestEnvironment>,
     /// The body of a webhook, which is an argument of the call.
-    webhook_body: Vec<u8>,
+    webhook_body: Bytes,
     host_calls: Vec<HostCall>,
 }
 
@@ -44,12 +46,12 @@ impl HostCall {
 impl NativeWorkload {
     pub(super) fn new(
         world: Arc<GuestEnvironment>,
-        call: &ContractCall,
+        call: &Call,
         host_calls: Vec<HostCall>,
     ) -> NativeWorkload {
-        let webhook_body = match &call.0 {
-            Arguments::ParseNotification(_, body) => body.clone(),
-            _ => Vec::new(),
+        let webhook_body = match call {
+            Call::ParseNotification(webhook) => webhook.body.clone(),
+            _ => Bytes::new(),
         };
         NativeWorkload { world, webhook_body, host_calls }
     }

@@ -11,9 +11,9 @@ use crate::types::Fault;
 /// float. A field of this type needs `#[serde(default)]` if it may be absent; it is `null` then.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Told(Box<RawValue>);
+pub struct RawJson(Box<RawValue>);
 
-impl Told {
+impl RawJson {
     /// Deserializes the JSON. Any other shape is a fault of the upstream: `unavailable`, code
     /// `unexpected-answer`. The message never quotes the data.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
@@ -29,7 +29,7 @@ impl Told {
         self.0.get()
     }
 
-    /// Returns the JSON as a value, for display; read amounts with [`Told::read`].
+    /// Returns the JSON as a value, for display; read amounts with [`RawJson::read`].
     pub fn value(&self) -> Value {
         serde_json::from_str(self.0.get()).unwrap_or_default()
     }
@@ -43,19 +43,19 @@ mod tests {
     #[derive(Deserialize)]
     struct Envelope {
         #[serde(default)]
-        data: Told,
+        data: RawJson,
     }
 
-    fn data(json: &str) -> Told {
+    fn data(json: &str) -> RawJson {
         serde_json::from_str::<Envelope>(json).unwrap().data
     }
 
     #[test]
     fn numbers_keep_their_precision() {
-        let told = data(r#"{"data": [ 4503599627370497.01 ]}"#);
-        let read: Vec<Major> = told.read().unwrap();
+        let value = data(r#"{"data": [ 4503599627370497.01 ]}"#);
+        let read: Vec<Major> = value.read().unwrap();
         assert_eq!(read[0].minor(), 450_359_962_737_049_701);
-        assert!(told.value().is_array());
+        assert!(value.value().is_array());
     }
 
     #[test]

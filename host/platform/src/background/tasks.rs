@@ -1,15 +1,17 @@
 //! Background tasks: those that outlive their request, which shutdown waits for, and supervised
 //! ones that run until shutdown. Panics of both are counted.
 
-pub mod metrics;
-
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::{background::tasks::metrics::TaskMetrics, error::from_panic};
+use crate::{
+    error::from_panic,
+    telemetry::metric::{Counter, Family, Label, Registry},
+};
 
 /// Pause before a panicked task is restarted, so that an immediate panic does not use up a CPU.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -20,33 +22,41 @@ const UNNAMED: &str = "other";
 /// Counts running tasks. Cheap to clone; all clones share the count.
 #[derive(Clone)]
 pub struct Tasks {
-    pub metrics: TaskMetrics,
-    running: Arc<watch::Sender<usize>>,
+    /// Panics by task. Begins at 0, so that the first panic is visible as an increase.
+    panics: Family<Label<&'static str>, Counter>,
+    tracker: TaskTracker,
 }
 
 impl Default for Tasks {
     fn default() -> Tasks {
-        let metrics = TaskMetrics::default();
-        metrics.register_task(UNNAMED);
-        Tasks { metrics, running: Arc::new(watch::Sender::new(0)) }
+        let (panics, tracker) = (Family::default(), TaskTracker::new());
+        drop(panics.get_or_create(&[("task", UNNAMED)]));
+        // A closed tracker still spawns; closing only lets `wait` return.
+        tracker.close();
+        Tasks { panics, tracker }
     }
 }
 
 impl Tasks {
+    pub fn register(&self, registry: &mut Registry) {
+        let panics = self.panics.clone();
+        registry.register("task_panics", "Panics of background tasks", panics);
+    }
+
     /// Runs `work` to completion, even if the handle is dropped. It keeps the caller's span.
     pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let counted = TaskGuard::new(self);
+        let panics = self.panics.get_or_create_owned(&[("task", UNNAMED)]);
         let work = async move {
             let done = AssertUnwindSafe(work).catch_unwind().await;
             done.unwrap_or_else(|panic| {
-                counted.0.metrics.record_panic(UNNAMED);
+                panics.inc();
                 std::panic::resume_unwind(panic)
             })
         };
-        tokio::spawn(work.in_current_span())
+        self.tracker.spawn(work.in_current_span())
     }
 
     /// Runs the endless future of `work` until the handle is aborted. Restarts it after a panic:
@@ -59,11 +69,10 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send,
     {
-        let metrics = self.metrics.clone();
-        metrics.register_task(name);
+        let panics = self.panics.get_or_create_owned(&[("task", name)]);
         tokio::spawn(async move {
             while let Err(panic) = AssertUnwindSafe(async { work().await }).catch_unwind().await {
-                metrics.record_panic(name);
+                panics.inc();
                 let error = from_panic(panic).chain();
                 tracing::error!(task = name, error, "background task is restarted");
                 tokio::time::sleep(RESTART_DELAY).await;
@@ -73,29 +82,16 @@ impl Tasks {
 
     /// Resolves when no spawned task is running. Supervised tasks are not counted.
     pub async fn wait_until_idle(&self) {
-        let none = self.running.subscribe().wait_for(|count| *count == 0).await.is_ok();
-        debug_assert!(none, "the sender lives in self");
-    }
-}
-
-struct TaskGuard(Tasks);
-
-impl TaskGuard {
-    fn new(tasks: &Tasks) -> TaskGuard {
-        tasks.running.send_modify(|count| *count += 1);
-        TaskGuard(tasks.clone())
-    }
-}
-
-impl Drop for TaskGuard {
-    fn drop(&mut self) {
-        self.0.running.send_modify(|count| *count -= 1);
+        self.tracker.wait().await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    };
 
     use tokio::sync::{Notify, oneshot};
 
@@ -104,7 +100,7 @@ mod tests {
     use crate::telemetry::Telemetry;
 
     fn scrape(tasks: &Tasks) -> String {
-        Telemetry::new(Timestamp(0)).with(|registry| tasks.metrics.register(registry)).scrape()
+        Telemetry::new(Timestamp(0)).with(|registry| tasks.register(registry)).scrape()
     }
 
     #[tokio::test]

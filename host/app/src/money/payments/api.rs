@@ -1,0 +1,318 @@
+//! The payment endpoints of the specification, and those for operators.
+
+use std::collections::BTreeSet;
+
+use super::{
+    CHANNELS, Payment, PaymentId, Refund, Status, find_by_id, flow, not_found, refund,
+    settle::{self, PaymentVerification},
+    store,
+    view::{Listed, UserId, View},
+};
+use crate::money::prelude::*;
+
+const FEATURE: &str = "payments";
+
+type PaymentResponse = DataResponse<View<users::View>>;
+type ListResponse = DataResponse<ListPage<Listed<users::View>>>;
+
+async fn find_by_reference(app: &App, company_id: &CompanyId, reference: &str) -> Result<Payment> {
+    let read = async |tx: &mut Tx| store::find_by_reference(tx, company_id, reference).await;
+    app.store.select(read).await?.ok_or_else(not_found)
+}
+
+async fn respond_with_user(
+    app: &App,
+    payment: Payment,
+    message: &'static str,
+) -> Result<PaymentResponse> {
+    let mut user = None;
+    if let Some(key) = &payment.user_key {
+        let read = async |tx: &mut Tx| users::find_by_id(tx, &payment.company_id, key).await;
+        user = app.store.select(read).await?;
+    }
+    let user = user.map(|user| user.view(app.clock.now()));
+    DataResponse::data(payment.view(user), message)
+}
+
+/// The accepted currencies when the provider is unknown.
+const CURRENCIES: [&str; 2] = ["NGN", "USD"];
+
+choices! {
+    Channel = &CHANNELS;
+}
+
+fields! {
+    /// A payment to initialize.
+    #[schemars(extend("anyOf" = [
+        { "required": ["user_id"], "properties": { "user_id": { "type": "string", "minLength": 1 } } },
+        { "required": ["email"], "properties": { "email": { "type": "string", "minLength": 1 } } },
+    ]))]
+    Body NewPayment(body, app: &App, company: &Company) {
+        /// The user who pays, by `user_id` or internal id. The user's e-mail address takes
+        /// precedence over `email`.
+        user_id: Option<Text<100>>,
+        email: Option<Email> => match (&user_id, &email) {
+            (None, None) => Err(body.required("email")),
+            _ => Ok(email),
+        },
+        amount: Amount,
+        /// A currency that the provider supports.
+        #[schemars(extend("examples" = ["NGN"]))]
+        currency: Text<100> as Currency => check_currency(app, company, body, currency),
+        /// A unique reference, else generated. The same reference returns the existing payment.
+        reference: Option<Visible<100>>,
+        narration: Option<Text<500>>,
+        /// Additional webhook endpoint for this payment's events: https, except in development.
+        callback_url: Option<HttpUrl>
+            => check_event_url(app, body, "callback_url", callback_url),
+        /// The channels that the checkout page offers. Default: all channels of the provider.
+        channels: Option<SomeOf<Channel>>,
+        checkout: Body<Checkout>,
+        /// The provider. Default: the company's provider, else the service's.
+        #[schemars(extend("examples" = ["provider_a"]))]
+        payment_service: Option<Text<100>> as String
+            => providers::choose_provider(app, company, payment_service.as_deref(), body),
+        metadata: Option<Object>,
+        /// Must be 0.
+        #[schemars(extend("const" = 0))]
+        charge: Option<Decimal> => match charge {
+            None | Some(Minor(0)) => Ok(charge),
+            Some(_) => Err(Error::invalid("charge is not allowed")),
+        },
+    }
+}
+
+fields! {
+    /// Return URLs of the checkout session.
+    Body Checkout {
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
+    }
+}
+
+/// Checks the currency against the provider that will be used.
+fn check_currency(
+    app: &App,
+    company: &Company,
+    body: &Fields,
+    currency: String,
+) -> Result<Currency> {
+    let sent = body.text("payment_service", 100);
+    let provider =
+        sent.and_then(|sent| providers::choose_provider(app, company, sent.as_deref(), body));
+    let provider = match provider {
+        Err(busy @ Error::RetryLater { .. }) => return Err(busy),
+        chosen => chosen.ok(),
+    };
+    if let Some(name) = &provider {
+        app.plugins.ensure_ready(name)?;
+    }
+    let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
+    let allowed = match &provider {
+        Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),
+        None => CURRENCIES.to_vec(),
+    };
+    body.require_one_of("currency", &currency, &allowed)?;
+    Ok(currency.into())
+}
+
+pub async fn initialize(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    run: IdempotentRequest,
+    body: Body<NewPayment>,
+) -> Result<DataResponse<View<UserId>>> {
+    company.check_feature(FEATURE)?;
+    let mut order = NewPayment::read(&body, &app, &company)?;
+    order.reference = order.reference.or_else(|| run.name("pay"));
+    let payment = flow::initialize(&app, &company, order).await?;
+    DataResponse::data(payment.created(), "Payment initialized successfully")
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    Path(id): Path<PaymentId>,
+) -> Result<PaymentResponse> {
+    company.check_feature(FEATURE)?;
+    let payment = find_by_id(&app, &company.id, &id).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
+}
+
+pub async fn fetch_by_reference(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    Path(reference): Path<String>,
+) -> Result<PaymentResponse> {
+    company.check_feature(FEATURE)?;
+    let payment = find_by_reference(&app, &company.id, &reference).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
+}
+
+pub async fn fetch_of_company(
+    State(app): State<App>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
+) -> Result<PaymentResponse> {
+    let payment = find_by_id(&app, &company, &payment).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
+}
+
+pub async fn fetch_of_company_by_reference(
+    State(app): State<App>,
+    Path((company, reference)): Path<(CompanyId, String)>,
+) -> Result<PaymentResponse> {
+    let payment = find_by_reference(&app, &company, &reference).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
+}
+
+impl Choice for Status {
+    const ALL: &'static [&'static str] = &["pending", "success", "failed", "refunded"];
+}
+
+fields! {
+    /// Filter and order of payments. Default: newest first.
+    Query PaymentFilter {
+        /// Page number, from 1.
+        page: PageNumber,
+        /// Maximum number of payments per page; more than 1,000 counts as 1,000.
+        limit: Limit<20, 1_000>,
+        status: OneOf<Status>,
+        /// The `user_id` or internal id of the user who pays.
+        user_id: Exactly,
+        provider: Exactly,
+        /// The payment channel that the customer used.
+        payment_channel: Exactly,
+        /// A day in UTC, or the first and last day of a range.
+        created_at: Days,
+        /// A day in UTC, or the first and last day of a range.
+        paid_at: Days,
+        /// Takes precedence over `sort-updated_at`.
+        sort_created_at as "sort-created_at": Direction,
+        sort_updated_at as "sort-updated_at": Direction,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    query: Query<PaymentFilter>,
+) -> Result<ListResponse> {
+    company.check_feature(FEATURE)?;
+    list_for(&app, &company.id, &query).await
+}
+
+async fn list_for(
+    app: &App,
+    company_id: &CompanyId,
+    query: &Query<PaymentFilter>,
+) -> Result<ListResponse> {
+    let filter = query.read()?;
+    let page = PageRequest { number: filter.page, limit: filter.limit };
+    let (payments, users) = app
+        .store
+        .read(async |tx| -> Result<_> {
+            let mut user_key = None;
+            if let Some(user_id) = &filter.user_id {
+                let user = users::find(tx, company_id, user_id).await?;
+                let Some(user) = user else {
+                    return Ok((page.to_list_page(0, Vec::new()), Vec::new()));
+                };
+                user_key = Some(user.id);
+            }
+            let payments = store::list(tx, company_id, user_key.as_ref(), &filter, page).await?;
+            let payers = payments.docs.iter().filter_map(|payment| payment.user_key.clone());
+            let payers = Vec::from_iter(BTreeSet::from_iter(payers));
+            let users = users::find_by_ids(tx, company_id, &payers).await?;
+            Ok((payments, users))
+        })
+        .await?;
+    let now = app.clock.now();
+    let listed = payments.map(|payment| {
+        let user = users.iter().find(|user| Some(&user.id) == payment.user_key.as_ref());
+        payment.listed(user.cloned().map(|user| user.view(now)))
+    });
+    DataResponse::data(listed, "Payment listed successfully")
+}
+
+pub async fn list_of_company(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    query: Query<PaymentFilter>,
+) -> Result<ListResponse> {
+    companies::find(&app, &company).await?;
+    list_for(&app, &company, &query).await
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    Path(reference): Path<String>,
+) -> Result<PaymentResponse> {
+    company.check_feature(FEATURE)?;
+    let payment = find_by_reference(&app, &company.id, &reference).await?;
+    let payment = verify_unless_final(&app, payment).await?;
+    if payment.status == Status::Pending {
+        return Err(Error::invalid("payment still pending"));
+    }
+    respond_with_user(&app, payment, "Payment verified successfully").await
+}
+
+/// Verifies a payment with the provider, unless its status is final.
+async fn verify_unless_final(app: &App, payment: Payment) -> Result<Payment> {
+    match payment.status {
+        Status::Success | Status::Refunded => Ok(payment),
+        Status::Pending | Status::Failed => match settle::verify(app, &payment).await? {
+            PaymentVerification::Known(payment) => Ok(*payment),
+            PaymentVerification::Unknown => Ok(payment),
+            PaymentVerification::Mismatch(_, what) => Err(Error::invalid(what)),
+        },
+    }
+}
+
+/// Verifies a payment for an operator. A pending payment is not an error here.
+pub async fn verify_of_company(
+    State(app): State<App>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
+) -> Result<PaymentResponse> {
+    let payment = find_by_id(&app, &company, &payment).await?;
+    let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
+    db.write(async move |tx| {
+        audit::record(tx, &asked, &company, "payment.verify", json!({ "payment": noted })).await
+    })
+    .await?;
+    let payment = verify_unless_final(&app, payment).await?;
+    respond_with_user(&app, payment, "Payment verified successfully").await
+}
+
+fields! {
+    /// Options of a refund.
+    Body RefundOrder {
+        /// `true` lets the wallet balance become negative.
+        force: Option<Flag>,
+    }
+}
+
+pub async fn refund(
+    State(app): State<App>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
+    body: Body<RefundOrder>,
+) -> Result<PaymentResponse> {
+    let force = body.read()?.force.unwrap_or(false);
+    companies::find(&app, &company).await?;
+    let refunded = refund::refund(&app, &company, &payment, force).await?;
+    respond_with_user(&app, refunded, "Payment refunded successfully").await
+}
+
+/// Returns the refund of a payment. Its amount is in the payment's currency.
+pub async fn fetch_refund(
+    State(app): State<App>,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
+) -> Result<DataResponse<Refund>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;
+        let refund = store::find_refund(tx, &company, &payment).await?;
+        refund.ok_or_else(|| Error::not_found("refund not found"))
+    };
+    let refund = app.store.read(read).await?;
+    DataResponse::data(refund, "Refund fetched successfully")
+}

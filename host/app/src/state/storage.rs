@@ -1,0 +1,17 @@
+//! Common imports of storage modules: `use crate::state::storage::*`.
+
+pub use schemars::JsonSchema;
+pub use serde::Serialize;
+pub use serde_json::{Map, Value};
+
+pub use super::App;
+pub use tollhouse_platform::{
+    clock::Timestamp,
+    crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
+    store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
+    values::{
+        id::{CompanyId, Owner, text_types},
+        listing::{ListPage, PageRequest, SortOrder, order_by},
+        money::{Currency, Minor, Money},
+    },
+};

@@ -1,0 +1,8 @@
+//! Common imports from this area: `use crate::tenants::prelude::*`.
+
+pub use super::{
+    companies::{self, AuthenticatedCompany, Company, check_event_url},
+    providers::{self, Account, AccountId, NoAccount},
+    wallet,
+};
+pub use crate::{operations::audit, state::prelude::*};
