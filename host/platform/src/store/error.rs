@@ -28,7 +28,7 @@ pub enum Error {
     Sql(Arc<sqlx::Error>),
 }
 
-/// The reason for unavailability. The text says what an operator can do.
+/// The reason for unavailability. The text states the remedy for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnavailableReason {
     #[error(
