@@ -101,16 +101,16 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
 fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
     let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
     let connections = bench.runtime.block_on(send.connect());
-    let ask = async |load: &Load, times: u64| {
+    let send_all = async |load: &Load, times: u64| {
         divide(times, connections.iter(), |connection, own| {
             load.clone().send_repeatedly(connection.clone(), own)
         })
         .await
     };
     bench.measure(name, async |iterations| {
-        ask(&send, iterations).await;
+        send_all(&send, iterations).await;
         host.wait_until_delivered().await;
-        ask(&verify, iterations).await
+        send_all(&verify, iterations).await
     });
 }
 

@@ -27,14 +27,14 @@ const URL_SETTING: &str = "https://provider.example";
 pub struct Examples {
     /// Canned upstream responses. The first match is returned; without a match, 503.
     #[serde(default)]
-    answers: Vec<ExampleAnswer>,
+    answers: Vec<ExampleResponse>,
     /// A webhook signed with the secret `example-secret`; by default, an unsigned one is sent.
     #[serde(default)]
     notification: ExampleNotification,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct ExampleAnswer {
+struct ExampleResponse {
     /// Method and end of the URL without its query, for example `POST /transaction/initialize`.
     to: String,
     #[serde(default = "ok")]

@@ -231,9 +231,7 @@ impl Session {
 
     fn read_cache(&self, key: &str) -> Option<String> {
         let Grant { replayed, scope, .. } = &*self.grant;
-        let same = |entry: &&JournalEntry| {
-            matches!(entry, JournalEntry::CacheRead(recorded, _) if recorded == key)
-        };
+        let same = |entry: &&JournalEntry| matches!(entry, JournalEntry::CacheRead(recorded, _) if recorded == key);
         let before = self.journal.entries.iter().filter(same).count();
         let replayed = replayed.iter().flat_map(|replayed| &replayed.cached);
         match replayed.filter(|(recorded, _)| recorded == key).nth(before) {

@@ -156,7 +156,7 @@ async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -
     let began = Instant::now();
     loop {
         let opened = open().await;
-        let met = matches!(opened, Err(Error::Unavailable { trouble: Locked, .. } | Error::Sql(_)));
+        let met = matches!(opened, Err(Error::Unavailable { reason: Locked, .. } | Error::Sql(_)));
         if !met || began.elapsed() >= wait {
             return opened;
         }
