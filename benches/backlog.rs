@@ -109,9 +109,9 @@ impl Fleet {
     async fn send(&self, method: Method, url: &str, token: &str, body: Vec<u8>) -> Value {
         let request = self.client.request(method, url).bearer_auth(token);
         let request = request.header("content-type", "application/json").body(body);
-        let answer = request.send().await.expect("a response");
-        let status = answer.status();
-        let mut body: Value = answer.json().await.expect("JSON");
+        let response = request.send().await.expect("a response");
+        let status = response.status();
+        let mut body: Value = response.json().await.expect("JSON");
         assert!(status.is_success(), "{url}: {body}");
         body["data"].take()
     }

@@ -69,7 +69,7 @@ struct PluginPair {
 
 impl PluginPair {
     async fn start() -> PluginPair {
-        let egress = Egress::scripted(std::sync::Arc::new(answer));
+        let egress = Egress::scripted(std::sync::Arc::new(respond));
         let limits = Limits::default();
         let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
         let plugins = plugins.expect("an engine");
@@ -88,7 +88,7 @@ impl PluginPair {
     /// Returns the 99th percentile of sequential calls of the healthy plugin.
     async fn p99(&self, calls: usize) -> Duration {
         let (plugin, credentials) = self.healthy.clone();
-        let asking = tokio::spawn(async move {
+        let measurement = tokio::spawn(async move {
             let mut latencies = Histogram::<u64>::new(3).expect("three valid digits");
             let call = Call::Verify("example-1".to_owned());
             for _ in 0..calls {
@@ -99,7 +99,7 @@ impl PluginPair {
             }
             Duration::from_nanos(latencies.value_at_quantile(0.99))
         });
-        asking.await.expect("a healthy plugin")
+        measurement.await.expect("a healthy plugin")
     }
 
     fn start_hostile_calls(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {
@@ -121,6 +121,6 @@ impl PluginPair {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a script may fail")]
-fn answer(_: &EgressRequest) -> Result<EgressResponse, EgressError> {
+fn respond(_: &EgressRequest) -> Result<EgressResponse, EgressError> {
     Ok(EgressResponse { status: 200, headers: Vec::new(), body: PAID.into() })
 }

@@ -56,8 +56,8 @@ pub fn measure(bench: &mut Bench) {
         let host = bench.runtime.block_on(Host::start(&database));
         let engine = database.engine;
         let fetch = host.fetch();
-        let answer = bench.runtime.block_on(fetch.send_once());
-        let bare = bench.runtime.block_on(start_bare_server(answer, fetch.clone()));
+        let body = bench.runtime.block_on(fetch.send_once());
+        let bare = bench.runtime.block_on(start_bare_server(body, fetch.clone()));
         if engine == "sqlite" {
             measure_load(bench, "http/bare", &bare);
         }
@@ -101,16 +101,16 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
 fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
     let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
     let connections = bench.runtime.block_on(send.connect());
-    let ask = async |load: &Load, times: u64| {
+    let send_all = async |load: &Load, times: u64| {
         divide(times, connections.iter(), |connection, own| {
             load.clone().send_repeatedly(connection.clone(), own)
         })
         .await
     };
     bench.measure(name, async |iterations| {
-        ask(&send, iterations).await;
+        send_all(&send, iterations).await;
         host.wait_until_delivered().await;
-        ask(&verify, iterations).await
+        send_all(&verify, iterations).await
     });
 }
 
@@ -119,14 +119,17 @@ fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
 fn ratio(bench: &Bench, load: &Load, base: &Load) -> f64 {
     let connect = |load: &Load| bench.runtime.block_on(load.connect());
     let (loaded, bare) = (connect(load), connect(base));
-    let ask = |load: &Load, connections: &[Connection], times: u64| {
-        let asked = divide(times, connections.iter(), |connection, own| {
+    let time_per_request = |load: &Load, connections: &[Connection], times: u64| {
+        let requests = divide(times, connections.iter(), |connection, own| {
             load.clone().send_repeatedly(connection.clone(), own)
         });
-        bench.runtime.block_on(asked).as_secs_f64() / times as f64
+        bench.runtime.block_on(requests).as_secs_f64() / times as f64
     };
     let mut ratios: Vec<f64> = (0..ROUNDS)
-        .map(|_| ask(load, &loaded, REQUESTS_PER_ROUND) / ask(base, &bare, 10 * REQUESTS_PER_ROUND))
+        .map(|_| {
+            time_per_request(load, &loaded, REQUESTS_PER_ROUND)
+                / time_per_request(base, &bare, 10 * REQUESTS_PER_ROUND)
+        })
         .collect();
     ratios.sort_by(f64::total_cmp);
     ratios[ratios.len() / 2]
@@ -169,24 +172,24 @@ async fn connect(to: SocketAddr) -> Connection {
 }
 
 async fn send(connection: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Bytes {
-    let answer = connection.send_request(request).await.expect("a response");
-    let status = answer.status();
-    let body = answer.into_body().collect().await.expect("a complete response").to_bytes();
+    let response = connection.send_request(request).await.expect("a response");
+    let status = response.status();
+    let body = response.into_body().collect().await.expect("a complete response").to_bytes();
     assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
     body
 }
 
 /// Starts a server without anything behind it, and returns the load for it.
-async fn start_bare_server(answer: Bytes, load: Load) -> Load {
+async fn start_bare_server(body: Bytes, load: Load) -> Load {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let to = listener.local_addr().expect("a bound listener");
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             stream.set_nodelay(true).expect("a TCP socket");
-            let answer = answer.clone();
+            let body = body.clone();
             let service = service_fn(move |_| {
-                let answer = Response::new(Full::new(answer.clone()));
-                async { Ok::<_, Infallible>(answer) }
+                let response = Response::new(Full::new(body.clone()));
+                async { Ok::<_, Infallible>(response) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
@@ -260,8 +263,8 @@ impl Host {
         let path = format!("/internal/v1{path}");
         let request = request(method, &path, OPERATOR_TOKEN, body);
         let load = Load { to: self.internal, request: Arc::new(move || request.clone()) };
-        let mut answer: Value = serde_json::from_slice(&load.send_once().await).expect("JSON");
-        answer["data"].take()
+        let mut envelope: Value = serde_json::from_slice(&load.send_once().await).expect("JSON");
+        envelope["data"].take()
     }
 
     fn fetch(&self) -> Load {

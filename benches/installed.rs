@@ -73,9 +73,9 @@ impl Host {
             if let Some(name) = &compiled {
                 host.copy_code(name, &wasm);
             }
-            let wish = InstallOptions { grant: true, activate: true };
+            let options = InstallOptions { grant: true, activate: true };
             let kept = plugins
-                .install(&host.store, SignedComponent::parse(wasm), wish, async |_, _| Ok(()))
+                .install(&host.store, SignedComponent::parse(wasm), options, async |_, _| Ok(()))
                 .await;
             kept.expect("a plugin of this repository");
             compiled.get_or_insert_with(|| host.only_file());

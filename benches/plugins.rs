@@ -101,8 +101,9 @@ fn measure_native(bench: &mut Bench) {
         let _host = native_host(examples);
         let call = async || {
             let (headers, body) = (headers.clone(), body.clone());
-            let told = <provider_a::Paystack as notifications::Guest>::parse(headers, body);
-            assert_eq!(told.expect("a signed notification").len(), 1);
+            let notifications =
+                <provider_a::Paystack as notifications::Guest>::parse(headers, body);
+            assert_eq!(notifications.expect("a signed notification").len(), 1);
         };
         repeat(iterations, call).await
     });

@@ -100,9 +100,9 @@ impl Host {
             .kill_on_drop(true)
             .spawn()
             .expect("this program starts");
-        let said = upstream.stdout.take().expect("a pipe");
-        let mut said = BufReader::new(said).lines();
-        let port = said.next_line().await.expect("a line").expect("a port");
+        let output = upstream.stdout.take().expect("a pipe");
+        let mut output = BufReader::new(output).lines();
+        let port = output.next_line().await.expect("a line").expect("a port");
         let (wall_clock, queue) = (Duration::from_secs(3_600), CALLS);
         let limits = Limits { wall_clock, queue, ..Limits::default() };
         let policy = EgressPolicy { allow_loopback: true, ..EgressPolicy::default() };
@@ -121,7 +121,7 @@ impl Host {
             slow: account(with_name(artifacts::PROVIDER_A, "slow"), "slow").await,
             quick: account(artifacts::SPROUT.to_vec(), "quick").await,
             upstream,
-            output: said.into(),
+            output: output.into(),
         }
     }
 
@@ -159,8 +159,8 @@ impl Host {
                     .await;
             })
         });
-        let mut said = self.output.lock().await;
-        timeout(ALL_WAITING_TIMEOUT, said.next_line()).await.expect("all wait").expect("a line");
+        let mut output = self.output.lock().await;
+        timeout(ALL_WAITING_TIMEOUT, output.next_line()).await.expect("all wait").expect("a line");
         resident_bytes().unwrap_or_default()
     }
 
@@ -213,12 +213,12 @@ async fn serve(count: usize) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let waiting = waiting.clone();
-        let service = service_fn(move |request| answer(request, waiting.clone(), count));
+        let service = service_fn(move |request| respond(request, waiting.clone(), count));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     waiting: Arc<AtomicUsize>,
     count: usize,

@@ -36,7 +36,7 @@ const LISTS: [(&str, &str); 13] = [
     ("two words that find some hundredths", "?search=ada%20okafor"),
     ("a word that finds an eighth", "?search=hauwa"),
     ("a word of two letters", "?search=ez"),
-    ("a word that finds nobody", "?search=nobody"),
+    ("a word without a match", "?search=unmatched"),
 ];
 
 pub async fn measure(host: &Host, database: &Database) {

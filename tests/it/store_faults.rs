@@ -49,7 +49,7 @@ async fn write(store: &Store, app: &TestApp, action: &'static str) -> store::Res
 #[track_caller]
 fn reason_of<T>(done: store::Result<T>) -> UnavailableReason {
     match done {
-        Err(Error::Unavailable { trouble, .. }) => trouble,
+        Err(Error::Unavailable { reason, .. }) => reason,
         Err(error) => panic!("another error: {error}"),
         Ok(_) => panic!("it succeeded"),
     }

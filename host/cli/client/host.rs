@@ -110,14 +110,14 @@ impl HostClient {
     async fn send(&self, request: RequestBuilder) -> Result<Value> {
         let request = request.bearer_auth(&self.token);
         let again = request.try_clone().expect("bodies are in memory");
-        let (answer, is_second) = match exchange(request).await {
+        let (response, is_second) = match exchange(request).await {
             // The host may have received the request, and the retry may yield its response.
             Err(error) if !error.is_connect() && !error.is_timeout() && !error.is_builder() => {
                 (exchange(again).await, true)
             }
-            answer => (answer, false),
+            response => (response, false),
         };
-        let (status, body) = answer.map_err(|error| self.no_response(error))?;
+        let (status, body) = response.map_err(|error| self.no_response(error))?;
         let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
             let at = &self.base;
             return Err(Failure::unreachable(format!(
@@ -148,6 +148,6 @@ impl HostClient {
 }
 
 async fn exchange(request: RequestBuilder) -> reqwest::Result<(StatusCode, Vec<u8>)> {
-    let answer = request.send().await?;
-    Ok((answer.status(), answer.bytes().await?.into()))
+    let response = request.send().await?;
+    Ok((response.status(), response.bytes().await?.into()))
 }

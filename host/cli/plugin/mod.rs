@@ -195,8 +195,8 @@ impl HostAction for RemoteAction {
                 let digest = resolve_digest(host, &name, &version).await?;
                 yes.confirm(&format!("Uninstall {name} {version}?"))?;
                 let gone = host.delete(&["plugins", &name, &digest]).await?;
-                let said = format!("{name} {} is uninstalled", text(&gone["version"]));
-                return Ok(Report::new(gone, said));
+                let message = format!("{name} {} is uninstalled", text(&gone["version"]));
+                return Ok(Report::new(gone, message));
             }
             RemoteAction::Activate { name, version, grant } => {
                 let digest = match version {
@@ -238,7 +238,7 @@ async fn install(
     let (name, digest) = (text(&plugin["name"]), text(&plugin["digest"]));
     let named = format!("{name} {}", text(&plugin["version"]));
     let warnings = warnings(&plugin);
-    let said = match plugin["state"].as_str() {
+    let message = match plugin["state"].as_str() {
         Some("waiting") => {
             let requested = text(&plugin["waits_for"]);
             let needs_grant = || {
@@ -266,7 +266,7 @@ async fn install(
         },
         _ => format!("{named} is installed, but not active ({digest})"),
     };
-    Ok(Report::new(plugin, said + &warnings))
+    Ok(Report::new(plugin, message + &warnings))
 }
 
 /// Formats the warnings about a component, one per line, after other lines.

@@ -26,11 +26,11 @@ impl New {
         let folder = dir.unwrap_or_else(|| PathBuf::from(&name));
         let project = Project { name, kind, language };
         project.write_to(&folder).map_err(Failure::usage)?;
-        let said = format!(
+        let message = format!(
             "created {} in {}; its README.md explains how to build, test and check it",
             project.name,
             folder.display()
         );
-        Ok(Report::new(json!({ "name": project.name, "folder": folder }), said))
+        Ok(Report::new(json!({ "name": project.name, "folder": folder }), message))
     }
 }

@@ -26,7 +26,7 @@ impl Publish {
         // Rejects files that no host would install.
         let manifest = Manifest::read(&component).map_err(|why| file_failure(&self.file, why))?;
         let pinned = self.registry.push(&self.name, component, &manifest).await?;
-        let said = format!("{} {} is published: {pinned}", manifest.name, manifest.version);
-        Ok(Report::new(json!({ "published": pinned }), said))
+        let message = format!("{} {} is published: {pinned}", manifest.name, manifest.version);
+        Ok(Report::new(json!({ "published": pinned }), message))
     }
 }

@@ -44,8 +44,8 @@ impl HostAction for Action {
                 let keys = keys.iter().map(|file| key(file)).collect::<Result<Vec<_>>>()?;
                 let body = json!({ "keys": keys });
                 let publisher = host.change(Method::PUT, &["publishers", &name], &body).await?;
-                let said = format!("{name} is trusted: plugins that it signs are accepted");
-                Ok(Report::new(publisher, said))
+                let message = format!("{name} is trusted: plugins that it signs are accepted");
+                Ok(Report::new(publisher, message))
             }
             Action::Distrust { name, yes } => {
                 yes.confirm(&format!("Stop trusting {name}?"))?;

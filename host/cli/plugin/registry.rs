@@ -122,7 +122,7 @@ fn credentials(reference: &Reference) -> Result<RegistryAuth> {
 
 /// Classifies an error: rejected by the registry, or registry unreachable.
 fn registry_failure(name: &str, error: &OciDistributionError) -> Failure {
-    let said = format!("{name}: {}", chain(error));
+    let message = format!("{name}: {}", chain(error));
     match error {
         OciDistributionError::ServerError { code: 401 | 403, .. }
         | OciDistributionError::UnauthorizedError { .. }
@@ -131,7 +131,7 @@ fn registry_failure(name: &str, error: &OciDistributionError) -> Failure {
              log in with `docker login`"
         )),
         OciDistributionError::ServerError { code: 500.., .. }
-        | OciDistributionError::RequestError(_) => Failure::unreachable(said),
-        _ => Failure::refused(said),
+        | OciDistributionError::RequestError(_) => Failure::unreachable(message),
+        _ => Failure::refused(message),
     }
 }

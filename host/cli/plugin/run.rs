@@ -258,12 +258,12 @@ fn format_failed_call(call: &CompletedCall) -> Option<String> {
     let Fault { code, message, .. } = call.fault.as_ref()?;
     let mut lines =
         vec![format!("{} failed, {} {code:?}: {message}", call.call.function(), call.outcome)];
-    lines.extend(call.transcript.answers.iter().map(|answer| match answer {
-        Ok(answer) => {
-            let body: String = answer.body.chars().take(MAX_SHOWN_CHARACTERS).collect();
-            format!("  response {}: {body}", answer.status)
+    lines.extend(call.transcript.answers.iter().map(|response| match response {
+        Ok(response) => {
+            let body: String = response.body.chars().take(MAX_SHOWN_CHARACTERS).collect();
+            format!("  response {}: {body}", response.status)
         }
-        Err(silence) => format!("  no response: {}", text(&json!(silence))),
+        Err(error) => format!("  no response: {}", text(&json!(error))),
     }));
     Some(lines.iter().map(|line| without_control_characters(line)).collect::<Vec<_>>().join("\n"))
 }

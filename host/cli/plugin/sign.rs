@@ -65,8 +65,8 @@ impl Sign {
         };
         fs::write(&target, bytes).map_err(|error| file_failure(&target, error))?;
         let (target, digest) = (target.display().to_string(), component.digest());
-        let said = format!("{target} is signed: sha256:{digest}");
-        Ok(Report::new(json!({ "file": target, "digest": digest }), said))
+        let message = format!("{target} is signed: sha256:{digest}");
+        Ok(Report::new(json!({ "file": target, "digest": digest }), message))
     }
 }
 

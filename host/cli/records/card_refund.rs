@@ -59,8 +59,8 @@ impl HostAction for Action {
                 let refund = host.change(Method::POST, &path, &json!({})).await?;
                 let amount = money(&refund["amount"], &refund["currency"]);
                 let provider = text(&refund["payment_service"]);
-                let said = format!("a refund of {amount} is requested from {provider}");
-                Ok(Report::new(refund, said))
+                let message = format!("a refund of {amount} is requested from {provider}");
+                Ok(Report::new(refund, message))
             }
         }
     }

@@ -69,8 +69,8 @@ impl HostAction for Action {
             Action::Redeliver(EventArgs { company, event }) => {
                 let path = ["companies", &company, "events", &event, "redeliver"];
                 let queued = host.change(Method::POST, &path, &json!({})).await?;
-                let said = format!("queued deliveries: {}", queued["deliveries"]);
-                Ok(Report::new(queued, said))
+                let message = format!("queued deliveries: {}", queued["deliveries"]);
+                Ok(Report::new(queued, message))
             }
         }
     }

@@ -61,8 +61,8 @@ impl Command {
             }
             Command::Backup { file, database } => {
                 store::backup(database.url()?.expose(), &file).await?;
-                let said = format!("created {}", file.display());
-                Ok(Report::new(json!({ "file": file }), said))
+                let message = format!("created {}", file.display());
+                Ok(Report::new(json!({ "file": file }), message))
             }
             Command::Restore { file, replace, database } => {
                 let url = database.url()?;
@@ -78,14 +78,14 @@ async fn migrate(host_role: Option<&str>, database: &DatabaseSettings) -> Result
     let missing = store::missing_migrations(url.expose()).await?;
     let roles =
         store::migrate(url.expose(), database.limits(), Random::system(), host_role).await?;
-    let mut said = match missing {
+    let mut message = match missing {
         0 => "no migrations were missing".to_owned(),
         n => format!("migrations applied: {n}"),
     };
     if !roles.is_empty() {
-        said = format!("{said}\nroles of hosts: {}", roles.join(", "));
+        message = format!("{message}\nroles of hosts: {}", roles.join(", "));
     }
-    Ok(Report::new(json!({ "applied": missing, "host_roles": roles }), said))
+    Ok(Report::new(json!({ "applied": missing, "host_roles": roles }), message))
 }
 
 impl From<BackupError> for Failure {

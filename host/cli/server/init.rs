@@ -42,12 +42,12 @@ pub fn init(folder: &Path) -> Result {
         write_new(file, text, *mode)?;
     }
     let shown = settings.display();
-    let said = format!(
+    let message = format!(
         "created {shown} with its secrets beside it.\n\n\
          Keep a copy of master-key apart from the database backups. Set public_url, then:\n\n  \
          tollhouse config check --config {shown}\n  tollhouse serve --config {shown}"
     );
-    Ok(Report::new(json!({ "made": files.map(|(file, ..)| file) }), said))
+    Ok(Report::new(json!({ "made": files.map(|(file, ..)| file) }), message))
 }
 
 fn set_values(mut example: String, values: &[(&str, String)]) -> String {

@@ -25,10 +25,10 @@ impl Confirmation {
             )));
         }
         eprint!("{question} [y/N] ");
-        let mut answer = String::new();
+        let mut input = String::new();
         // Without a readable reply, the action is not confirmed.
-        let asked = stderr().flush().and_then(|()| stdin().read_line(&mut answer));
-        match asked.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        let read = stderr().flush().and_then(|()| stdin().read_line(&mut input));
+        match read.is_ok() && ["y", "yes"].contains(&input.trim().to_lowercase().as_str()) {
             true => Ok(()),
             false => Err(Failure::refused("cancelled: nothing was changed")),
         }

@@ -51,7 +51,7 @@ impl Failure {
     /// Writes the failure to standard error and returns the exit code.
     pub fn print(self, json: bool) -> ExitCode {
         let Failure { kind, status, message } = self;
-        let said = match json {
+        let text = match json {
             true => json!({ "error": kind, "status": status, "message": message }).to_string(),
             false => {
                 let lines = message
@@ -61,7 +61,7 @@ impl Failure {
             }
         };
         // The reader may have closed the pipe.
-        drop(writeln!(std::io::stderr().lock(), "{said}"));
+        drop(writeln!(std::io::stderr().lock(), "{text}"));
         ExitCode::from(kind as u8)
     }
 }

@@ -25,16 +25,17 @@ pub fn description<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Des
 
 macro_rules! described {
     ($($argument:ident)*) => {
-        impl<Handler, Answering, Answer, $($argument),*> Described<($($argument,)*)> for Handler
+        impl<Handler, HandlerFuture, HandlerResponse, $($argument),*> Described<($($argument,)*)>
+            for Handler
         where
-            Handler: Fn($($argument),*) -> Answering,
-            Answering: Future<Output = Answer>,
-            Answer: Describe,
+            Handler: Fn($($argument),*) -> HandlerFuture,
+            HandlerFuture: Future<Output = HandlerResponse>,
+            HandlerResponse: Describe,
             $($argument: Describe),*
         {
             fn describe(operation: &mut Operation<'_>) {
                 $($argument::describe(operation);)*
-                Answer::describe(operation);
+                HandlerResponse::describe(operation);
             }
         }
     };
@@ -58,8 +59,8 @@ macro_rules! unseen {
 
 unseen!(State<T>, Extension<T>, HeaderMap, GetOnly, IdempotentRequest);
 
-impl<Answer: Describe> Describe for Result<Answer> {
+impl<HandlerResponse: Describe> Describe for Result<HandlerResponse> {
     fn describe(operation: &mut Operation<'_>) {
-        Answer::describe(operation);
+        HandlerResponse::describe(operation);
     }
 }

@@ -69,7 +69,7 @@ impl Project {
     ///
     /// # Errors
     ///
-    /// A sentence that says what to change.
+    /// A sentence that names the required change.
     pub fn write_to(&self, folder: &Path) -> Result<(), String> {
         self.check_name().map_err(|reason| format!("{reason}; choose another name"))?;
         let failed = |error: io::Error| format!("{}: {error}", folder.display());

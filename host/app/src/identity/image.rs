@@ -79,16 +79,16 @@ async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
             timeout: TIMEOUT,
             max_response_bytes: MAX_BYTES,
         };
-        let answer = app.egress.images.send(request).await.map_err(|error| match error {
+        let response = app.egress.images.send(request).await.map_err(|error| match error {
             EgressError::Forbidden(_) => invalid_image("be a public https URL"),
             EgressError::TooLarge(_) => too_large(),
             EgressError::Timeout(_) => late(),
             EgressError::Connect(_) | EgressError::ConnectionLost(_) => unfetched(),
         })?;
-        match answer.status {
-            200 => return Ok(answer.body),
+        match response.status {
+            200 => return Ok(response.body),
             301 | 302 | 303 | 307 | 308 => {
-                url = redirect_target(&url, &answer).ok_or_else(unfetched)?;
+                url = redirect_target(&url, &response).ok_or_else(unfetched)?;
             }
             _ => return Err(unfetched()),
         }
@@ -97,9 +97,9 @@ async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
 }
 
 /// Returns the target of a redirect: its `Location`, which may be relative.
-fn redirect_target(url: &str, answer: &EgressResponse) -> Option<String> {
+fn redirect_target(url: &str, response: &EgressResponse) -> Option<String> {
     let (_, location) =
-        answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
+        response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
     Some(Url::parse(url).ok()?.join(location).ok()?.into())
 }
 

@@ -79,10 +79,10 @@ pub async fn run_once(
     let (method, time) = (request.method().clone(), server.limits.request_timeout);
     let running = server.clone();
     let run = server.tasks.spawn(async move {
-        let answer = claim_and_run(&running, &owner, &key, request, next).await;
+        let response = claim_and_run(&running, &owner, &key, request, next).await;
         drop(held);
         // Here, so that errors are logged even if the client has disconnected.
-        answer.unwrap_or_else(IntoResponse::into_response)
+        response.unwrap_or_else(IntoResponse::into_response)
     });
     match timeout(time, run).await {
         Ok(done) => done.map_err(Error::internal),
@@ -105,14 +105,14 @@ async fn claim_and_run(
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content_digest(request.uri().query(), request.headers(), &body);
     match idempotency::claim(server, RequestKey { owner, method, path, key }, content).await? {
-        ClaimOutcome::Replay(answer) => replay(answer),
+        ClaimOutcome::Replay(stored) => replay(stored),
         ClaimOutcome::Run(claim) => {
             request.extensions_mut().insert(IdempotentRequest(Some(claim.run.clone())));
-            let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-            match timeout_at(began + longest, answer).await {
-                Ok(answer) => {
-                    let answer = answer.unwrap_or_else(response::panic_response);
-                    store_response(server, claim, answer).await
+            let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+            match timeout_at(began + longest, run).await {
+                Ok(response) => {
+                    let response = response.unwrap_or_else(response::panic_response);
+                    store_response(server, claim, response).await
                 }
                 // The lease is kept: work of this run may not have ended.
                 Err(_) => Err(Error::TimedOut(longest)),
@@ -152,12 +152,12 @@ async fn store_response(server: &Server, claim: Claim, response: Response) -> Re
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-fn replay(answer: StoredResponse) -> Result<Response> {
-    let mut response = Response::builder().status(answer.status).header(REPLAYED, "true");
-    if let Some(content_type) = answer.content_type {
+fn replay(stored: StoredResponse) -> Result<Response> {
+    let mut response = Response::builder().status(stored.status).header(REPLAYED, "true");
+    if let Some(content_type) = stored.content_type {
         response = response.header(header::CONTENT_TYPE, content_type);
     }
-    response.body(answer.body.into()).map_err(Error::internal)
+    response.body(stored.body.into()).map_err(Error::internal)
 }
 
 #[cfg(test)]

@@ -144,8 +144,8 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
             }
             KeyState::Replay => {
                 let sealed = found.answer.unwrap_or_default();
-                let answer = server.sealer.open(&claim.context("answer"), &sealed)?;
-                Ok(ClaimOutcome::Replay(serde_json::from_str(&answer).map_err(Error::internal)?))
+                let response = server.sealer.open(&claim.context("answer"), &sealed)?;
+                Ok(ClaimOutcome::Replay(serde_json::from_str(&response).map_err(Error::internal)?))
             }
             KeyState::InProgress => Err(in_progress_error()),
             KeyState::DifferentRequest => {
@@ -163,8 +163,8 @@ fn in_progress_error() -> Error {
 /// Ends a run. No effect if its lease was lost.
 pub async fn complete(server: &Server, claim: Claim, end: Completion) -> Result<()> {
     let (sealed, until) = match &end {
-        Completion::StoreResponse(answer, until) => {
-            let text = serde_json::to_string(answer).map_err(Error::internal)?;
+        Completion::StoreResponse(response, until) => {
+            let text = serde_json::to_string(response).map_err(Error::internal)?;
             (Some(server.sealer.seal(&claim.context("answer"), &text)), *until)
         }
         Completion::Release | Completion::AllowRetry => (None, None),
@@ -212,12 +212,12 @@ mod tests {
 
     #[test]
     fn state_of_a_known_key() {
-        let row = |answered: bool, lease_until, expires_at| store::Row {
+        let row = |is_completed: bool, lease_until, expires_at| store::Row {
             run_id: String::new(),
             content: String::new(),
-            lease: (!answered).then(String::new),
+            lease: (!is_completed).then(String::new),
             lease_until: Timestamp(lease_until),
-            answer: answered.then(String::new),
+            answer: is_completed.then(String::new),
             expires_at: Timestamp(expires_at),
         };
         for (row, same, verdict) in [

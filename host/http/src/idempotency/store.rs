@@ -97,7 +97,7 @@ pub async fn complete(
     owner: &Owner,
     id: &str,
     lease: &str,
-    answer: Option<&str>,
+    response: Option<&str>,
     [now, until]: [Timestamp; 2],
 ) -> Result<()> {
     tx.sql(
@@ -105,7 +105,7 @@ pub async fn complete(
              expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
-    .params(params![owner.column(), id, lease, answer, now, until])
+    .params(params![owner.column(), id, lease, response, now, until])
     .execute()
     .await
 }

@@ -51,11 +51,11 @@ pub async fn serve<I>(
     let activity = Arc::new(ConnectionTimers::new(Instant::now()));
     let service = service_fn(|request: Request<Incoming>| {
         let open = activity.begin_request(Instant::now());
-        let answer = router.clone().call(request.map(Body::new));
+        let response = router.clone().call(request.map(Body::new));
         async move {
-            let answer: Response<Body> = answer.await?;
+            let response: Response<Body> = response.await?;
             // The closure keeps the request open until the body is dropped.
-            Ok::<_, Infallible>(answer.map(|body| body.map_err(move |error| (error, &open).0)))
+            Ok::<_, Infallible>(response.map(|body| body.map_err(move |error| (error, &open).0)))
         }
     });
     let io = TokioIo::new(TrackedSocket { io, activity: activity.clone() });
@@ -63,7 +63,7 @@ pub async fn serve<I>(
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut closing = pin!(closing);
     let mut check = pin!(sleep_until(activity.next_deadline(limits, Instant::now()).1));
-    let mut told_to_leave = false;
+    let mut is_closing = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -72,17 +72,17 @@ pub async fn serve<I>(
                 }
                 return;
             }
-            () = &mut closing, if !told_to_leave => {
-                told_to_leave = true;
+            () = &mut closing, if !is_closing => {
+                is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
             () = check.as_mut() => {
                 let (action, until) = activity.next_deadline(limits, Instant::now());
                 let again = match action {
                     TimeoutAction::Nothing => until,
-                    TimeoutAction::Idle if told_to_leave => return,
+                    TimeoutAction::Idle if is_closing => return,
                     TimeoutAction::Idle => {
-                        told_to_leave = true;
+                        is_closing = true;
                         connection.as_mut().graceful_shutdown();
                         Instant::now() + GRACE
                     }
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn slow_headers_get_408_over_http1_only() {
         let start = Instant::now();
-        for (bytes, told) in [
+        for (bytes, gets_408) in [
             (&b"GET / HTTP/1.1"[..], true),
             (b"POST /", true),
             (b"PRI * HTTP/1.1", true),
@@ -416,7 +416,7 @@ mod tests {
             bytes.chunks(1).for_each(|byte| activity.record_input(byte, start));
             let late = activity.next_deadline(&limits(), start + Duration::from_secs(10));
             assert_eq!(late.0, TimeoutAction::SlowHeaders, "{bytes:?}");
-            assert_eq!(activity.abort(), told, "{bytes:?}");
+            assert_eq!(activity.abort(), gets_408, "{bytes:?}");
         }
     }
 }

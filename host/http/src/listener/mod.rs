@@ -41,7 +41,8 @@ pub struct Endpoint {
     pub tls: Option<TlsFiles>,
 }
 
-/// A listener cannot be opened, or its certificate or key cannot be used; the text says why.
+/// A listener cannot be opened, or its certificate or key cannot be used. The text states the
+/// reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ListenError(String);

@@ -97,7 +97,7 @@ impl Tls {
     /// Reloads the files when they change. Calls `ends` with the expiry of the certificate in use,
     /// now and after each change. An error is logged once. Never returns.
     pub async fn reload_on_change(&self, ends: impl Fn(Timestamp)) {
-        let mut said = String::new();
+        let mut last_error = String::new();
         self.expires_at().inspect(|at| ends(*at));
         loop {
             tokio::time::sleep(RELOAD_INTERVAL).await;
@@ -106,11 +106,11 @@ impl Tls {
                 Ok(true) => {
                     tracing::info!(%certificate, "TLS certificate was reloaded");
                     self.expires_at().inspect(|at| ends(*at));
-                    said.clear();
+                    last_error.clear();
                 }
-                Err(error) if error.0 != said => {
+                Err(error) if error.0 != last_error => {
                     tracing::error!(%error, "new TLS certificate cannot be used; the previous one stays in use");
-                    said = error.0;
+                    last_error = error.0;
                 }
                 Ok(false) | Err(_) => {}
             }

@@ -288,8 +288,9 @@ pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
             .or_default()
             .insert(route.method.to_owned(), operation.finish(route, contents));
     }
-    let told = contents.webhooks.iter().map(|told| (told.kind, told.describe(&mut schemas)));
-    let told: BTreeMap<&str, Value> = told.collect();
+    let webhooks =
+        contents.webhooks.iter().map(|webhook| (webhook.kind, webhook.describe(&mut schemas)));
+    let webhooks: BTreeMap<&str, Value> = webhooks.collect();
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -302,8 +303,8 @@ pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
         "paths": paths,
         "components": components(routes, schemas),
     });
-    if !told.is_empty() {
-        document["webhooks"] = json!(told);
+    if !webhooks.is_empty() {
+        document["webhooks"] = json!(webhooks);
     }
     document
 }
@@ -358,7 +359,7 @@ fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
         });
         (*name, response)
     });
-    let said = HEADERS.iter().map(|(name, description)| {
+    let header_objects = HEADERS.iter().map(|(name, description)| {
         (*name, json!({ "description": description, "schema": { "type": "string" } }))
     });
     let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
@@ -368,7 +369,7 @@ fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
     ];
     let used = keys.into_iter().filter(|(access, ..)| routes.iter().any(|r| r.access == *access));
     json!({
-        "headers": said.collect::<BTreeMap<_, _>>(),
+        "headers": header_objects.collect::<BTreeMap<_, _>>(),
         "parameters": { "Idempotency-Key": idempotency_key() },
         "responses": responses.collect::<BTreeMap<_, _>>(),
         "securitySchemes": used.map(|(_, name, key)| (name, key)).collect::<BTreeMap<_, _>>(),

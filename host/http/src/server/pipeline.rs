@@ -66,8 +66,8 @@ impl<P: Principals> RequestPipeline<P> {
             return idempotency::run_once(&self.server, owner, key, request, next, places).await;
         }
         let method = request.method().clone();
-        let answer = timeout(limits.request_timeout, next.run(request)).await;
-        answer.map_err(|_| timeout_error(&method, limits.request_timeout))
+        let result = timeout(limits.request_timeout, next.run(request)).await;
+        result.map_err(|_| timeout_error(&method, limits.request_timeout))
     }
 
     /// Authenticates the company of an API key and acquires its permit. Only a key that this host

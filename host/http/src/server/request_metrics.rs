@@ -76,7 +76,7 @@ impl RequestMetrics {
     }
 }
 
-/// A request in flight. Recorded when dropped, with status 499 unless it was answered.
+/// A request in flight. Recorded when dropped, with status 499 unless a response was sent.
 pub struct InFlightRequest {
     metrics: RequestMetrics,
     labels: RequestLabels,

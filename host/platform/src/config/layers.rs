@@ -239,14 +239,14 @@ fn value_error(settings: &Command, key: &str, values: &[String]) -> Option<Strin
     if error.kind() == clap::error::ErrorKind::ArgumentConflict {
         return Some("it takes one value, not several".to_owned());
     }
-    let mut said = error.to_string();
+    let mut message = error.to_string();
     // Such values may contain a password.
     let may_hold = |value: &&String| value.contains('@') || value.contains("password");
     for value in values.iter().filter(may_hold) {
-        said = said.replace(value.as_str(), "…");
+        message = message.replace(value.as_str(), "…");
     }
     let lines: Vec<&str> =
-        said.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        message.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     Some(lines.join(" ").trim_start_matches("error: ").to_owned())
 }
 

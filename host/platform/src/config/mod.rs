@@ -60,7 +60,7 @@ pub mod layers;
 pub mod secrets;
 pub mod telemetry;
 
-/// A missing or invalid setting; the text names it and says what to do.
+/// A missing or invalid setting; the text names it and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);

@@ -290,10 +290,10 @@ mod tests {
         let sealed = sealer(&old).seal("c", "text");
         let both = sealer(&format!("{new}\n{old}\n"));
         assert_eq!(both.open("c", &sealed).unwrap(), "text");
-        let anew = both.seal("c", "text");
-        assert!(both.is_under_former_key(&sealed) && !both.is_under_former_key(&anew));
-        assert_eq!(sealer(&new).open("c", &anew).unwrap(), "text");
-        assert!(matches!(sealer(&old).open("c", &anew), Err(SealError::UnknownKey(_))));
+        let resealed = both.seal("c", "text");
+        assert!(both.is_under_former_key(&sealed) && !both.is_under_former_key(&resealed));
+        assert_eq!(sealer(&new).open("c", &resealed).unwrap(), "text");
+        assert!(matches!(sealer(&old).open("c", &resealed), Err(SealError::UnknownKey(_))));
         let (first, second) = (sealer(&new), sealer(&old));
         assert_eq!(both.key_id(), first.key_id());
         assert_eq!(both.former_key_ids().collect::<Vec<_>>(), [second.key_id()]);

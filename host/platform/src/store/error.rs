@@ -10,8 +10,8 @@ use self::UnavailableReason::*;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The database is unavailable. Nothing is committed, and a retry may succeed.
-    #[error("{trouble}: {cause}")]
-    Unavailable { trouble: UnavailableReason, cause: String },
+    #[error("{reason}: {cause}")]
+    Unavailable { reason: UnavailableReason, cause: String },
     /// The response to `COMMIT` is missing: the transaction is committed or had no effect.
     #[error(
         "the response to COMMIT is missing, so it is unknown whether the transaction is committed: {0}"
@@ -28,7 +28,7 @@ pub enum Error {
     Sql(Arc<sqlx::Error>),
 }
 
-/// The reason for unavailability. The text says what an operator can do.
+/// The reason for unavailability. The text states the remedy for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnavailableReason {
     #[error(
@@ -74,13 +74,13 @@ pub fn is_duplicate(error: &Error) -> bool {
 }
 
 impl Error {
-    pub(super) fn unavailable(trouble: UnavailableReason, cause: impl Into<String>) -> Error {
-        Error::Unavailable { trouble, cause: cause.into() }
+    pub(super) fn unavailable(reason: UnavailableReason, cause: impl Into<String>) -> Error {
+        Error::Unavailable { reason, cause: cause.into() }
     }
 
     /// The error for something that did not happen in time: `what` is followed by "within 10 ms".
-    pub(super) fn late(trouble: UnavailableReason, what: &str, limit: Duration) -> Error {
-        Error::unavailable(trouble, format!("{what} within {} ms", limit.as_millis()))
+    pub(super) fn late(reason: UnavailableReason, what: &str, limit: Duration) -> Error {
+        Error::unavailable(reason, format!("{what} within {} ms", limit.as_millis()))
     }
 
     /// Converts the error of a `COMMIT`. Only some prove that nothing is committed.
@@ -99,20 +99,20 @@ impl Error {
 
     /// Returns whether nothing is committed and an immediate retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { trouble: Conflict | Unreachable | SchemaChanged, .. })
+        matches!(self, Error::Unavailable { reason: Conflict | Unreachable | SchemaChanged, .. })
     }
 
     /// Returns whether connections that are already open are unusable too: the server restarted, or
     /// the schema was migrated after they prepared their statements.
     pub(super) fn invalidates_connections(&self) -> bool {
-        matches!(self, Error::Unavailable { trouble: Unreachable | SchemaChanged, .. })
+        matches!(self, Error::Unavailable { reason: Unreachable | SchemaChanged, .. })
     }
 }
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Error {
         use sqlx::Error as Sqlx;
-        let trouble = match &error {
+        let reason = match &error {
             Sqlx::Database(error) => unavailable_reason(&**error),
             Sqlx::Io(_)
             | Sqlx::Tls(_)
@@ -122,8 +122,8 @@ impl From<sqlx::Error> for Error {
             Sqlx::Configuration(_) => return Error::Misconfigured(error.to_string()),
             _ => None,
         };
-        match trouble {
-            Some(trouble) => Error::unavailable(trouble, error.to_string()),
+        match reason {
+            Some(reason) => Error::unavailable(reason, error.to_string()),
             None => Error::Sql(Arc::new(error)),
         }
     }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn codes_of_sqlite() {
-        for (code, trouble) in [
+        for (code, reason) in [
             (5, Some(Locked)),
             (517, Some(Locked)), // BUSY_SNAPSHOT
             (9, Some(TimedOut)),
@@ -202,13 +202,13 @@ mod tests {
             (2_067, None), // CONSTRAINT_UNIQUE
             (1, None),
         ] {
-            assert_eq!(sqlite_reason(code), trouble, "{code}");
+            assert_eq!(sqlite_reason(code), reason, "{code}");
         }
     }
 
     #[test]
     fn codes_of_postgres() {
-        for (code, trouble) in [
+        for (code, reason) in [
             ("40001", Some(Conflict)),
             ("40P01", Some(Conflict)),
             ("57014", Some(TimedOut)),
@@ -220,7 +220,7 @@ mod tests {
             ("23505", None),
             ("42601", None),
         ] {
-            assert_eq!(postgres_reason(code), trouble, "{code}");
+            assert_eq!(postgres_reason(code), reason, "{code}");
         }
     }
 }

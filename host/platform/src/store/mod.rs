@@ -247,8 +247,8 @@ impl Store {
         self.limits.transaction_timeout * (1 + IDLE_TIMEOUT_FACTOR + 1)
     }
 
-    /// Calls `heard` after each announcement on a channel by any host, and when one may have been
-    /// missed. Returns only an error; on SQLite, never.
+    /// Calls `on_notification` after each announcement on a channel by any host, and when one may
+    /// have been missed. Returns only an error; on SQLite, never.
     pub async fn listen(
         &self,
         channel: &'static str,

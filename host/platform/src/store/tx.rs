@@ -269,9 +269,9 @@ macro_rules! __params {
 }
 
 impl TxState {
-    fn record_result<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
+    fn record_result<T>(&mut self, result: sqlx::Result<T>) -> Result<T> {
         self.is_running = false;
-        answer.map_err(|error| self.failed.insert(error.into()).clone())
+        result.map_err(|error| self.failed.insert(error.into()).clone())
     }
 }
 

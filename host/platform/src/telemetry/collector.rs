@@ -67,13 +67,13 @@ impl Collector {
 
     /// Logs when the collector becomes unavailable or available again, not every batch.
     fn log_availability(&self, sent: &Result<Response<Bytes>, HttpError>) {
-        let trouble = match sent {
-            Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(format!("it responded with {}", answer.status())),
+        let failure = match sent {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("it responded with {}", response.status())),
             Err(error) => Some(error.to_string()),
         };
-        let was_down = self.is_down.swap(trouble.is_some(), Relaxed);
-        match trouble {
+        let was_down = self.is_down.swap(failure.is_some(), Relaxed);
+        match failure {
             Some(reason) if !was_down => {
                 tracing::warn!(reason, "trace collector does not accept spans; they are lost");
             }

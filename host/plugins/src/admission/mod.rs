@@ -130,9 +130,9 @@ impl CheckSequence {
 }
 
 fn describe_manifest(manifest: &Manifest) -> String {
-    let asks = Capabilities::of(manifest);
-    let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.to_string() };
-    format!("{} {}, which requests {asks}", manifest.name, manifest.version)
+    let requested = Capabilities::of(manifest);
+    let requested = if requested.is_empty() { "nothing".to_owned() } else { requested.to_string() };
+    format!("{} {}, which requests {requested}", manifest.name, manifest.version)
 }
 
 /// Lists imports. Those of WASI are only counted: language runtimes add them, without access to

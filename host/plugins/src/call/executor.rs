@@ -58,7 +58,7 @@ pub struct CallExecutor {
     pub metrics: PluginMetrics,
     pub egress: Egress,
     cache: Arc<Cache>,
-    /// Circuit breakers; `None` if a script answers requests, because its failures are deliberate.
+    /// Circuit breakers. `None` if a script responds, because its failures are deliberate.
     pub breakers: Option<Arc<CircuitBreakers>>,
     /// Recorder of calls; unset if calls are not recorded.
     pub recorder: OnceLock<Recorder>,
@@ -204,7 +204,7 @@ impl CallExecutor {
         }
     }
 
-    /// Executes the runs of a call. The outer `Err` says why the plugin broke, for operators.
+    /// Executes the runs of a call. The outer `Err` is the failure of the plugin, for operators.
     async fn run_to_completion(
         &self,
         called: &PluginHandle,
@@ -224,7 +224,7 @@ impl CallExecutor {
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
             let (request, session) = match self.run(called, call, session, progress).await {
-                RunOutcome::Done(answer) => return Ok(redact(answer, &grant)),
+                RunOutcome::Done(reply) => return Ok(redact(reply, &grant)),
                 RunOutcome::Failed(reason) => return Err(reason),
                 RunOutcome::MemoryBudgetFull(session) if progress.usage.requests > 0 => {
                     // Rejecting a call that has sent requests would leave its outcome unknown.
@@ -243,10 +243,10 @@ impl CallExecutor {
             }
             check_secrets(&request, &session, &mut progress.usage.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = self.send(plugin, &request, &session, left, progress).await;
-            let answer = reserve_memory(budget, &mut reserved, &request, answer, progress);
+            let response = self.send(plugin, &request, &session, left, progress).await;
+            let response = reserve_memory(budget, &mut reserved, &request, response, progress);
             journal = session.journal;
-            journal.entries.push(JournalEntry::Http(request, answer));
+            journal.entries.push(JournalEntry::Http(request, response));
         }
     }
 
@@ -273,13 +273,13 @@ impl CallExecutor {
         let result = throttled(run, &meter, &mut used.cpu, permits).await;
         let mut state = store.into_data();
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
-        if let Some(heard) = &mut progress.transcript {
-            state.session.add_to_transcript(heard);
+        if let Some(transcript) = &mut progress.transcript {
+            state.session.add_to_transcript(transcript);
         }
         let error = match result {
-            Ok(answer) => {
+            Ok(reply) => {
                 log_output(&mut state, tracing::Level::DEBUG);
-                return RunOutcome::Done(answer);
+                return RunOutcome::Done(reply);
             }
             Err(error) => error,
         };
@@ -326,7 +326,7 @@ impl CallExecutor {
         Some(slot)
     }
 
-    /// Returns a copy whose requests are answered by a script and whose metrics are separate.
+    /// Returns a copy whose requests get responses from a script and whose metrics are separate.
     pub fn with_script(&self, script: Arc<Script>) -> CallExecutor {
         let metrics = PluginMetrics::default();
         CallExecutor {
@@ -366,8 +366,8 @@ const QUARANTINED_S: u32 = 60;
 const CLOSED_S: u32 = 60;
 
 /// Redacts secrets from texts that are logged: the plugin may have seen some in a webhook.
-fn redact(answer: Result<PluginReply, Fault>, grant: &Grant) -> Result<PluginReply, Fault> {
-    match answer {
+fn redact(reply: Result<PluginReply, Fault>, grant: &Grant) -> Result<PluginReply, Fault> {
+    match reply {
         Err(fault) => Err(grant.redact_fault(fault)),
         Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
             let refusal = NotificationRefusal::Malformed(grant.redact(&why));

@@ -54,23 +54,23 @@ impl CallExecutor {
         };
         // Until the response arrives, an abort of the call must assume that the request was sent.
         let sent_before = std::mem::replace(&mut progress.sent, true);
-        let answer = self.egress.send(outgoing).await;
+        let response = self.egress.send(outgoing).await;
         if let Some(breakers) = &self.breakers {
-            breakers.record(&key, has_response(&answer), self.clock.now());
+            breakers.record(&key, has_response(&response), self.clock.now());
         }
-        progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
-        match &answer {
+        progress.timed_out = matches!(response, Err(EgressError::Timeout(_)));
+        match &response {
             Err(error) if !error.may_have_reached_upstream() => progress.sent = sent_before,
             Err(_) => progress.unanswered |= request.may_have_side_effects(),
             Ok(_) => {}
         }
-        let answer = answer.map_err(|error| {
+        let response = response.map_err(|error| {
             progress.record_response(|| TransportError::from_egress(&error).map(Err));
             egress_fault(error)
         })?;
-        let answer = cpu::count(&mut progress.usage.cpu, || redact_response(answer, session));
-        progress.record_response(|| Some(Ok(RecordedResponse::from(&answer))));
-        Ok(answer)
+        let response = cpu::count(&mut progress.usage.cpu, || redact_response(response, session));
+        progress.record_response(|| Some(Ok(RecordedResponse::from(&response))));
+        Ok(response)
     }
 
     fn check_breaker(&self, key: &str, progress: &mut Progress) -> Result<(), Fault> {
@@ -89,13 +89,13 @@ pub(crate) fn reserve_memory(
     budget: &MemoryBudget,
     reserved: &mut Vec<OwnedSemaphorePermit>,
     request: &HttpRequest,
-    answer: Result<EgressResponse, Fault>,
+    response: Result<EgressResponse, Fault>,
     progress: &mut Progress,
 ) -> Result<EgressResponse, Fault> {
-    let received = answer.as_ref().map_or(0, response_bytes);
+    let received = response.as_ref().map_or(0, response_bytes);
     if let Some(permit) = budget.try_reserve(request.bytes() + received) {
         reserved.push(permit);
-        return answer;
+        return response;
     }
     progress.unanswered |= request.may_have_side_effects();
     Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls use too much memory"))
@@ -154,14 +154,14 @@ fn insert_secrets(request: &HttpRequest, placeholders: &Placeholders) -> Option<
 }
 
 /// Redacts secrets from a response.
-fn redact_response(answer: EgressResponse, session: &Session) -> EgressResponse {
+fn redact_response(response: EgressResponse, session: &Session) -> EgressResponse {
     let secrets = session.grant.secrets.redactor(Some(&session.placeholders));
-    let headers = answer.headers.into_iter();
+    let headers = response.headers.into_iter();
     let headers = headers.map(|(name, value)| (name, secrets.redact_text(&value)));
     EgressResponse {
-        status: answer.status,
+        status: response.status,
         headers: headers.collect(),
-        body: secrets.redact(&answer.body).into(),
+        body: secrets.redact(&response.body).into(),
     }
 }
 
@@ -190,9 +190,9 @@ fn egress_fault(error: EgressError) -> Fault {
 }
 
 /// Returns whether the upstream responded. 502, 503 and 504 are a gateway's responses.
-fn has_response(answer: &Result<EgressResponse, EgressError>) -> bool {
-    match answer {
-        Ok(answer) => ![502, 503, 504].contains(&answer.status),
+fn has_response(response: &Result<EgressResponse, EgressError>) -> bool {
+    match response {
+        Ok(response) => ![502, 503, 504].contains(&response.status),
         Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,
         Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::ConnectionLost(_)) => {
             false

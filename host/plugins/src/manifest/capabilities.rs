@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// Returns what a manifest with these keys requests.
-    fn asked(keys: serde_json::Value) -> Capabilities {
+    fn requested(keys: serde_json::Value) -> Capabilities {
         let mut manifest = json!({
             "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme",
         });
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn new_capabilities_of_a_later_version_are_found() {
-        let first = asked(json!({
+        let first = requested(json!({
             "hosts": ["api.acme.example"], "secrets": ["key"],
             "settings": { "sender": { "kind": "text" }, "base_url": { "kind": "url" } },
         }));
         assert_eq!(first.to_string(), "address:base_url, host:api.acme.example, secret:key");
-        let next = asked(json!({ "hosts": ["api.acme.example", "files.acme.example"] }));
+        let next = requested(json!({ "hosts": ["api.acme.example", "files.acme.example"] }));
         assert_eq!(next.not_covered_by(&first).to_string(), "host:files.acme.example");
-        let elsewhere = asked(json!({
+        let elsewhere = requested(json!({
             "hosts": ["api.acme.example"], "secrets": ["key"],
             "settings": { "base_url": { "kind": "url", "default": "https://evil.example/api" } },
         }));
@@ -136,7 +136,7 @@ mod tests {
     fn a_wider_binding_is_beyond_a_narrower_one() {
         let with = |secrets: serde_json::Value| {
             let settings = json!({ "url": { "kind": "url" } });
-            asked(json!({ "hosts": ["a.example"], "secrets": secrets, "settings": settings }))
+            requested(json!({ "hosts": ["a.example"], "secrets": secrets, "settings": settings }))
         };
         let unbound = with(json!(["key"]));
         let unsent = with(json!({ "key": {} }));
@@ -146,14 +146,14 @@ mod tests {
         let more = with(json!({ "key": { "to": ["url"], "in": ["header:x-key", "body"] } }));
         let other = with(json!({ "key": {}, "key2": {} }));
         let by_default = |url: &str| {
-            asked(json!({
+            requested(json!({
                 "hosts": ["a.example", "b.example"],
                 "secrets": { "key": { "to": ["url"], "in": ["header:x-key"] } },
                 "settings": { "url": { "kind": "url", "default": url } },
             }))
         };
         let (to_a, to_b) = (by_default("https://a.example/v1"), by_default("https://b.example/v1"));
-        for (asked, granted, beyond) in [
+        for (requested, granted, beyond) in [
             (&header, &unbound, ""),
             (&more, &unbound, ""),
             (&unsent, &unbound, ""),
@@ -169,9 +169,9 @@ mod tests {
             (&to_b, &to_a, "secret:key -> header x-key at b.example"),
         ] {
             assert_eq!(
-                asked.not_covered_by(granted).to_string(),
+                requested.not_covered_by(granted).to_string(),
                 beyond,
-                "{asked} after {granted}"
+                "{requested} after {granted}"
             );
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_changed_price_is_beyond_the_granted_one() {
         let with = |prices: serde_json::Value| {
-            asked(json!({
+            requested(json!({
                 "kind": "country", "name": "atlantis",
                 "country": { "code": "AT", "countries": [], "continents": [], "identities": [{
                     "name": "citizen", "path": "citizen", "display_name": "Citizen", "description": "", "image": "",
@@ -192,7 +192,7 @@ mod tests {
         let item = "price:identity.atlantis.citizen";
         // Without document lookups, the price for images does not apply.
         assert_eq!(paid.to_string(), format!("{item}.face=0.5, {item}=100"));
-        for (asked, granted, beyond) in [
+        for (requested, granted, beyond) in [
             (&paid, &Capabilities::default(), paid.to_string()),
             (&paid, &free, paid.to_string()),
             (&free, &Capabilities::default(), String::new()),
@@ -201,9 +201,9 @@ mod tests {
             (&with(json!({ "lookup": 1000, "face": 0.5 })), &paid, format!("{item}=1000")),
         ] {
             assert_eq!(
-                asked.not_covered_by(granted).to_string(),
+                requested.not_covered_by(granted).to_string(),
                 beyond,
-                "{asked} after {granted}"
+                "{requested} after {granted}"
             );
         }
     }

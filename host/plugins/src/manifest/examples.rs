@@ -27,14 +27,14 @@ const URL_SETTING: &str = "https://provider.example";
 pub struct Examples {
     /// Canned upstream responses. The first match is returned; without a match, 503.
     #[serde(default)]
-    answers: Vec<ExampleAnswer>,
+    answers: Vec<ExampleResponse>,
     /// A webhook signed with the secret `example-secret`; by default, an unsigned one is sent.
     #[serde(default)]
     notification: ExampleNotification,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct ExampleAnswer {
+struct ExampleResponse {
     /// Method and end of the URL without its query, for example `POST /transaction/initialize`.
     to: String,
     #[serde(default = "ok")]
@@ -219,7 +219,7 @@ mod tests {
         ]}))
         .unwrap();
         let script = examples.script();
-        let answer = |method: &str, url: &str| {
+        let respond = |method: &str, url: &str| {
             let request = EgressRequest {
                 sender: std::sync::Arc::default(),
                 method: method.to_owned(),
@@ -233,8 +233,8 @@ mod tests {
             (status, String::from_utf8_lossy(&body).into_owned())
         };
         let to = |status, body: &str| (status, body.to_owned());
-        assert_eq!(answer("POST", "https://a.example/pages"), to(201, r#"{"id":1}"#));
-        assert_eq!(answer("GET", "https://a.example/pages/example-1?x=/y"), to(200, "as it is"));
-        assert_eq!(answer("GET", "https://a.example/pages"), to(503, ""));
+        assert_eq!(respond("POST", "https://a.example/pages"), to(201, r#"{"id":1}"#));
+        assert_eq!(respond("GET", "https://a.example/pages/example-1?x=/y"), to(200, "as it is"));
+        assert_eq!(respond("GET", "https://a.example/pages"), to(503, ""));
     }
 }

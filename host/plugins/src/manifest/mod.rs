@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_invalid_key() {
-        for (json, said) in [
+        for (json, prefix) in [
             (
                 r#"{"kind":"sms","name":"a","version":"1.0","display_name":"A"}"#,
                 "the manifest's version cannot be read: ",
@@ -393,7 +393,7 @@ mod tests {
             ("[", "the manifest cannot be read: "),
         ] {
             let refused = Manifest::from_json(json.as_bytes()).unwrap_err();
-            assert!(refused.starts_with(said), "{refused}");
+            assert!(refused.starts_with(prefix), "{refused}");
         }
     }
 

@@ -350,11 +350,11 @@ mod tests {
         let mut mask = mask();
         mask.text("+2348031234567");
         mask.text("Chidinma Okonkwo");
-        let said = mask.body(r#"{"message":"Invalid recipient 2348031234567 (08031234567), CHIDINMA, or c.o@mail.example"}"#);
+        let masked = mask.body(r#"{"message":"Invalid recipient 2348031234567 (08031234567), CHIDINMA, or c.o@mail.example"}"#);
         for gone in ["2348031234567", "08031234567", "CHIDINMA", "mail"] {
-            assert!(!said.contains(gone), "{said}");
+            assert!(!masked.contains(gone), "{masked}");
         }
-        assert!(said.contains("Invalid recipient "), "{said}");
+        assert!(masked.contains("Invalid recipient "), "{masked}");
         mask.body(r#"{"metadata":{"server":"live"}}"#);
         assert_eq!(mask.mask_known_words("delivered live"), "delivered live");
     }

@@ -42,13 +42,12 @@ pub struct Recording {
 impl Recording {
     /// Masks a call and replays it, so that later comparisons use masked data only.
     pub async fn of(recorded: CompletedCall, random: &Random) -> Recording {
-        let CompletedCall { plugin, began, call, settings, secrets, transcript: heard, .. } =
-            recorded;
-        let (requests, mut mask) = (heard.answers.len(), Mask::new(random));
+        let CompletedCall { plugin, began, call, settings, secrets, transcript, .. } = recorded;
+        let (requests, mut mask) = (transcript.answers.len(), Mask::new(random));
         // The first pass learns personal words, which may follow the texts that contain them.
         mask.call(call.clone());
-        mask.transcript(heard.clone(), &call);
-        let heard = mask.transcript(heard, &call);
+        mask.transcript(transcript.clone(), &call);
+        let transcript = mask.transcript(transcript, &call);
         let call = mask.call(call);
         let manifest = plugin.manifest();
         let mut recording = Recording {
@@ -59,7 +58,7 @@ impl Recording {
             call,
             settings,
             secrets,
-            heard,
+            heard: transcript,
             did: CallEffects::default(),
             faithful: false,
         };
@@ -80,24 +79,24 @@ impl Recording {
 }
 
 impl Mask {
-    fn transcript(&mut self, heard: Transcript, call: &Call) -> Transcript {
-        let answers = heard.answers.into_iter().map(|answer| {
-            let RecordedResponse { status, headers, body } = answer?;
+    fn transcript(&mut self, transcript: Transcript, call: &Call) -> Transcript {
+        let responses = transcript.answers.into_iter().map(|response| {
+            let RecordedResponse { status, headers, body } = response?;
             let body = self.body(&body);
             Ok(RecordedResponse { status, headers: self.headers(headers), body })
         });
-        let answers = answers.collect();
-        let cached = heard.cached.into_iter().map(|(key, held)| {
+        let responses = responses.collect();
+        let cached = transcript.cached.into_iter().map(|(key, held)| {
             let key = self.mask_known_words(&key);
             (key, held.map(|held| self.body(&held)))
         });
         let cached = cached.collect();
         // Only results that authenticate a webhook: others could be valid credentials.
         let vouched = match call {
-            Call::ParseNotification(_) => heard.vouched,
+            Call::ParseNotification(_) => transcript.vouched,
             _ => Vec::new(),
         };
-        Transcript { answers, cached, vouched }
+        Transcript { answers: responses, cached, vouched }
     }
 
     /// Masks the arguments. References of the host and of the provider are kept in all texts.

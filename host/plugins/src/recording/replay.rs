@@ -56,16 +56,17 @@ pub async fn replay(
     order: ResponseOrder,
 ) -> CallEffects {
     let upstream = Arc::new(Mutex::new(ReplayUpstream::new(recording, order)));
-    let (asked, told) = (upstream.clone(), upstream.clone());
-    let script = Arc::new(move |request: &EgressRequest| lock(&asked).answer(request));
-    let recorder =
-        Arc::new(move |recorded: CompletedCall| lock(&told).vault = recorded.transcript.vouched);
+    let (responder, observer) = (upstream.clone(), upstream.clone());
+    let script = Arc::new(move |request: &EgressRequest| lock(&responder).respond(request));
+    let recorder = Arc::new(move |recorded: CompletedCall| {
+        lock(&observer).vault = recorded.transcript.vouched;
+    });
     let known = recording.heard.clone();
     let plugin = plugin.for_replay(recording.began(), known, script, recorder);
     let credentials = credentials(&plugin, recording);
     // Replays raise no alarms and leave no traces.
-    let asked = plugin.execute(&credentials, &recording.call);
-    let reply = asked.with_subscriber(NoSubscriber::new()).await;
+    let call = plugin.execute(&credentials, &recording.call);
+    let reply = call.with_subscriber(NoSubscriber::new()).await;
     let mut upstream = lock(&upstream);
     let requests = std::mem::take(&mut upstream.requests);
     CallEffects { requests, vault: std::mem::take(&mut upstream.vault), reply: reply_json(&reply) }
@@ -99,55 +100,55 @@ struct ReplayUpstream {
 struct RecordedExchange {
     /// Method and URL of the request; `None` in the first replay.
     to: Option<(String, String)>,
-    answer: Result<RecordedResponse, TransportError>,
+    response: Result<RecordedResponse, TransportError>,
     /// `false`: the call ended before the response.
-    answered: bool,
+    has_response: bool,
 }
 
 impl ReplayUpstream {
     fn new(recording: &Recording, order: ResponseOrder) -> ReplayUpstream {
-        let (requests, answers) = (&recording.did.requests, &recording.heard.answers);
-        let left = (0..requests.len().max(answers.len())).map(|n| RecordedExchange {
+        let (requests, responses) = (&recording.did.requests, &recording.heard.answers);
+        let left = (0..requests.len().max(responses.len())).map(|n| RecordedExchange {
             to: requests.get(n).map(|to| (to.method.clone(), path(&to.url))),
-            answer: answers.get(n).cloned().unwrap_or(Err(TransportError::NoAnswer)),
-            answered: n < answers.len(),
+            response: responses.get(n).cloned().unwrap_or(Err(TransportError::NoAnswer)),
+            has_response: n < responses.len(),
         });
         ReplayUpstream { remaining: left.collect(), order, requests: Vec::new(), vault: Vec::new() }
     }
 
-    fn answer(&mut self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
-        let RecordedExchange { answer, answered, .. } = self.next(request);
+    fn respond(&mut self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
+        let RecordedExchange { response, has_response, .. } = self.next(request);
         let body = request.body.as_deref().unwrap_or_default();
         self.requests.push(RecordedRequest {
             method: request.method.clone(),
             url: request.url.clone(),
             headers: request.headers.clone(),
             body: String::from_utf8_lossy(body).into_owned(),
-            answered,
+            answered: has_response,
         });
-        match answer {
+        match response {
             Ok(RecordedResponse { status, headers, body }) => {
                 Ok(EgressResponse { status, headers, body: body.into() })
             }
-            Err(silence) => Err(silence.to_egress("the upstream")),
+            Err(error) => Err(error.to_egress("the upstream")),
         }
     }
 
     fn next(&mut self, request: &EgressRequest) -> RecordedExchange {
         let to = Some((request.method.clone(), path(&request.url)));
         // In order: the call ended before a response. By address: it never made this request.
-        let (next, silence) = match self.order {
+        let (next, error) = match self.order {
             ResponseOrder::InOrder => {
                 ((!self.remaining.is_empty()).then_some(0), TransportError::NoAnswer)
             }
             ResponseOrder::ByAddress => {
-                let next = self.remaining.iter().position(|said| said.to == to);
+                let next = self.remaining.iter().position(|exchange| exchange.to == to);
                 (next, TransportError::NoConnection)
             }
         };
         match next {
             Some(at) => self.remaining.remove(at),
-            None => RecordedExchange { to, answer: Err(silence), answered: false },
+            None => RecordedExchange { to, response: Err(error), has_response: false },
         }
     }
 }
@@ -160,13 +161,13 @@ fn path(url: &str) -> String {
 }
 
 fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
-    let mut told = match reply {
+    let mut value = match reply {
         Err(CallError { fault, .. }) => json!({ "fault": fault }),
         Ok(PluginReply::Session(session)) => json!({ "session": session }),
         Ok(PluginReply::Payment(payment)) => json!({ "payment": payment }),
         Ok(PluginReply::Deauthorized(done)) => json!({ "deauthorized": done }),
         Ok(PluginReply::Refund(refund)) => json!({ "refund": refund }),
-        Ok(PluginReply::Parsed(Ok(told))) => json!({ "notifications": told }),
+        Ok(PluginReply::Parsed(Ok(notifications))) => json!({ "notifications": notifications }),
         Ok(PluginReply::Parsed(Err(NotificationRefusal::Unauthentic))) => {
             json!({ "refused": "unauthentic" })
         }
@@ -177,7 +178,7 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
         // Never recorded: results of registers are personal data.
         Ok(PluginReply::Entry(_) | PluginReply::Compared(_) | PluginReply::Read(_)) => json!({}),
     };
-    told["outcome"] = json!(outcome(reply));
-    told["end"] = json!(reply.as_ref().map_or("", PluginReply::summary));
-    told
+    value["outcome"] = json!(outcome(reply));
+    value["end"] = json!(reply.as_ref().map_or("", PluginReply::summary));
+    value
 }

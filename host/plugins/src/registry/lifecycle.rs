@@ -100,14 +100,15 @@ impl Plugins {
             manifests.check_history(tx, &new.manifest, &before).await?;
             let known = before.iter().find(|known| known.digest == row.digest);
             row.publisher = publisher_of(known, row.publisher, options.grant);
-            let asks = Capabilities::of(&new.manifest).with_publisher(row.publisher.as_deref());
+            let requested =
+                Capabilities::of(&new.manifest).with_publisher(row.publisher.as_deref());
             let has = known.is_some_and(|known| known.state != VersionState::Waiting);
             let waits_for = match has || options.grant {
                 true => Capabilities::default(),
-                false => asks.not_covered_by(&manifests.granted_before(tx, &before).await?),
+                false => requested.not_covered_by(&manifests.granted_before(tx, &before).await?),
             };
             if waits_for.is_empty() {
-                (row.state, row.granted) = (VersionState::Ready, Some(Json(asks)));
+                (row.state, row.granted) = (VersionState::Ready, Some(Json(requested)));
             }
             store::insert(tx, &row, &component.wasm).await?;
             if options.activate && waits_for.is_empty() {
@@ -159,8 +160,8 @@ impl Plugins {
                 let rows = store::lock(tx, &name).await?;
                 let row =
                     rows.iter().find(|row| row.digest == *digest).ok_or_else(plugin_not_found)?;
-                let asks = manifests.requested_capabilities(tx, row).await?;
-                store::grant(tx, &name, digest, &asks).await?;
+                let requested = manifests.requested_capabilities(tx, row).await?;
+                store::grant(tx, &name, digest, &requested).await?;
             }
             apply_and_save(tx, &name, &wanted, now).await?;
             let rows = store::list_versions(tx, &name).await?;

@@ -61,8 +61,8 @@ impl Plugins {
 
     async fn listen(&self, db: &Store) {
         loop {
-            let heard = || self.0.registry_sync.changed.notify_one();
-            let Err(error) = db.listen(store::CHANGE_CHANNEL, heard).await;
+            let notify = || self.0.registry_sync.changed.notify_one();
+            let Err(error) = db.listen(store::CHANGE_CHANNEL, notify).await;
             let what = "plugin change notifications are unavailable; polling every second";
             tracing::warn!(error = Error::from(error).chain(), "{what}");
             tokio::time::sleep(POLL_INTERVAL).await;

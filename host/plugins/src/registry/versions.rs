@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// Parses versions: `a:active:5` is version `a`, active since time 5.
-    fn versions(said: &str) -> Vec<PluginRow> {
-        let one = |said: &str| {
-            let mut parts = said.split(':');
+    fn versions(text: &str) -> Vec<PluginRow> {
+        let one = |text: &str| {
+            let mut parts = text.split(':');
             let mut part = || parts.next().unwrap_or_default();
             PluginRow {
                 digest: part().to_owned(),
@@ -155,10 +155,10 @@ mod tests {
                 quarantined_at: None,
             }
         };
-        said.split_whitespace().map(one).collect()
+        text.split_whitespace().map(one).collect()
     }
 
-    fn said(versions: &[PluginRow]) -> String {
+    fn format_versions(versions: &[PluginRow]) -> String {
         let one = |version: &PluginRow| {
             let state = format!("{:?}", version.state).to_lowercase();
             let since = version.active_at.map_or_else(|| "-".to_owned(), |at| at.0.to_string());
@@ -205,7 +205,7 @@ mod tests {
             ("a:active:1 b:canary:-", VersionChange::Deactivate, "a:ready:1 b:ready:-"),
         ] {
             let done = apply_change(versions(before), &change, Timestamp(9));
-            assert_eq!(said(&done.unwrap()), after, "{before}, {change:?}");
+            assert_eq!(format_versions(&done.unwrap()), after, "{before}, {change:?}");
         }
     }
 

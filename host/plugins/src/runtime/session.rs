@@ -184,14 +184,16 @@ impl Session {
         if request.is_too_large() {
             return Ok(Err(HttpRequest::too_large_fault())); // the same in every run, so it needs no entry
         }
-        let answer = match self.journal.entries.get(self.position) {
+        let response = match self.journal.entries.get(self.position) {
             None => {
                 self.pending_request = Some(request);
                 return Err(RunEnded::Waiting);
             }
-            Some(JournalEntry::Http(asked, answer)) if *asked == request => answer.clone(),
-            Some(JournalEntry::Http(asked, _)) => {
-                let how = format!("has another {}", asked.differing_part(&request));
+            Some(JournalEntry::Http(recorded, response)) if *recorded == request => {
+                response.clone()
+            }
+            Some(JournalEntry::Http(recorded, _)) => {
+                let how = format!("has another {}", recorded.differing_part(&request));
                 return Err(self.divergence(&how));
             }
             Some(JournalEntry::CacheRead(..)) => {
@@ -199,7 +201,7 @@ impl Session {
             }
         };
         self.position += 1;
-        Ok(answer)
+        Ok(response)
     }
 
     pub fn cache_get(&mut self, key: String) -> Result<Option<String>, RunEnded> {
@@ -215,7 +217,7 @@ impl Session {
                 self.journal.entries.push(JournalEntry::CacheRead(key, value.clone()));
                 value
             }
-            Some(JournalEntry::CacheRead(asked, value)) if *asked == key => value.clone(),
+            Some(JournalEntry::CacheRead(recorded, value)) if *recorded == key => value.clone(),
             Some(JournalEntry::CacheRead(..)) => {
                 return Err(self.divergence("is a cache read with another key"));
             }
@@ -229,10 +231,10 @@ impl Session {
 
     fn read_cache(&self, key: &str) -> Option<String> {
         let Grant { replayed, scope, .. } = &*self.grant;
-        let same = |entry: &&JournalEntry| matches!(entry, JournalEntry::CacheRead(asked, _) if asked == key);
+        let same = |entry: &&JournalEntry| matches!(entry, JournalEntry::CacheRead(recorded, _) if recorded == key);
         let before = self.journal.entries.iter().filter(same).count();
         let replayed = replayed.iter().flat_map(|replayed| &replayed.cached);
-        match replayed.filter(|(asked, _)| asked == key).nth(before) {
+        match replayed.filter(|(recorded, _)| recorded == key).nth(before) {
             Some((_, held)) => held.clone(),
             None => self.cache.get(scope, key, self.journal.began),
         }
@@ -377,8 +379,8 @@ mod tests {
         assert_eq!(first.pending_request, Some(request("a")));
 
         let mut journal = first.journal;
-        let answer = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
-        journal.entries.push(JournalEntry::Http(request("a"), Ok(answer)));
+        let response = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
+        journal.entries.push(JournalEntry::Http(request("a"), Ok(response)));
         let mut again = session(journal);
         assert_eq!(again.cache_get("token".into()), Ok(None));
         assert_eq!(again.send(request("a")).unwrap().unwrap().status, 200);
@@ -393,18 +395,18 @@ mod tests {
     #[test]
     fn a_divergent_run_fails_with_the_part_that_differs() {
         let header = |value: &str| vec![("x-id".to_owned(), value.to_owned())];
-        let asked = HttpRequest { headers: header("1"), body: Some(vec![1]), ..request("a") };
+        let recorded = HttpRequest { headers: header("1"), body: Some(vec![1]), ..request("a") };
         for (other, how) in [
-            (HttpRequest { method: "PUT".into(), ..asked.clone() }, "another method"),
-            (HttpRequest { url: "b".into(), ..asked.clone() }, "another URL"),
-            (HttpRequest { headers: vec![], ..asked.clone() }, "another number of headers"),
-            (HttpRequest { headers: header("2"), ..asked.clone() }, "another header x-id"),
-            (HttpRequest { body: None, ..asked.clone() }, "another body"),
-            (HttpRequest { timeout_ms: Some(1), ..asked.clone() }, "another timeout"),
+            (HttpRequest { method: "PUT".into(), ..recorded.clone() }, "another method"),
+            (HttpRequest { url: "b".into(), ..recorded.clone() }, "another URL"),
+            (HttpRequest { headers: vec![], ..recorded.clone() }, "another number of headers"),
+            (HttpRequest { headers: header("2"), ..recorded.clone() }, "another header x-id"),
+            (HttpRequest { body: None, ..recorded.clone() }, "another body"),
+            (HttpRequest { timeout_ms: Some(1), ..recorded.clone() }, "another timeout"),
         ] {
             let mut journal = Journal::new(1, Timestamp(0));
-            let answer = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
-            journal.entries.push(JournalEntry::Http(asked.clone(), Ok(answer)));
+            let response = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
+            journal.entries.push(JournalEntry::Http(recorded.clone(), Ok(response)));
             let ended = session(journal).send(other).unwrap_err().to_string();
             assert!(ended.ends_with(&format!("read 1 has {how}")), "{ended}");
         }
@@ -412,13 +414,13 @@ mod tests {
 
     #[test]
     fn a_journal_stays_bounded() {
-        let mut asking = session(Journal::new(1, Timestamp(0)));
-        assert_eq!(asking.cache_get("k".repeat(cache::MAX_BYTES + 1)), Ok(None));
-        assert!(asking.journal.entries.is_empty());
+        let mut reader = session(Journal::new(1, Timestamp(0)));
+        assert_eq!(reader.cache_get("k".repeat(cache::MAX_BYTES + 1)), Ok(None));
+        assert!(reader.journal.entries.is_empty());
         for n in 0..MAX_ENTRIES {
-            assert_eq!(asking.cache_get(n.to_string()), Ok(None));
+            assert_eq!(reader.cache_get(n.to_string()), Ok(None));
         }
-        assert_eq!(asking.cache_get("one more".into()), Err(RunEnded::TooManyCacheReads));
+        assert_eq!(reader.cache_get("one more".into()), Err(RunEnded::TooManyCacheReads));
 
         let large = HttpRequest { body: Some(vec![0; MAX_REQUEST_BYTES]), ..request("a") };
         let mut sending = session(Journal::new(1, Timestamp(0)));
@@ -435,9 +437,9 @@ mod tests {
     fn secrets_are_redacted_from_faults() {
         let secrets = Secrets::new([("k".to_owned(), "hidden value".to_owned())].into());
         let grant = Grant { secrets, ..Grant::default() };
-        let told = "it was hidden value";
-        let mut fault = Fault::new(FaultCategory::Other, told, told);
-        fault.details.push((told.to_owned(), told.to_owned()));
+        let with_secret = "it was hidden value";
+        let mut fault = Fault::new(FaultCategory::Other, with_secret, with_secret);
+        fault.details.push((with_secret.to_owned(), with_secret.to_owned()));
         let Fault { code, message, details, .. } = grant.redact_fault(fault);
         for text in [&code, &message, &details[0].0, &details[0].1] {
             assert_eq!(text, "it was [secret]");

@@ -400,7 +400,7 @@ mod tests {
         let text = basic("account", "secret_key").unwrap();
         let missing = |name: &str| Err(VaultError::UnknownSecret(name.to_owned()));
         assert_eq!(basic("secret_key", "account"), missing("account"));
-        assert_eq!(basic("nobody", "secret_key"), missing("nobody"));
+        assert_eq!(basic("unknown", "secret_key"), missing("unknown"));
         let filled = placeholders.fill(text.as_bytes(), 100).unwrap();
         assert_eq!(filled, BASE64.encode("AC1:sk_test_abc123").into_bytes());
     }

@@ -57,7 +57,7 @@ impl BenchSubject {
     }
 }
 
-/// Creates an engine that has loaded nothing. The script answers its requests.
+/// Creates an engine that has loaded nothing. The script responds to its requests.
 fn engine(limits: &Limits, script: &Arc<Script>) -> Result<Plugins, String> {
     let egress = Egress::scripted(script.clone());
     crate::engine(limits.clone(), egress, Clock::system(), Random::system())

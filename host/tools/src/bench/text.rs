@@ -99,16 +99,16 @@ impl BenchReport {
             "\nResources of a call; throughput with as many concurrent calls as increase it"
         )?;
         for (function, rows) in by_function(&self.functions) {
-            let answer = rows.iter().map(|row| row.answer.len()).max().unwrap_or(0).max(6);
+            let width = rows.iter().map(|row| row.answer.len()).max().unwrap_or(0).max(6);
             writeln!(
                 f,
-                "\n{function:name$} {:answer$}     runs      cpu peak KiB  calls/s  at once      p50      p99",
+                "\n{function:name$} {:width$}     runs      cpu peak KiB  calls/s  at once      p50      p99",
                 "result"
             )?;
             for row in rows {
-                let FunctionFigures { plugin, answer: said, runs, cpu_us, saturated, .. } = row;
+                let FunctionFigures { plugin, answer: result, runs, cpu_us, saturated, .. } = row;
                 let Saturated { at_once, per_second, p50_us, p99_us, .. } = saturated;
-                write!(f, "{plugin:name$} {said:answer$} {runs:>8} {cpu_us:>8}")?;
+                write!(f, "{plugin:name$} {result:width$} {runs:>8} {cpu_us:>8}")?;
                 write!(f, " {:>8} {per_second:>8} {at_once:>8}", row.peak_memory_kib)?;
                 writeln!(f, " {p50_us:>8} {p99_us:>8}")?;
             }

@@ -63,7 +63,7 @@ fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
         (Ok(PluginReply::Refund(refund)), _) if refund.provider_id.is_empty() => {
             "a refund with the id that refunds.check needs"
         }
-        (Ok(PluginReply::Parsed(Ok(told))), _) if told.is_empty() => {
+        (Ok(PluginReply::Parsed(Ok(notifications))), _) if notifications.is_empty() => {
             "a notification with a subject"
         }
         (Ok(_), _) => {
@@ -102,13 +102,14 @@ fn note_on_result(call: &Call, ran: &ObservedCall) -> Option<String> {
             "the reference {reference} is in no request, so the provider cannot recognize a retry"
         );
     }
-    if let (Ok(PluginReply::Payment(payment)), Some(asked)) = (&ran.reply, order) {
-        let told = payment.requested.as_ref().unwrap_or(&payment.amount);
-        if told != asked {
-            let (told, asked) = (readable::money(told), readable::money(asked));
+    if let (Ok(PluginReply::Payment(payment)), Some(requested)) = (&ran.reply, order) {
+        let reported = payment.requested.as_ref().unwrap_or(&payment.amount);
+        if reported != requested {
+            let (reported, requested) = (readable::money(reported), readable::money(requested));
             let _ = write!(
                 note,
-                "the payment is of {told}, but {asked} was requested: the host compares them"
+                "the payment is of {reported}, but {requested} was requested: \
+                 the host compares them"
             );
         }
     }

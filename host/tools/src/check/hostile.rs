@@ -102,7 +102,7 @@ mod tests {
             url: "https://a.example".to_owned(),
             headers: vec![("Content-Type".to_owned(), kind.to_owned())],
             body: Bytes::from_static(body.as_bytes()),
-            answer: Err(EgressError::ConnectionLost("a.example".to_owned())),
+            response: Err(EgressError::ConnectionLost("a.example".to_owned())),
             example: None,
         }
     }

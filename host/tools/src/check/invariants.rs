@@ -102,8 +102,8 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         }
         PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
         PluginReply::Accepted(id) => vec![id],
-        PluginReply::Parsed(Ok(told)) => {
-            told.iter().flat_map(|told| [&*told.event, &*told.transaction_id]).collect()
+        PluginReply::Parsed(Ok(notifications)) => {
+            notifications.iter().flat_map(|one| [&*one.event, &*one.transaction_id]).collect()
         }
         PluginReply::Deauthorized(_)
         | PluginReply::Parsed(Err(_))

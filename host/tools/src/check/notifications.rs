@@ -19,10 +19,10 @@ struct ForgedWebhook {
 pub async fn inspect(inspection: &mut Inspection<'_>) {
     let Call::ParseNotification(Webhook { headers, body }) = inspection.call else { return };
     for ForgedWebhook { name, headers, body, strict } in forged_webhooks(headers, body) {
-        let told = readable::notification(&headers, &body);
+        let request = readable::notification(&headers, &body);
         let call = Call::ParseNotification(Webhook { headers, body: body.into() });
         let ran = inspection.run_with(&call, name, &[]).await;
-        inspection.add_case(name, evaluate(told, &ran, strict));
+        inspection.add_case(name, evaluate(request, &ran, strict));
     }
 }
 
@@ -62,8 +62,8 @@ fn alter_signature(value: &str) -> String {
     value.chars().map(alter).collect()
 }
 
-/// `told` is the webhook in readable form.
-fn evaluate(told: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
+/// `request` is the webhook in readable form.
+fn evaluate(request: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
     match &ran.reply {
         Ok(PluginReply::Parsed(Err(_))) => CaseOutcome::Passed,
         Ok(_) if !strict => {
@@ -71,7 +71,7 @@ fn evaluate(told: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
         }
         reply => {
             let failure = CaseFailure::new(EXPECT_REJECTION, readable::reply(reply), None);
-            CaseOutcome::Failed(CaseFailure { request: Some(told), ..failure })
+            CaseOutcome::Failed(CaseFailure { request: Some(request), ..failure })
         }
     }
 }

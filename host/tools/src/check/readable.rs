@@ -22,8 +22,8 @@ fn headers(named: &[(String, String)]) -> String {
     format!("[{}]", all.join("; "))
 }
 
-pub fn answer(answer: &Result<EgressResponse, EgressError>) -> String {
-    match answer {
+pub fn response(response: &Result<EgressResponse, EgressError>) -> String {
+    match response {
         Err(error) => error.to_string(),
         Ok(EgressResponse { status, body, .. }) => with_body(status.to_string(), body),
     }
@@ -62,7 +62,7 @@ pub fn shorten(text: &str) -> String {
 }
 
 pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
-    let told = match reply {
+    let text = match reply {
         Err(CallError { fault, .. }) => {
             let category = word(fault.category);
             let code = if fault.code.is_empty() { "" } else { &*format!(" ({})", fault.code) };
@@ -78,9 +78,10 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             let status = word(refund.status);
             format!("a refund with status {status} and id {:?}", refund.provider_id)
         }
-        Ok(PluginReply::Parsed(Ok(told))) => {
-            let about =
-                told.iter().map(|told| format!("{} {:?}", word(told.subject), told.service_ref));
+        Ok(PluginReply::Parsed(Ok(notifications))) => {
+            let about = notifications
+                .iter()
+                .map(|one| format!("{} {:?}", word(one.subject), one.service_ref));
             format!("accepted, about {}", about.collect::<Vec<_>>().join(", "))
         }
         Ok(PluginReply::Parsed(Err(NotificationRefusal::Unauthentic))) => "unauthentic".to_owned(),
@@ -94,7 +95,7 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
         }
         Ok(PluginReply::Read((identifier, _))) => format!("an entry for {identifier:?}"),
     };
-    shorten(&told)
+    shorten(&text)
 }
 
 /// Returns a value without fields in the contract's spelling.

@@ -90,7 +90,7 @@ impl CaseFailure {
             expected: expected.into(),
             found,
             request: about.map(readable::request),
-            answer: about.map(|seen| readable::answer(&seen.answer)),
+            answer: about.map(|seen| readable::response(&seen.response)),
         }
     }
 }

@@ -65,10 +65,10 @@ pub fn evaluate(
     kind: PluginKind,
     function: &str,
     meaning: FailureMeaning,
-    said: ResultClass,
+    result: ResultClass,
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, function == "verification.verify");
-    match (meaning, said) {
+    match (meaning, result) {
         (_, Aborted) => Violation("a value or a fault, within the limits"),
 
         (Outage | WrongAddress, Fault(Unavailable)) => Conforms,
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn results_that_violate_the_contract_fail_and_others_pass() {
-        for (kind, function, meaning, said, fails) in ROWS {
-            let judged = evaluate(kind, function, meaning, said);
+        for (kind, function, meaning, result, fails) in ROWS {
+            let judged = evaluate(kind, function, meaning, result);
             let is_wrong = matches!(judged, Violation(_));
-            assert_eq!(is_wrong, fails, "{function}, {meaning:?}, {said:?}: {judged:?}");
+            assert_eq!(is_wrong, fails, "{function}, {meaning:?}, {result:?}: {judged:?}");
         }
     }
 }

@@ -95,9 +95,9 @@ impl CheckSubject {
         plan: Option<FailurePlan>,
     ) -> ObservedCall {
         self.upstream.plan(plan);
-        let asked = self.plugin.execute(account, call).with_subscriber(self.dispatch.clone());
+        let execution = self.plugin.execute(account, call).with_subscriber(self.dispatch.clone());
         ObservedCall {
-            reply: asked.await,
+            reply: execution.await,
             requests: self.upstream.take_requests(),
             usage: *self.usage.borrow(),
             lines: self.lines.take(),

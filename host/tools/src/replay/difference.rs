@@ -149,7 +149,7 @@ mod tests {
         CallEffects { requests, vault: Vec::new(), reply }
     }
 
-    fn said(before: &CallEffects, after: &CallEffects) -> Vec<String> {
+    fn difference_texts(before: &CallEffects, after: &CallEffects) -> Vec<String> {
         differences(before, after).iter().map(ToString::to_string).collect()
     }
 
@@ -160,14 +160,14 @@ mod tests {
             vec![request("https://a/1", r#"{"amount":1,"c":[1]}"#)],
             reply("paid", r#"{"a":[1,2]}"#),
         );
-        assert_eq!(said(&before, &before), [""; 0]);
+        assert_eq!(difference_texts(&before, &before), [""; 0]);
         let again = request("https://a/1", r#"{"amount":2,"b":null,"c":[1,null]}"#);
         let mut after = did(vec![again], reply("Paid", r#"{"a":[1]}"#));
         after.requests[0].headers[0].0 = "x-id".to_owned();
         after.requests.push(RecordedRequest { answered: false, ..request("https://a/2", "") });
-        let said = said(&before, &after);
+        let texts = difference_texts(&before, &after);
         assert_eq!(
-            said[..3],
+            texts[..3],
             [
                 "requests[0].body.amount: 1, now 2",
                 "requests[0].body.c[1]: null is new",
@@ -175,13 +175,13 @@ mod tests {
             ]
         );
         assert!(
-            said[3].starts_with("requests[1]: ") && said[3].ends_with(" is new"),
+            texts[3].starts_with("requests[1]: ") && texts[3].ends_with(" is new"),
             "{}",
-            said[3]
+            texts[3]
         );
-        assert!(said[3].contains("unknown: the recorded call"), "{}", said[3]);
+        assert!(texts[3].contains("unknown: the recorded call"), "{}", texts[3]);
         assert_eq!(
-            said[4..],
+            texts[4..],
             ["reply.payment.message: \"paid\", now \"Paid\"", "reply.payment.raw.a[1]: 2 is gone",]
         );
     }

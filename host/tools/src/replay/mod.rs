@@ -48,9 +48,9 @@ impl Replayer {
         let policy = EgressPolicy { allow_loopback: true, allow_private: hosts.collect() };
         let egress = Egress::new(policy)
             .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
-        let nobody =
+        let reject_all =
             Arc::new(|_: &_| Err(EgressError::Forbidden("replays send no requests".to_owned())));
-        let egress = egress.with_script(nobody);
+        let egress = egress.with_script(reject_all);
         let plugins = engine(limits, egress, Clock::system(), Random::seeded(SEED))?;
         plugins.admit_without_install(SignedComponent::strip_signature(file)).await.map(Replayer)
     }
@@ -71,8 +71,8 @@ impl Replayer {
 impl fmt::Display for ReplayResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ReplayResult { call, function, recorded, tried, faithful, differences } = self;
-        let said = if differences.is_empty() { "the same" } else { "DIFFERS" };
-        write!(f, "{said:8}  {function}  {call}  ({recorded}, now {tried})")?;
+        let verdict = if differences.is_empty() { "the same" } else { "DIFFERS" };
+        write!(f, "{verdict:8}  {function}  {call}  ({recorded}, now {tried})")?;
         for difference in differences {
             write!(f, "\n    {difference}")?;
         }

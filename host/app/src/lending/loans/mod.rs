@@ -93,7 +93,7 @@ pub async fn apply_repayment(
     loan.updated_at = now;
     store::update(tx, &loan).await?;
 
-    let mut told = json!({
+    let mut credit_event = json!({
         "loan": loan.id,
         "recollection": repayment.id,
         "user": loan.user_key,
@@ -102,7 +102,7 @@ pub async fn apply_repayment(
         "currency": loan.currency,
         "repaid_at": repaid_at,
     });
-    let mut transaction = told.clone();
+    let mut transaction = credit_event.clone();
     transaction["fees"] = json!(repayment.fees);
     transaction["applied"] = json!(applied);
     transaction["overpayment"] = json!(overpayment);
@@ -112,10 +112,10 @@ pub async fn apply_repayment(
     feeds::write(tx, app, TRANSACTIONS, &loan.company_id, transaction).await?;
     let oldest = parts.first().map(|part| part.due_at);
     let days_late = oldest.map_or(0, |due| (repaid_at.0 - due.0).max(0) / DAY_MS);
-    told["due_date"] = json!(oldest);
-    told["days_late"] = json!(days_late);
-    told["amount_remaining_to_pay"] = json!(loan.remaining());
-    told["paid"] = json!(loan.is_paid());
-    feeds::write(tx, app, CREDIT_EVENTS, &loan.company_id, told).await?;
+    credit_event["due_date"] = json!(oldest);
+    credit_event["days_late"] = json!(days_late);
+    credit_event["amount_remaining_to_pay"] = json!(loan.remaining());
+    credit_event["paid"] = json!(loan.is_paid());
+    feeds::write(tx, app, CREDIT_EVENTS, &loan.company_id, credit_event).await?;
     Ok(overpayment)
 }

@@ -33,10 +33,10 @@ pub async fn create(
     if recollection.is_charge() {
         return charge::attempt(app, recollection, attempt).await;
     }
-    let desk = recollection.verifier(app).await?;
+    let verifier = recollection.verifier(app).await?;
     let user = user_of(app, &recollection).await?.ok_or_else(users::not_found)?;
     let order = checkout_order(&recollection, user)?;
-    let begun = desk.provider.start_checkout(&desk.credentials, &order);
+    let begun = verifier.provider.start_checkout(&verifier.credentials, &order);
     let Recollection { company_id, id, lease, .. } = recollection.clone();
     let id = id.to_string();
     let leased = Leased { table: LeasedTable::Recollections, company_id, id, lease };

@@ -18,14 +18,14 @@ pub type Verified = (Recollection, Option<&'static str>);
 /// Verifies a recollection with the provider and records the outcome.
 #[instrument(target = SPAN_TARGET, name = "recollections.verify", skip_all)]
 pub async fn verify(app: &App, recollection: Recollection) -> Result<Verified> {
-    let desk = recollection.verifier(app).await?;
+    let verifier = recollection.verifier(app).await?;
     let owner = recollection.as_owner();
     let read = async |tx: &mut Tx| notifications::list_references(tx, owner).await;
     let references = app.store.select(read).await?;
     let (mut is_known, mut last) = (false, (recollection.clone(), None));
     // An abandoned session may have been paid too.
     for service_ref in references {
-        if let Some(seen) = desk.fetch(&service_ref).await? {
+        if let Some(seen) = verifier.fetch(&service_ref).await? {
             is_known = true;
             last = record(app, &recollection, seen).await?;
         }

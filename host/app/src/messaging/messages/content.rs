@@ -18,14 +18,14 @@ pub struct Wording {
 
 /// Returns header, body and greeting. `metadata` is `None` if the request contains none.
 pub fn resolve_wording(company_name: &str, metadata: Option<&Wording>) -> (String, String, String) {
-    let Some(said) = metadata else {
+    let Some(wording) = metadata else {
         return ("OTP".to_owned(), "Your OTP is".to_owned(), "Hello,".to_owned());
     };
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let header = given(&said.header).unwrap_or_else(|| "One Time Token".to_owned());
-    let body =
-        given(&said.body).unwrap_or_else(|| format!("Your one time token for {company_name} is"));
-    let name = given(&said.name).map(|name| format!(" {name}")).unwrap_or_default();
+    let header = given(&wording.header).unwrap_or_else(|| "One Time Token".to_owned());
+    let body = given(&wording.body)
+        .unwrap_or_else(|| format!("Your one time token for {company_name} is"));
+    let name = given(&wording.name).map(|name| format!(" {name}")).unwrap_or_default();
     (header, body, format!("Hello{name},"))
 }
 
@@ -131,21 +131,21 @@ mod tests {
 
     #[test]
     fn metadata_replaces_the_default_wording() {
-        let said = |name: Option<&str>, header: Option<&str>, body: Option<&str>| {
+        let wording = |name: Option<&str>, header: Option<&str>, body: Option<&str>| {
             let text = |text: Option<&str>| text.map(str::to_owned);
             Some(Wording { name: text(name), header: text(header), body: text(body) })
         };
         let ours = "Your one time token for Acme is";
         for (metadata, expected) in [
             (None, ("OTP", "Your OTP is", "Hello,")),
-            (said(None, None, None), ("One Time Token", ours, "Hello,")),
-            (said(Some(""), Some(""), Some("")), ("One Time Token", ours, "Hello,")),
-            (said(Some(" "), Some(" \n"), Some("\t")), ("One Time Token", ours, "Hello,")),
-            (said(Some("Ada"), Some(""), Some("")), ("One Time Token", ours, "Hello Ada,")),
-            (said(None, Some("Login"), Some("Code:")), ("Login", "Code:", "Hello,")),
-            (said(Some("Ada"), Some("Login"), Some("Code:")), ("Login", "Code:", "Hello Ada,")),
-            (said(None, Some("Login"), None), ("Login", ours, "Hello,")),
-            (said(None, None, Some("Code:")), ("One Time Token", "Code:", "Hello,")),
+            (wording(None, None, None), ("One Time Token", ours, "Hello,")),
+            (wording(Some(""), Some(""), Some("")), ("One Time Token", ours, "Hello,")),
+            (wording(Some(" "), Some(" \n"), Some("\t")), ("One Time Token", ours, "Hello,")),
+            (wording(Some("Ada"), Some(""), Some("")), ("One Time Token", ours, "Hello Ada,")),
+            (wording(None, Some("Login"), Some("Code:")), ("Login", "Code:", "Hello,")),
+            (wording(Some("Ada"), Some("Login"), Some("Code:")), ("Login", "Code:", "Hello Ada,")),
+            (wording(None, Some("Login"), None), ("Login", ours, "Hello,")),
+            (wording(None, None, Some("Code:")), ("One Time Token", "Code:", "Hello,")),
         ] {
             let (header, body, greeting) = resolve_wording("Acme", metadata.as_ref());
             assert_eq!((&*header, &*body, &*greeting), expected);

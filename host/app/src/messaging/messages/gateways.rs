@@ -150,8 +150,8 @@ mod tests {
         let clock = Clock::frozen_at(Timestamp(0));
         let names = ["a", "b", "c"].map(str::to_owned).to_vec();
         let gateways = Gateways::new(names, clock.clone());
-        let asked = |first| gateways.in_order(first).concat();
-        assert_eq!([asked(None), asked(Some("b")), asked(Some("x"))], ["abc", "bac", "xabc"]);
+        let order = |first| gateways.in_order(first).concat();
+        assert_eq!([order(None), order(Some("b")), order(Some("x"))], ["abc", "bac", "xabc"]);
         gateways.start_cooldown("account");
         assert!(gateways.is_cooling_down("account") && !gateways.is_cooling_down("another"));
         clock.advance_to(Timestamp(COOLDOWN_SECONDS * 1_000));

@@ -244,23 +244,23 @@ mod tests {
 
     #[test]
     fn failed_attempts_are_retried_until_the_message_expires() {
-        let taken = SendOutcome::Accepted { via: "smtp".into(), id: None };
-        let refused = SendOutcome::Rejected("550".into());
-        let trouble = SendOutcome::Retryable("421".into());
+        let accepted = SendOutcome::Accepted { via: "smtp".into(), id: None };
+        let rejected = SendOutcome::Rejected("550".into());
+        let retryable = SendOutcome::Retryable("421".into());
         let seconds = |n: i64| Timestamp(n * 1_000);
         for (outcome, attempt, now, give_up, expected) in [
-            (&taken, 1, 0, 300, NextStep::Delivered),
-            (&refused, 1, 0, 300, NextStep::Failed),
+            (&accepted, 1, 0, 300, NextStep::Delivered),
+            (&rejected, 1, 0, 300, NextStep::Failed),
             (&SendOutcome::Expired, 1, 300, 300, NextStep::Failed),
-            (&trouble, 1, 0, 300, NextStep::Retry(seconds(2))),
-            (&trouble, 2, 2, 300, NextStep::Retry(seconds(7))),
-            (&trouble, 10, 0, 9_000, NextStep::Retry(seconds(600))),
-            (&trouble, 99, 0, 9_000, NextStep::Retry(seconds(600))),
-            (&trouble, 1, 297, 300, NextStep::Retry(seconds(299))),
-            (&trouble, 8, 187, 300, NextStep::Retry(seconds(299))),
-            (&trouble, 1, 298, 300, NextStep::Retry(seconds(299))),
-            (&trouble, 1, 299, 300, NextStep::Failed),
-            (&trouble, 1, 300, 300, NextStep::Failed),
+            (&retryable, 1, 0, 300, NextStep::Retry(seconds(2))),
+            (&retryable, 2, 2, 300, NextStep::Retry(seconds(7))),
+            (&retryable, 10, 0, 9_000, NextStep::Retry(seconds(600))),
+            (&retryable, 99, 0, 9_000, NextStep::Retry(seconds(600))),
+            (&retryable, 1, 297, 300, NextStep::Retry(seconds(299))),
+            (&retryable, 8, 187, 300, NextStep::Retry(seconds(299))),
+            (&retryable, 1, 298, 300, NextStep::Retry(seconds(299))),
+            (&retryable, 1, 299, 300, NextStep::Failed),
+            (&retryable, 1, 300, 300, NextStep::Failed),
         ] {
             let seen = next_step(outcome, attempt, seconds(now), seconds(give_up));
             assert_eq!(seen, expected, "{outcome:?}, attempt {attempt} at {now}");

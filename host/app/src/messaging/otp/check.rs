@@ -68,7 +68,7 @@ pub async fn check(
 
 /// Converts the outcome of a committed attempt to the response, and counts it.
 pub fn finish_check(app: &App, checked: Result<CheckOutcome>) -> Result<()> {
-    let (noted, answer) = match checked {
+    let (noted, result) = match checked {
         Ok(CheckOutcome::Passed) => ("verified", Ok(())),
         Ok(CheckOutcome::Wrong) => {
             ("wrong", Err(Error::invalid("invalid or expired otp provided")))
@@ -81,5 +81,5 @@ pub fn finish_check(app: &App, checked: Result<CheckOutcome>) -> Result<()> {
         Err(error) => return Err(error),
     };
     app.metrics.count_code(noted);
-    answer
+    result
 }

@@ -18,12 +18,12 @@ const NOT_REUSABLE: &str = "the card cannot be charged again";
 /// amount or currency differs from the requested one; the card is then not verified.
 #[instrument(target = SPAN_TARGET, name = "cards.verify", skip_all)]
 pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
-    let desk = card.verifier(app).await?;
+    let verifier = card.verifier(app).await?;
     let read = async |tx: &mut Tx| notifications::list_references(tx, card.as_owner()).await;
     let mut mismatch = None;
     // An abandoned session may have been paid too.
     for service_ref in app.store.select(read).await? {
-        if let Some(seen) = desk.fetch(&service_ref).await? {
+        if let Some(seen) = verifier.fetch(&service_ref).await? {
             mismatch = record(app, card, seen, service_ref).await?.or(mismatch);
         }
     }

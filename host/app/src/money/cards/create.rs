@@ -23,8 +23,9 @@ pub async fn create(
     if card.checkout.url.is_some() || card.status != Status::Pending {
         return Ok(card);
     }
-    let desk = card.verifier(app).await?;
-    let session = desk.provider.start_checkout(&desk.credentials, &checkout_order(&card)).await;
+    let verifier = card.verifier(app).await?;
+    let session =
+        verifier.provider.start_checkout(&verifier.credentials, &checkout_order(&card)).await;
     match session {
         Ok(session) => record_session(app, card, session).await,
         Err(error) => {

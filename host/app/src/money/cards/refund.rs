@@ -96,14 +96,14 @@ async fn request_or_poll(app: &App, refund: &Refund) -> Result<ProviderRefund> {
     let ChargeVerifier { provider, credentials } =
         ChargeVerifier::open(app, &refund.company_id, &refund.payment_service, &refund.account_id)
             .await?;
-    let answer = match refund.status {
+    let result = match refund.status {
         RefundStatus::Requested => {
             let order = refund_order(refund);
             provider.start_refund(&credentials, &order).await
         }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
     };
-    answer.map_err(|error| error.into_error(&refund.payment_service))
+    result.map_err(|error| error.into_error(&refund.payment_service))
 }
 
 fn refund_order(refund: &Refund) -> RefundOrder {

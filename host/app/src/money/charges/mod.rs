@@ -52,9 +52,9 @@ pub enum Transition {
 }
 
 /// Decides the transition. A success can only be reversed; a failure may still become a success.
-pub fn decide_transition(status: Status, asked: &Money, seen: &ProviderPayment) -> Transition {
+pub fn decide_transition(status: Status, expected: &Money, seen: &ProviderPayment) -> Transition {
     match (status, seen.status) {
-        (Status::Pending | Status::Failed, PaymentStatus::Success) => compare(asked, seen),
+        (Status::Pending | Status::Failed, PaymentStatus::Success) => compare(expected, seen),
         (Status::Pending, PaymentStatus::Pending) => Transition::StillPending,
         (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Transition::Failed,
         (Status::Success, PaymentStatus::Reversed) => Transition::Reversed,
@@ -64,11 +64,11 @@ pub fn decide_transition(status: Status, asked: &Money, seen: &ProviderPayment) 
 
 /// Compares the charge with the amounts that the provider reports as requested and as taken. The
 /// amount taken may be higher, because the customer may bear the fees, but never lower.
-fn compare(asked: &Money, seen: &ProviderPayment) -> Transition {
+fn compare(expected: &Money, seen: &ProviderPayment) -> Transition {
     let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
-    if requested.currency != asked.currency || seen.amount.currency != asked.currency {
+    if requested.currency != expected.currency || seen.amount.currency != expected.currency {
         Transition::Mismatch("currency mismatch")
-    } else if requested.minor != asked.minor || seen.amount.minor < asked.minor {
+    } else if requested.minor != expected.minor || seen.amount.minor < expected.minor {
         Transition::Mismatch("amount mismatch")
     } else {
         Transition::Succeeded
@@ -85,8 +85,8 @@ pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
 
 /// The part of the provider fee that the customer did not pay on top, so that the company bears it.
 pub fn fees(seen: &ProviderPayment) -> Minor {
-    let asked = seen.requested.as_ref().unwrap_or(&seen.amount);
-    let on_top = (seen.amount.minor.0 - asked.minor.0).max(0);
+    let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
+    let on_top = (seen.amount.minor.0 - requested.minor.0).max(0);
     Minor((seen.fees.unwrap_or_default().0 - on_top).max(0))
 }
 
@@ -187,7 +187,7 @@ pub fn without_token(seen: &ProviderPayment) -> String {
 pub fn alarm(
     app: &App,
     (company, subject, id): ReferenceOwner<'_>,
-    asked: &Money,
+    expected: &Money,
     seen: &ProviderPayment,
     what: &'static str,
 ) {
@@ -197,8 +197,8 @@ pub fn alarm(
         company,
         subject,
         id,
-        asked_minor = asked.minor.0,
-        asked_currency = asked.currency.as_str(),
+        asked_minor = expected.minor.0,
+        asked_currency = expected.currency.as_str(),
         seen_minor = seen.amount.minor.0,
         seen_currency = seen.amount.currency.as_str(),
         "charge at the provider differs from the requested one"
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn every_transition() {
         use PaymentStatus as Seen;
-        for (status, says, verdict) in [
+        for (status, reported, verdict) in [
             (Status::Pending, Seen::Pending, Transition::StillPending),
             (Status::Pending, Seen::Success, Transition::Succeeded),
             (Status::Pending, Seen::Failed, Transition::Failed),
@@ -252,9 +252,10 @@ mod tests {
             (Status::Refunded, Seen::Failed, Transition::Unchanged),
             (Status::Refunded, Seen::Reversed, Transition::Unchanged),
         ] {
-            let asked = money(500, "NGN");
-            let judged = decide_transition(status, &asked, &seen(says, asked.clone(), None));
-            assert_eq!(judged, verdict, "{status:?}, provider: {says:?}");
+            let expected = money(500, "NGN");
+            let judged =
+                decide_transition(status, &expected, &seen(reported, expected.clone(), None));
+            assert_eq!(judged, verdict, "{status:?}, provider: {reported:?}");
         }
     }
 
@@ -327,14 +328,15 @@ mod tests {
     proptest::proptest! {
         /// In any order of statuses, a payment succeeds and is refunded at most once.
         #[test]
-        fn nothing_moves_back(says in proptest::collection::vec(0..4_usize, 0..30)) {
+        fn nothing_moves_back(statuses in proptest::collection::vec(0..4_usize, 0..30)) {
             use PaymentStatus as Seen;
-            let asked = money(500, "NGN");
+            let expected = money(500, "NGN");
             let (mut status, mut succeeded, mut reversed) = (Status::Pending, 0, 0);
-            for say in says {
-                let say = [Seen::Pending, Seen::Success, Seen::Failed, Seen::Reversed][say];
+            for index in statuses {
+                let reported = [Seen::Pending, Seen::Success, Seen::Failed, Seen::Reversed][index];
                 let before = status;
-                status = match decide_transition(status, &asked, &seen(say, asked.clone(), None)) {
+                let seen = seen(reported, expected.clone(), None);
+                status = match decide_transition(status, &expected, &seen) {
                     Transition::Succeeded => { succeeded += 1; Status::Success }
                     Transition::Failed => Status::Failed,
                     Transition::Reversed => { reversed += 1; Status::Refunded }

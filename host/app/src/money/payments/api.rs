@@ -275,9 +275,9 @@ pub async fn verify_of_company(
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<PaymentResponse> {
     let payment = find_by_id(&app, &company, &payment).await?;
-    let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
+    let (host, db, id) = (app.clone(), app.store.clone(), payment.id.clone());
     db.write(async move |tx| {
-        audit::record(tx, &asked, &company, "payment.verify", json!({ "payment": noted })).await
+        audit::record(tx, &host, &company, "payment.verify", json!({ "payment": id })).await
     })
     .await?;
     let payment = verify_unless_final(&app, payment).await?;

@@ -7,7 +7,7 @@
 //! 3. `record` (one transaction): the provider accepted it, so the payment becomes `refunded` and
 //!    the event is written. A pending refund is checked hourly for 30 days. If the first call
 //!    certainly did nothing, or the provider refused, the money is credited back. Otherwise the job
-//!    asks again: once a response was lost, only a refusal proves that there is no refund.
+//!    repeats the request: once a response was lost, only a refusal proves that there is no refund.
 //! 4. A refund that fails after it was accepted keeps the payment `refunded` and the money held,
 //!    and raises the alarm `refund failed`. The operator repeats the same request.
 //!
@@ -167,7 +167,7 @@ async fn advance(
 ) -> Result<JobResult> {
     let ChargeVerifier { provider, credentials } = payment.verifier(app).await?;
     let is_requested = refund.status == RefundStatus::Requested;
-    let answer = if is_requested {
+    let result = if is_requested {
         let order = refund_order(payment, refund);
         let Refund { company_id, payment_id, lease, .. } = refund.clone();
         let id = payment_id.to_string();
@@ -176,7 +176,7 @@ async fn advance(
     } else {
         provider.check_refund(&credentials, &refund.provider_id).await
     };
-    match answer {
+    match result {
         Ok(seen) => record(app, payment, refund, seen).await,
         Err(error) => {
             if is_requested && proves_no_refund(&error, attempt) {

@@ -20,24 +20,24 @@ pub enum PaymentVerification {
 /// Verifies a payment with the provider and records the outcome.
 #[instrument(target = SPAN_TARGET, name = "payments.verify", skip_all)]
 pub async fn verify(app: &App, payment: &Payment) -> Result<PaymentVerification> {
-    let desk = payment.verifier(app).await?;
-    let ask = async |service_ref: &str| match desk.fetch(service_ref).await? {
+    let verifier = payment.verifier(app).await?;
+    let verify_reference = async |service_ref: &str| match verifier.fetch(service_ref).await? {
         Some(seen) => record(app, payment, seen, service_ref.to_owned()).await,
         None => Ok(Unknown),
     };
-    let mut trouble = None;
+    let mut last_error = None;
     for former in former_references(app, payment).await? {
-        match ask(&former).await {
+        match verify_reference(&former).await {
             Ok(Known(now)) if now.status == Status::Success => {
                 return Ok(Known(now));
             }
             Ok(_) => {}
-            Err(error) => trouble = Some(error),
+            Err(error) => last_error = Some(error),
         }
     }
-    let settled = ask(&payment.service_ref).await?;
+    let settled = verify_reference(&payment.service_ref).await?;
     let is_settled = matches!(&settled, Known(now) if now.status != Status::Pending);
-    match trouble {
+    match last_error {
         Some(error) if !is_settled => Err(error),
         _ => Ok(settled),
     }

@@ -47,6 +47,6 @@ pub async fn rotate(
     }
     let done = cursor.is_none();
     let cursor = cursor.map(|cursor| cursor.seal(&app)).transpose()?;
-    let answer = Resealed { resealed, unreadable: damaged.len(), cursor, done };
-    DataResponse::data(answer, "Values resealed successfully")
+    let result = Resealed { resealed, unreadable: damaged.len(), cursor, done };
+    DataResponse::data(result, "Values resealed successfully")
 }

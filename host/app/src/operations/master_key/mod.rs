@@ -152,10 +152,10 @@ impl Step {
         let Some(former) = former else { return Ok(()) };
         match column.open(&app.sealer, row, &former) {
             Ok(text) => {
-                let anew = app.sealer.seal(&(column.context)(&company_id, &id), &text);
+                let resealed = app.sealer.seal(&(column.context)(&company_id, &id), &text);
                 let replace = tx.sql(column.replace).bind(&*company_id).bind(&*id);
                 // No row: it has changed, so its writer has resealed it.
-                let replaced = replace.bind(&*former).bind(&*anew).affects_one().await?;
+                let replaced = replace.bind(&*former).bind(&*resealed).affects_one().await?;
                 self.resealed += usize::from(replaced);
             }
             Err(error) => self.damaged.push(Damaged { column: column.name, company_id, error }),

@@ -207,7 +207,7 @@ impl LedgerProgress {
                 Ok((balances, store::sums(tx, company_id, "").await?))
             };
             let (balances, sums) = match app.store.read(again).await {
-                Err(StoreError::Unavailable { trouble: UnavailableReason::TimedOut, .. }) => {
+                Err(StoreError::Unavailable { reason: UnavailableReason::TimedOut, .. }) => {
                     return Ok(None);
                 }
                 again => again?,

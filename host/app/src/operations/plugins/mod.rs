@@ -101,9 +101,9 @@ pub async fn install(
 ) -> Result<DataResponse<InstalledView>> {
     let Installation { grant, activate, signature } = query.read()?;
     let grant = grant.unwrap_or(false);
-    let wish = InstallOptions { grant, activate: activate.unwrap_or(true) };
+    let options = InstallOptions { grant, activate: activate.unwrap_or(true) };
     let (db, component) = (app.clone(), component.signed(signature));
-    let installed = app.plugins.install(&app.store, component, wish, async move |tx, row| {
+    let installed = app.plugins.install(&app.store, component, options, async move |tx, row| {
         let detail = json!({
             "plugin": row.name, "version": row.version, "digest": row.digest,
             "publisher": row.publisher, "grant": grant,
@@ -111,11 +111,11 @@ pub async fn install(
         Ok(audit::record(tx, &db, Owner::Service, "plugin.install", detail).await?)
     });
     let installed = installed.await?;
-    let said = match installed.row.state {
+    let message = match installed.row.state {
         Life::Waiting => "Plugin waits for a grant",
         _ => "Plugin installed successfully",
     };
-    DataResponse::data(InstalledView::from(installed), said)
+    DataResponse::data(InstalledView::from(installed), message)
 }
 
 impl From<InstalledVersion> for InstalledView {
@@ -154,12 +154,12 @@ pub async fn examine(
     let (admission, signer) = app.plugins.admit_submitted(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
     let publisher = signer.as_ref().map(|signer| &*signer.publisher);
-    let asks = |manifest| Capabilities::of(manifest).with_publisher(publisher);
+    let requested = |manifest| Capabilities::of(manifest).with_publisher(publisher);
     let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
     let examined = Examined {
         admitted: manifest.is_some(),
         checks: admission.checks,
-        requested_capabilities: manifest.as_ref().map(asks),
+        requested_capabilities: manifest.as_ref().map(requested),
         warnings: warnings.unwrap_or_default(),
         manifest,
     };

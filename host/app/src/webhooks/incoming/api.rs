@@ -31,8 +31,8 @@ pub async fn receive(
     }
     let credentials = account.open_credentials(&app)?;
     let webhook = Webhook { headers: lower_case(&headers), body: body.clone() };
-    let told = match plugin.parse_notification(&credentials, &webhook).await {
-        Ok(Ok(told)) => told,
+    let notifications = match plugin.parse_notification(&credentials, &webhook).await {
+        Ok(Ok(notifications)) => notifications,
         Ok(Err(NotificationRefusal::Unauthentic)) => {
             return Err(Error::Unauthorized("the signature is not valid"));
         }
@@ -46,10 +46,10 @@ pub async fn receive(
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
-        let about = told.iter().map(summarize).collect();
+        let about = notifications.iter().map(summarize).collect();
         store::insert_or_count(tx, &account, &digest, about, now).await?;
-        for told in &told {
-            enqueue_verification(tx, &app, &account.id, told, now).await?;
+        for notification in &notifications {
+            enqueue_verification(tx, &app, &account.id, notification, now).await?;
         }
         Ok(MessageResponse("Notification received successfully"))
     })
@@ -74,11 +74,11 @@ fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
 }
 
-fn summarize(told: &Notification) -> serde_json::Value {
+fn summarize(notification: &Notification) -> serde_json::Value {
     json!({
-        "subject": format!("{:?}", told.subject).to_lowercase(),
-        "event": told.event,
-        "service_ref": told.service_ref,
-        "transaction_id": told.transaction_id,
+        "subject": format!("{:?}", notification.subject).to_lowercase(),
+        "event": notification.event,
+        "service_ref": notification.service_ref,
+        "transaction_id": notification.transaction_id,
     })
 }

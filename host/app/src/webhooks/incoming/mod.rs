@@ -16,13 +16,13 @@ async fn enqueue_verification(
     tx: &mut Tx,
     app: &App,
     account_id: &AccountId,
-    told: &Notification,
+    notification: &Notification,
     now: Timestamp,
 ) -> Result<()> {
-    if !matches!(told.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
+    if !matches!(notification.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
         return Ok(());
     }
-    let owner = store::owner_of(tx, account_id, &told.service_ref).await?;
+    let owner = store::owner_of(tx, account_id, &notification.service_ref).await?;
     let Some((company_id, subject, id)) = owner else { return Ok(()) };
     let job = app.tables.webhook_subjects.iter().find(|(name, _)| *name == subject);
     if let Some((_, job)) = job {

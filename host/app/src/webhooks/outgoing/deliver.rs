@@ -83,15 +83,15 @@ fn outcome(sent: &Result<EgressResponse, EgressError>, now_seconds: i64) -> Deli
         // The receiver has accepted it; only its response body is too large.
         Err(EgressError::TooLarge(_)) => DeliveryOutcome::Delivered,
         Err(_) => DeliveryOutcome::Failed(None),
-        Ok(answer) if (200..300).contains(&answer.status) => DeliveryOutcome::Delivered,
-        Ok(answer) if answer.status == 410 => DeliveryOutcome::Gone,
-        Ok(answer) => DeliveryOutcome::Failed(retry_after(answer, now_seconds)),
+        Ok(response) if (200..300).contains(&response.status) => DeliveryOutcome::Delivered,
+        Ok(response) if response.status == 410 => DeliveryOutcome::Gone,
+        Ok(response) => DeliveryOutcome::Failed(retry_after(response, now_seconds)),
     }
 }
 
 /// Parses `Retry-After`: seconds or a date.
-fn retry_after(answer: &EgressResponse, now_seconds: i64) -> Option<i64> {
-    let (_, value) = answer.headers.iter().find(|(name, _)| name == "retry-after")?;
+fn retry_after(response: &EgressResponse, now_seconds: i64) -> Option<i64> {
+    let (_, value) = response.headers.iter().find(|(name, _)| name == "retry-after")?;
     let date = || chrono::DateTime::parse_from_rfc2822(value).ok();
     value.parse().ok().or_else(|| Some(date()?.timestamp() - now_seconds))
 }
@@ -124,7 +124,7 @@ async fn record(
     let attempt = Attempt {
         url: url.to_owned(),
         number: delivery.attempts,
-        status: sent.as_ref().ok().map(|answer| i64::from(answer.status)),
+        status: sent.as_ref().ok().map(|response| i64::from(response.status)),
         error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
         duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
         created_at: now,
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_a_number_of_seconds_or_a_date() {
-        let asked = |value: &str| {
+        let parsed = |value: &str| {
             let headers = vec![("retry-after".to_owned(), value.to_owned())];
             retry_after(&EgressResponse { status: 503, headers, body: Bytes::new() }, 784_111_700)
         };
@@ -203,7 +203,7 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(asked(value), seconds, "{value}");
+            assert_eq!(parsed(value), seconds, "{value}");
         }
     }
 }

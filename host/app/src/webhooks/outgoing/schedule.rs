@@ -20,8 +20,8 @@ pub fn next_attempt(
 ) -> Option<Timestamp> {
     let delay = *DELAYS.get(usize::try_from(tries - 1).ok()?)?;
     let jitter_ms = random.up_to(max_jitter_ms(delay));
-    let asked = retry_after_seconds.unwrap_or(0).clamp(0, MAX_RETRY_AFTER_SECONDS);
-    Some(now.plus_seconds(delay.max(asked)).plus_ms(jitter_ms))
+    let requested = retry_after_seconds.unwrap_or(0).clamp(0, MAX_RETRY_AFTER_SECONDS);
+    Some(now.plus_seconds(delay.max(requested)).plus_ms(jitter_ms))
 }
 
 /// Up to a fifth of the delay; 2 s for the first, short one.
@@ -65,8 +65,9 @@ mod tests {
     #[test]
     fn retry_after_is_honoured_within_a_day() {
         let random = Random::seeded(1);
-        let at =
-            |asked| next_attempt(Timestamp(0), 1, Some(asked), &random).unwrap().unix_seconds();
+        let at = |retry_after| {
+            next_attempt(Timestamp(0), 1, Some(retry_after), &random).unwrap().unix_seconds()
+        };
         assert!((120..=122).contains(&at(120)));
         assert!((5..=7).contains(&at(1)));
         assert!((86_400..=86_402).contains(&at(i64::MAX)));
@@ -74,10 +75,10 @@ mod tests {
 
     #[test]
     fn the_longest_delay_does_not_end_a_run_of_failures() {
-        for (delay, asked) in
+        for (delay, retry_after) in
             DELAYS.into_iter().flat_map(|delay| [(delay, 0), (delay, MAX_RETRY_AFTER_SECONDS)])
         {
-            let longest = delay.max(asked) + max_jitter_ms(delay) / 1_000;
+            let longest = delay.max(retry_after) + max_jitter_ms(delay) / 1_000;
             assert!(run_begins_after(Timestamp(0).plus_seconds(longest)) < Timestamp(0), "{delay}");
         }
     }

@@ -181,7 +181,7 @@ impl Egress {
         let sent = self.exchange(request).instrument(span.clone()).await;
         self.metrics.observe(&sender, outcome(&sent), began.elapsed());
         match &sent {
-            Ok(answer) => spans::record_status(&span, answer.status),
+            Ok(response) => spans::record_status(&span, response.status),
             Err(_) => {
                 span.record("error.type", outcome(&sent));
                 spans::mark_failed(&span);
@@ -200,14 +200,14 @@ impl Egress {
             Transport::Network(client) => client,
             Transport::Closed => return Err(forbidden("the host runs with no_jobs")),
             Transport::Script(script) => {
-                let answer = script(&request)?;
-                let is_small = answer.body.len() <= most;
-                return if is_small { Ok(answer) } else { Err(EgressError::TooLarge(to)) };
+                let response = script(&request)?;
+                let is_small = response.body.len() <= most;
+                return if is_small { Ok(response) } else { Err(EgressError::TooLarge(to)) };
             }
         };
         let exchange = async {
-            let answer = client.execute(outgoing).await.map_err(|error| classify(&error, &to))?;
-            read_response(answer, &to, most).await
+            let response = client.execute(outgoing).await.map_err(|error| classify(&error, &to))?;
+            read_response(response, &to, most).await
         };
         tokio::time::timeout(timeout, exchange)
             .await
@@ -274,16 +274,16 @@ fn build_request(url: Url, request: &EgressRequest) -> Result<reqwest::Request, 
 }
 
 async fn read_response(
-    answer: reqwest::Response,
+    response: reqwest::Response,
     to: &str,
     most: usize,
 ) -> Result<EgressResponse, EgressError> {
-    let status = answer.status().as_u16();
+    let status = response.status().as_u16();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = answer.headers().iter();
+    let headers = response.headers().iter();
     let headers = headers.map(|(name, value)| (name.to_string(), text(value))).collect();
     let mut body = BytesMut::new();
-    let mut chunks = answer.bytes_stream();
+    let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| EgressError::ConnectionLost(to.to_owned()))?;
         if body.len() + chunk.len() > most {
@@ -296,7 +296,7 @@ async fn read_response(
 
 fn outcome(sent: &Result<EgressResponse, EgressError>) -> &'static str {
     match sent {
-        Ok(answer) => status_class(answer.status),
+        Ok(response) => status_class(response.status),
         Err(EgressError::Forbidden(_)) => "forbidden",
         Err(EgressError::Connect(_)) => "connect",
         Err(EgressError::Timeout(_)) => "timeout",
@@ -396,12 +396,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_script_receives_only_permitted_requests() {
-        let answer =
+        let response =
             EgressResponse { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
-        let egress = Egress::scripted(Arc::new(move |_| Ok(answer.clone())));
+        let egress = Egress::scripted(Arc::new(move |_| Ok(response.clone())));
         let url = "https://api.example.com/";
-        let answer = egress.send(request(url, ("x-a", "é b"))).await;
-        assert_eq!(answer.map(|answer| answer.status), Ok(200));
+        let response = egress.send(request(url, ("x-a", "é b"))).await;
+        assert_eq!(response.map(|response| response.status), Ok(200));
         let small = EgressRequest { max_response_bytes: 1, ..request(url, ("x-a", "b")) };
         let too_large = EgressError::TooLarge("api.example.com".to_owned());
         assert_eq!(egress.send(small).await, Err(too_large));

@@ -108,8 +108,8 @@ impl Manager for SessionManager {
             return Err(RecycleError::message("the session is over"));
         }
         // The pool drops a session whose check fails, takes too long or is cancelled.
-        let answer = session.connection.command(Rset).await;
-        answer.map_err(|error| session_error(&error, "the mail server ended the session"))?;
+        let reply = session.connection.command(Rset).await;
+        reply.map_err(|error| session_error(&error, "the mail server ended the session"))?;
         Ok(())
     }
 }
@@ -181,14 +181,14 @@ fn session_error(error: &Error, refused: &'static str) -> SmtpError {
 /// Converts a response about the recipient or the message.
 fn message_error(error: &Error, reason: &'static str) -> SmtpError {
     let failed = session_error(error, reason);
-    let said = error.source().map(ToString::to_string).unwrap_or_default();
-    SmtpError { is_permanent: failed.code.is_some_and(|code| is_permanent(code, &said)), ..failed }
+    let reply = error.source().map(ToString::to_string).unwrap_or_default();
+    SmtpError { is_permanent: failed.code.is_some_and(|code| is_permanent(code, &reply)), ..failed }
 }
 
 /// Returns whether a response rejects the recipient or message permanently. Servers use the same
 /// codes for faults of the sender: its rights (5.7) or its address (5.1.7, 5.1.8; RFC 3463).
-fn is_permanent(code: u16, said: &str) -> bool {
-    let status = said.split_whitespace().next().unwrap_or_default();
+fn is_permanent(code: u16, reply: &str) -> bool {
+    let status = reply.split_whitespace().next().unwrap_or_default();
     let about_us = status.starts_with("5.7.") || ["5.1.7", "5.1.8"].contains(&status);
     matches!(code, 550..=554 | 556) && !about_us
 }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn only_rejections_of_recipient_or_message_are_final() {
-        for (code, said, expected) in [
+        for (code, reply, expected) in [
             (550, "5.1.1 no such user", true),
             (550, "no such user", true),
             (550, "5.7.1 relaying denied", false),
@@ -219,7 +219,7 @@ mod tests {
             (451, "4.7.1 greylisted", false),
             (421, "closing", false),
         ] {
-            assert_eq!(is_permanent(code, said), expected, "{code} {said}");
+            assert_eq!(is_permanent(code, reply), expected, "{code} {reply}");
         }
     }
 }

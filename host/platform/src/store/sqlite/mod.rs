@@ -124,25 +124,25 @@ impl Sqlite {
         &self,
         work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
     ) -> Result<T, E> {
-        let (answer, mut answered) = oneshot::channel();
+        let (reply, mut result) = oneshot::channel();
         let taken = Arc::new(AtomicBool::new(false));
         let span = info_span!("write");
-        let write = PendingWrite { work, span, taken: taken.clone(), done: None, reply: answer };
+        let write = PendingWrite { work, span, taken: taken.clone(), done: None, reply };
         let queued = timeout(self.limits.acquire_timeout, async {
             let sent = self.writes.send(Box::new(write)).await;
             sent.map_err(|_| Error::unavailable(Unreachable, "the writer has stopped"))?;
-            Ok::<_, Error>((&mut answered).await)
+            Ok::<_, Error>((&mut result).await)
         });
-        let answered = match queued.await {
-            Ok(answered) => answered?,
+        let result = match queued.await {
+            Ok(result) => result?,
             Err(_) if !taken.swap(true, AcqRel) => {
                 self.metrics.record_error(WRITE);
                 let limit = self.limits.acquire_timeout;
                 return Err(Error::late(WriterBusy, "it did not begin", limit).into());
             }
-            Err(_) => answered.await,
+            Err(_) => result.await,
         };
-        match answered {
+        match result {
             Ok(Ok(done)) => done,
             Ok(Err(panic)) => std::panic::resume_unwind(panic), // panics in the caller's task
             Err(_) => Err(Error::CommitUnknown("the writer has stopped".to_owned()).into()),
@@ -156,7 +156,7 @@ async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -
     let began = Instant::now();
     loop {
         let opened = open().await;
-        let met = matches!(opened, Err(Error::Unavailable { trouble: Locked, .. } | Error::Sql(_)));
+        let met = matches!(opened, Err(Error::Unavailable { reason: Locked, .. } | Error::Sql(_)));
         if !met || began.elapsed() >= wait {
             return opened;
         }
@@ -184,11 +184,11 @@ impl Manager for SqliteManager {
         // Boxed, because it is large, rarely used, and part of each future that reads.
         let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
         let alarm = Alarm { deadline: self.deadline, at: Arc::default() };
-        let heard = alarm.clone();
+        let handler_alarm = alarm.clone();
         connection
             .lock_handle()
             .await?
-            .set_progress_handler(STEPS_PER_DEADLINE_CHECK, move || !heard.has_expired());
+            .set_progress_handler(STEPS_PER_DEADLINE_CHECK, move || !handler_alarm.has_expired());
         Ok(SqliteHandle { connection, alarm })
     }
 

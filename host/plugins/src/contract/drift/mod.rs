@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_difference_is_reported_with_its_path() {
         let amount = |ty: u8| [b"\x06amount", &[ty][..], b"\x05email"].concat();
-        for (was, is, told) in [
+        for (was, is, expected) in [
             (
                 &amount(ANY)[..],
                 &amount(U64)[..],
@@ -254,7 +254,7 @@ mod tests {
             (b"verify", b"verily", "verification.verify: the function is missing"),
         ] {
             let found = all_differences(&built_with(artifacts::SPROUT, was, is));
-            assert!(found.iter().any(|said| said == told), "{told}: {found:?}");
+            assert!(found.iter().any(|difference| difference == expected), "{expected}: {found:?}");
         }
     }
 }

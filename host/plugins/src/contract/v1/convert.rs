@@ -228,12 +228,12 @@ impl From<imported::payments::Instrument> for Instrument {
 }
 
 impl From<exported::notifications::Notification> for Notification {
-    fn from(told: exported::notifications::Notification) -> Notification {
+    fn from(notification: exported::notifications::Notification) -> Notification {
         Notification {
-            subject: told.subject.into(),
-            event: truncate_text(told.event),
-            service_ref: truncate_text(told.service_ref),
-            transaction_id: truncate_text(told.transaction_id),
+            subject: notification.subject.into(),
+            event: truncate_text(notification.event),
+            service_ref: truncate_text(notification.service_ref),
+            transaction_id: truncate_text(notification.transaction_id),
         }
     }
 }
@@ -250,11 +250,11 @@ impl From<exported::notifications::Refusal> for NotificationRefusal {
 }
 
 impl From<exported::identity_face::Comparison> for FaceComparison {
-    fn from(told: exported::identity_face::Comparison) -> FaceComparison {
+    fn from(comparison: exported::identity_face::Comparison) -> FaceComparison {
         FaceComparison {
-            matches: told.matches,
-            confidence: told.confidence.min(MAX_CONFIDENCE),
-            message: truncate_text(told.message),
+            matches: comparison.matches,
+            confidence: comparison.confidence.min(MAX_CONFIDENCE),
+            message: truncate_text(comparison.message),
         }
     }
 }
@@ -262,16 +262,16 @@ impl From<exported::identity_face::Comparison> for FaceComparison {
 impl TryFrom<exported::identity_face::Compared> for (RegisterEntry, FaceComparison) {
     type Error = Fault;
 
-    fn try_from(told: exported::identity_face::Compared) -> Result<Self, Fault> {
-        Ok((told.entry.try_into()?, told.comparison.into()))
+    fn try_from(compared: exported::identity_face::Compared) -> Result<Self, Fault> {
+        Ok((compared.entry.try_into()?, compared.comparison.into()))
     }
 }
 
 impl TryFrom<exported::identity_document::Reading> for (String, RegisterEntry) {
     type Error = Fault;
 
-    fn try_from(told: exported::identity_document::Reading) -> Result<Self, Fault> {
-        Ok((truncate_text(told.identifier), told.entry.try_into()?))
+    fn try_from(reading: exported::identity_document::Reading) -> Result<Self, Fault> {
+        Ok((truncate_text(reading.identifier), reading.entry.try_into()?))
     }
 }
 
@@ -301,24 +301,24 @@ impl From<Infallible> for Fault {
 
 /// Converts the result of a function.
 pub fn converted<W, T: TryFrom<W, Error: Into<Fault>>>(
-    answer: Result<W, wit::Fault>,
+    result: Result<W, wit::Fault>,
 ) -> Result<T, Fault> {
-    T::try_from(answer?).map_err(Into::into)
+    T::try_from(result?).map_err(Into::into)
 }
 
-pub fn message_id(answer: Result<String, wit::Fault>) -> Result<String, Fault> {
-    Ok(truncate_text(answer?))
+pub fn message_id(result: Result<String, wit::Fault>) -> Result<String, Fault> {
+    Ok(truncate_text(result?))
 }
 
 pub fn notifications(
-    answer: Result<Vec<exported::notifications::Notification>, exported::notifications::Refusal>,
+    result: Result<Vec<exported::notifications::Notification>, exported::notifications::Refusal>,
 ) -> Result<Result<Vec<Notification>, NotificationRefusal>, Fault> {
-    Ok(match answer {
-        Ok(told) if told.len() > MAX_NOTIFICATIONS => {
-            let why = format!("it refers to {} records; the maximum is 100", told.len());
+    Ok(match result {
+        Ok(parsed) if parsed.len() > MAX_NOTIFICATIONS => {
+            let why = format!("it refers to {} records; the maximum is 100", parsed.len());
             Err(NotificationRefusal::Malformed(why))
         }
-        Ok(told) => Ok(told.into_iter().map(Into::into).collect()),
+        Ok(parsed) => Ok(parsed.into_iter().map(Into::into).collect()),
         Err(refusal) => Err(refusal.into()),
     })
 }
@@ -359,15 +359,16 @@ mod tests {
         });
         assert_eq!((fault.code.len(), fault.message.len()), (MAX_CODE_BYTES, MAX_MESSAGE_BYTES));
         assert_eq!(fault.details.len(), MAX_DETAILS);
-        let told = exported::notifications::Notification {
+        let notification = exported::notifications::Notification {
             subject: exported::notifications::Subject::Payment,
             event: long(),
             service_ref: long(),
             transaction_id: long(),
         };
-        let taken = notifications(Ok(vec![told.clone(); MAX_NOTIFICATIONS])).unwrap().unwrap();
+        let taken =
+            notifications(Ok(vec![notification.clone(); MAX_NOTIFICATIONS])).unwrap().unwrap();
         assert_eq!((taken.len(), taken[0].event.len()), (MAX_NOTIFICATIONS, MAX_TEXT_BYTES));
-        let too_many = notifications(Ok(vec![told; MAX_NOTIFICATIONS + 1])).unwrap();
+        let too_many = notifications(Ok(vec![notification; MAX_NOTIFICATIONS + 1])).unwrap();
         assert!(matches!(too_many, Err(NotificationRefusal::Malformed(_))));
     }
 

@@ -138,8 +138,8 @@ macro_rules! functions {
                             return Ok(Err(not_supported($interface_name)));
                         };
                         let guest = indices.load(&mut *store, instance)?;
-                        let answer = guest.$exported(store, $($passed),+).await?;
-                        Ok($convert(answer).map(PluginReply::$reply))
+                        let result = guest.$exported(store, $($passed),+).await?;
+                        Ok($convert(result).map(PluginReply::$reply))
                     })+)+
                 }
             }

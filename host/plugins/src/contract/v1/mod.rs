@@ -140,8 +140,8 @@ type HostResult<T> = wasmtime::Result<Result<T, wit::Fault>>;
 impl imported::http::Host for State {
     fn send(&mut self, request: imported::http::Request) -> HostResult<imported::http::Response> {
         let imported::http::Request { method, url, headers, body, timeout_ms } = request;
-        let answer = self.session.send(HttpRequest { method, url, headers, body, timeout_ms })?;
-        Ok(answer
+        let response = self.session.send(HttpRequest { method, url, headers, body, timeout_ms })?;
+        Ok(response
             .map(|EgressResponse { status, headers, body }| imported::http::Response {
                 status,
                 headers,

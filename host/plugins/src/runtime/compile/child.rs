@@ -119,13 +119,13 @@ async fn exchange(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Ve
     }
 }
 
-fn failure_reason(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
-    let line = said.lines().next().unwrap_or_default();
+fn failure_reason(status: ExitStatus, output: &str, memory_bytes: u64) -> String {
+    let line = output.lines().next().unwrap_or_default();
     match status.code() {
         // The first line is the error in the component.
         Some(1) => {
-            let said = line.strip_prefix("tollhouse: ").unwrap_or(line);
-            format!("the component does not compile: {said}")
+            let reason = line.strip_prefix("tollhouse: ").unwrap_or(line);
+            format!("the component does not compile: {reason}")
         }
         Some(_) => format!("the compiler failed: {line}"),
         None if status.signal() == Some(Signal::XCPU.as_raw()) => {

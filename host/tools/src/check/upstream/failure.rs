@@ -97,8 +97,9 @@ impl UpstreamFailure {
         request: &EgressRequest,
         example: Option<&EgressResponse>,
     ) -> Result<EgressResponse, EgressError> {
-        let told = || example.and_then(|example| Some((example.status, parse_json(example)?)));
-        let told = || told().unwrap_or((200, Value::Null));
+        let example_json =
+            || example.and_then(|example| Some((example.status, parse_json(example)?)));
+        let example_json = || example_json().unwrap_or((200, Value::Null));
         let json = |status, body: Bytes| response(status, "application/json", body);
         Ok(match self.response {
             NoResponse(error) => {
@@ -114,12 +115,12 @@ impl UpstreamFailure {
                 json(200, body.slice(..body.len() / 2))
             }
             Words(status, word) => {
-                let (usual, told) = told();
-                json(status.unwrap_or(usual), with_words(told, word).to_string().into())
+                let (usual, body) = example_json();
+                json(status.unwrap_or(usual), with_words(body, word).to_string().into())
             }
             Values => {
-                let (status, told) = told();
-                json(status, with_other_values(told).to_string().into())
+                let (status, body) = example_json();
+                json(status, with_other_values(body).to_string().into())
             }
         })
     }
@@ -130,9 +131,9 @@ fn response(status: u16, kind: &str, body: impl Into<Bytes>) -> EgressResponse {
     EgressResponse { status, headers, body: body.into() }
 }
 
-fn parse_json(answer: &EgressResponse) -> Option<Value> {
-    let told: Value = serde_json::from_slice(&answer.body).ok()?;
-    (told.is_object() || told.is_array()).then_some(told)
+fn parse_json(response: &EgressResponse) -> Option<Value> {
+    let value: Value = serde_json::from_slice(&response.body).ok()?;
+    (value.is_object() || value.is_array()).then_some(value)
 }
 
 /// Replaces each string by `word` and a number, so that no two are equal.
@@ -151,7 +152,7 @@ fn with_words(mut value: Value, word: &str) -> Value {
 fn with_other_values(mut value: Value) -> Value {
     change_leaves(&mut value, &mut |leaf| match leaf {
         Value::String(_) => *leaf = UNKNOWN_WORD.into(),
-        Value::Bool(told) => *told = !*told,
+        Value::Bool(flag) => *flag = !*flag,
         Value::Number(_) => *leaf = 987_654_321.into(),
         _ => {}
     });
@@ -176,10 +177,13 @@ mod tests {
 
     #[test]
     fn a_changed_response_keeps_its_shape_but_no_words() {
-        let told = json!({"ok": true, "data": [{"status": "paid", "by": "card", "fee": 5}]});
+        let original = json!({"ok": true, "data": [{"status": "paid", "by": "card", "fee": 5}]});
         let words = json!({"ok": true, "data": [{"status": "x 001", "by": "x 002", "fee": 5}]});
         let values = json!({"ok": false, "data": [{"status": UNKNOWN_WORD, "by": UNKNOWN_WORD, "fee": 987_654_321}]});
-        assert_eq!((with_words(told.clone(), "x"), with_other_values(told)), (words, values));
+        assert_eq!(
+            (with_words(original.clone(), "x"), with_other_values(original)),
+            (words, values)
+        );
         assert!(
             crate::check::invariants::contains_personal_data(PERSONAL_DATA, &[]),
             "the customer of the examples"

@@ -32,12 +32,12 @@ async fn run_failure(
 ) -> CaseOutcome {
     let plan = |end| Some(FailurePlan { failure, requests: at..end });
     let mut ran = inspection.run(plan(at + 1), case).await;
-    let said = ResultClass::of(inspection.call, &ran.reply);
-    if ran.requests.len() > at + 1 && said != ResultClass::Aborted {
+    let result = ResultClass::of(inspection.call, &ran.reply);
+    if ran.requests.len() > at + 1 && result != ResultClass::Aborted {
         ran = inspection.run(plan(usize::MAX), case).await;
     }
-    let said = ResultClass::of(inspection.call, &ran.reply);
-    match rules::evaluate(inspection.kind, inspection.call.function(), failure.meaning, said) {
+    let result = ResultClass::of(inspection.call, &ran.reply);
+    match rules::evaluate(inspection.kind, inspection.call.function(), failure.meaning, result) {
         Assessment::Conforms => CaseOutcome::Passed,
         Assessment::Note(note) => CaseOutcome::noted(note),
         Assessment::Violation(expected) => {

@@ -26,7 +26,7 @@ pub struct ObservedRequest {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    pub answer: Result<EgressResponse, EgressError>,
+    pub response: Result<EgressResponse, EgressError>,
     /// The manifest's response to it.
     pub example: Option<EgressResponse>,
 }
@@ -66,7 +66,7 @@ impl ScriptedUpstream {
     pub fn respond(&self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
         let example = (self.matcher)(request);
         let (plan, seen) = &mut *self.call();
-        let answer = match plan {
+        let response = match plan {
             Some(plan) if plan.requests.contains(&seen.len()) => {
                 plan.failure.respond(request, example.as_ref())
             }
@@ -81,9 +81,9 @@ impl ScriptedUpstream {
             url: request.url.clone(),
             headers: request.headers.clone(),
             body: request.body.clone().unwrap_or_default(),
-            answer: answer.clone(),
+            response: response.clone(),
             example,
         });
-        answer
+        response
     }
 }

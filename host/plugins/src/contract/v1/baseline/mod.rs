@@ -88,15 +88,15 @@ impl Baseline {
 
     /// Makes a call with fresh instances, like the host.
     pub async fn call(&self, call: &Call, response_mode: ResponseMode) -> wasmtime::Result<()> {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         loop {
-            let (mut store, instance) = self.instantiate(response_mode, answers).await?;
+            let (mut store, instance) = self.instantiate(response_mode, responses).await?;
             let known = store.data().responses.len();
             let Err(error) = self.offers.call(&mut store, &instance, call).await else {
                 return Ok(());
             };
-            answers = store.into_data().responses;
-            if answers.len() == known {
+            responses = store.into_data().responses;
+            if responses.len() == known {
                 return Err(error);
             }
         }
@@ -114,8 +114,8 @@ impl Baseline {
         let (mut store, instance) = self.instantiate(ResponseMode::Inline, Vec::new()).await?;
         store.data_mut().host_calls = Some(Vec::new());
         drop(self.offers.call(&mut store, &instance, call).await?);
-        let asked = store.into_data().host_calls.unwrap_or_default();
-        Ok(NativeWorkload::new(self.world.clone(), call, asked))
+        let host_calls = store.into_data().host_calls.unwrap_or_default();
+        Ok(NativeWorkload::new(self.world.clone(), call, host_calls))
     }
 
     async fn instantiate(
@@ -155,9 +155,9 @@ impl WarmInstance<'_> {
 // ---- host functions -----------------------------------------------------------------------------
 
 impl BaselineState {
-    fn log_host_call(&mut self, asked: impl FnOnce() -> HostCall) {
+    fn log_host_call(&mut self, host_call: impl FnOnce() -> HostCall) {
         if let Some(noted) = &mut self.host_calls {
-            noted.push(asked());
+            noted.push(host_call());
         }
     }
 }
@@ -182,18 +182,18 @@ impl WasiView for BaselineState {
 
 impl imported::http::Host for BaselineState {
     fn send(&mut self, request: imported::http::Request) -> HostResult<imported::http::Response> {
-        if let Some(answer) = self.responses.get(self.position) {
+        if let Some(response) = self.responses.get(self.position) {
             self.position += 1;
-            return Ok(Ok(answer.clone()));
+            return Ok(Ok(response.clone()));
         }
         self.log_host_call(|| HostCall::request(&request));
-        let answer = (self.world.script)(&egress_request(request))?;
-        let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
-        let answer = imported::http::Response { status, headers, body };
+        let response = (self.world.script)(&egress_request(request))?;
+        let (status, headers, body) = (response.status, response.headers, response.body.to_vec());
+        let response = imported::http::Response { status, headers, body };
         if self.response_mode == ResponseMode::Inline {
-            return Ok(Ok(answer));
+            return Ok(Ok(response));
         }
-        self.responses.push(answer);
+        self.responses.push(response);
         Err(RunEnded::Waiting.into())
     }
 }

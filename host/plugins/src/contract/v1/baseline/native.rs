@@ -59,8 +59,8 @@ impl NativeWorkload {
     /// Does all of the work once.
     pub fn run(&self) {
         parse_json(&self.webhook_body);
-        for asked in &self.host_calls {
-            self.perform(asked);
+        for host_call in &self.host_calls {
+            self.perform(host_call);
         }
     }
 
@@ -72,8 +72,8 @@ impl NativeWorkload {
                 if let Some(json) = json {
                     request.body = Some(json.to_string().into_bytes());
                 }
-                if let Ok(answer) = script(&egress_request(request)) {
-                    parse_json(&answer.body);
+                if let Ok(response) = script(&egress_request(request)) {
+                    parse_json(&response.body);
                 }
             }
             HostCall::Hmac { algorithm, secret, data } => {
