@@ -12,7 +12,7 @@ pub use reqwest::Method;
 pub use serde::Serialize;
 pub use serde_json::{Value, json};
 pub use tollhouse_platform::{clock::Clock, random::Random};
-pub use tollhouse_plugins::{Manifest, settings::PluginSettings};
+pub use tollhouse_plugins::{Manifest, limits::settings::PluginSettings};
 
 pub use crate::{
     client::{

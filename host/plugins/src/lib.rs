@@ -13,7 +13,6 @@ mod prelude;
 pub mod recording;
 pub mod registry;
 pub mod runtime;
-pub mod settings;
 
 use serde::{Deserialize, Serialize};
 

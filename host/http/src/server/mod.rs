@@ -1,5 +1,6 @@
 //! Serves requests: router, pipeline, and the responses that all routes share.
 
+pub mod access_log;
 pub mod auth;
 pub mod concurrency;
 pub mod headers;
@@ -7,7 +8,6 @@ pub mod health;
 pub mod metrics;
 pub mod owner_limit;
 pub mod pipeline;
-pub mod request_id;
 pub mod request_metrics;
 pub mod router;
 

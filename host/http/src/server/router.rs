@@ -4,12 +4,11 @@ use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, routing::Me
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{
-    Server,
+    Server, access_log,
     auth::Principals,
     concurrency::ConcurrencyLimiters,
     headers,
     pipeline::{self, RequestPipeline},
-    request_id,
 };
 use crate::{
     Access, Route, openapi::docs::Document, request::query, response, settings::limits::BodyLimits,
@@ -69,6 +68,6 @@ where
         .layer(DefaultBodyLimit::disable()) // the pipeline limits bodies
         .layer(CatchPanicLayer::custom(response::panic_response))
         .layer(middleware::from_fn_with_state(server.clone(), headers::apply_header_policy))
-        .layer(middleware::from_fn_with_state((server.clone(), name), request_id::trace))
+        .layer(middleware::from_fn_with_state((server.clone(), name), access_log::record))
         .with_state(state)
 }

@@ -1,4 +1,5 @@
-//! Limits on plugins: CPU time, memory, concurrency, and the circuit breaker.
+//! Limits on plugins: CPU time, memory, concurrency, and the circuit breaker. `settings.rs` has
+//! their values.
 //!
 //! Attacks by a plugin, or by a client through it, and the defence. `tests/guests/unruly` performs them;
 //! `benches/hostile.rs` measures another plugin meanwhile.
@@ -26,3 +27,4 @@ pub mod cpu;
 pub mod cpu_throttle;
 pub mod health;
 pub mod priority_semaphore;
+pub mod settings;

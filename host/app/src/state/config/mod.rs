@@ -22,7 +22,7 @@ use tollhouse_platform::config::{
     secrets::{MasterKey, OperatorToken},
     telemetry::TelemetrySettings,
 };
-use tollhouse_plugins::settings::PluginSettings;
+use tollhouse_plugins::limits::settings::PluginSettings;
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {

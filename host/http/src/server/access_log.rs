@@ -1,5 +1,6 @@
-//! Request ids, from the client or new: returned, and on every log line of the request. The last
-//! line has the status. Request metrics are recorded here.
+//! The access log: one line per request with its status and duration, beside the metrics and the
+//! trace span. Assigns the request id, from the client or new, which every log line of the request
+//! and the response have.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -16,7 +17,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID_BYTES: usize = 128;
 
 /// The state is the server and the name of its listener.
-pub async fn trace(
+pub async fn record(
     State((server, listener)): State<(Server, &'static str)>,
     request: Request,
     next: Next,
