@@ -183,13 +183,13 @@ impl Operator {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-        let answer = request.bearer_auth(&self.token).send().await?;
-        let ok = answer.status().is_success();
-        let mut answer: Value = answer.json().await?;
+        let response = request.bearer_auth(&self.token).send().await?;
+        let ok = response.status().is_success();
+        let mut response: Value = response.json().await?;
         match ok {
-            true => Ok(answer["data"].take()),
+            true => Ok(response["data"].take()),
             false => {
-                Err(answer["message"].as_str().unwrap_or("the host refused the request").into())
+                Err(response["message"].as_str().unwrap_or("the host refused the request").into())
             }
         }
     }

@@ -33,7 +33,7 @@ async fn every_function_is_measured_with_or_without_examples() {
     let providers = [artifacts::PROVIDER_A, &without_examples];
     let report = compare(&[&providers[..], &gateways].concat()).await;
     let (report, text) = (json!(report), report.to_string());
-    for (plugin, function, answer, runs) in [
+    for (plugin, function, response, runs) in [
         ("provider_a@1.0.0", "checkout.start", "ok", 2),
         ("provider_a@1.0.0", "verification.verify", "ok", 2),
         ("provider_a@1.0.0", "saved-card.charge", "ok", 2),
@@ -50,7 +50,7 @@ async fn every_function_is_measured_with_or_without_examples() {
         ("twilio@1.0.0", "sms.send", "ok", 2),
     ] {
         let row = row(&report, plugin, function);
-        assert_eq!((&row["answer"], &row["runs"]), (&json!(answer), &json!(runs)), "{row}");
+        assert_eq!((&row["answer"], &row["runs"]), (&json!(response), &json!(runs)), "{row}");
         assert_measured(row);
         assert!(text.contains(function) && text.contains(plugin), "{text}");
     }

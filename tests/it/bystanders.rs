@@ -59,7 +59,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     let page = format!("{}/complete", text(&second["checkout"], "url"));
     let paid = json!({ "outcome": "success", "card": OTHER_CARD });
-    app.client.post(page).json(&paid).send().await.expect("an answer");
+    app.client.post(page).json(&paid).send().await.expect("a response");
     let events = app.operator(Method::GET, &path("/events"), Value::Null).await;
     let new_key = async || {
         let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
@@ -226,8 +226,8 @@ async fn change(app: &TestApp, own: &Tenant, route: &Route, body: Body) -> Reply
     reply(request.json(&body(app))).await
 }
 
-fn is_replay(answer: &Reply) -> bool {
-    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+fn is_replay(response: &Reply) -> bool {
+    response.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
 both! {

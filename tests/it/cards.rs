@@ -107,13 +107,13 @@ both! {
             assert_eq!(refused.failure(), (status, message), "{change}");
         }
         let missing = json!("000000000000000000000000");
-        for answer in [
+        for response in [
             app.get("/card/fetch/000000000000000000000000").await,
             set_default(app, &missing).await,
             delete(app, &missing, "").await,
             verify(app, &missing).await,
         ] {
-            assert_eq!(answer.failure(), (404, "card not found"));
+            assert_eq!(response.failure(), (404, "card not found"));
         }
         assert_eq!(app.get("/card/list/nobody").await.failure(), (404, "user not found"));
         let pending = create_card(app, "ada").await;

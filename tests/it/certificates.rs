@@ -183,9 +183,10 @@ async fn a_host_without_tls_is_reported_as_such() {
     let url = format!("https://{}", listener.local_addr().expect("bound"));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = json!({ "error": true }).to_string();
-            let answer = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\n\r\n{answer}");
-            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+            let response = json!({ "error": true }).to_string();
+            let response =
+                format!("HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\n\r\n{response}");
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, response.as_bytes()).await;
         }
     });
     let refused = run_against(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;

@@ -369,9 +369,9 @@ async fn checks_signatures<S: Subject>(app: &TestApp) {
     let send = async |signature: Option<(&'static str, String)>, body: &str| {
         let request = app.client.post(&url).body(body.to_owned());
         let request = signature.into_iter().fold(request, |r, (name, value)| r.header(name, value));
-        let answer = reply(request).await;
+        let response = reply(request).await;
         app.run_until_idle().await;
-        answer
+        response
     };
     let (body, other) = (S::notification("order-1"), S::notification("order-2"));
     for (why, signature) in [

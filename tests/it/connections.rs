@@ -57,7 +57,7 @@ both! {
         let again =
             timeout(TIMEOUT, again).await.expect("a connection that replaces the closed one");
         let metrics = app.client.get(format!("{}/metrics", app.internal)).send().await;
-        let metrics = metrics.expect("an answer").text().await.expect("a text");
+        let metrics = metrics.expect("a response").text().await.expect("a text");
         let refused = r#"tollhouse_connections_refused_total{listener="internal"} "#;
         assert!(metrics.lines().any(|line| line.starts_with(refused)), "{metrics}");
         drop((one, other, again));
@@ -104,8 +104,8 @@ both! {
         hold.await.expect("no panic").expect("a transaction");
         known.await.expect("no panic").data();
         let mut statuses = Vec::new();
-        for answer in unknown {
-            statuses.push(answer.await.expect("no panic").status.as_u16());
+        for response in unknown {
+            statuses.push(response.await.expect("no panic").status.as_u16());
         }
         statuses.sort_unstable();
         assert_eq!(statuses, [401, 503, 503, 503]);

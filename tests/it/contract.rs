@@ -105,9 +105,9 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
     }
     let Some(operation) = operation(method, path) else { return };
     let what = format!("{method} {}: {} {}", operation.path, reply.status, reply.body);
-    let answer = operation.answers.get(reply.status.as_str());
-    let answer = answer.unwrap_or_else(|| panic!("not in the document: {what}"));
-    if let Some(validator) = answer {
+    let response = operation.answers.get(reply.status.as_str());
+    let response = response.unwrap_or_else(|| panic!("not in the document: {what}"));
+    if let Some(validator) = response {
         let wrong: Vec<String> = validator
             .iter_errors(&reply.body)
             .map(|error| format!("{}: {error}", error.instance_path()))

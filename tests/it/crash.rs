@@ -50,7 +50,7 @@ impl Process {
         let process = Process(command.spawn().expect("the program starts"));
         for _ in 0..600 {
             let live = lab.client.get(format!("http://{}/health/live", lab.api)).send().await;
-            if live.is_ok_and(|answer| answer.status().is_success()) {
+            if live.is_ok_and(|response| response.status().is_success()) {
                 return process;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -132,9 +132,9 @@ impl Lab {
 
     /// Returns the data of a successful response; `None` if the host was killed first.
     async fn try_send(&self, request: RequestBuilder) -> Option<Value> {
-        let answer = request.send().await.ok()?;
-        let ok = answer.status().is_success();
-        let mut body: Value = answer.json().await.ok()?;
+        let response = request.send().await.ok()?;
+        let ok = response.status().is_success();
+        let mut body: Value = response.json().await.ok()?;
         assert!(ok, "{body}");
         self.answers.send_modify(|answers| *answers += 1);
         Some(body["data"].take())

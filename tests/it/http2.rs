@@ -113,7 +113,7 @@ impl RawConnection {
     }
 
     /// Reads the body of the response on a stream.
-    async fn answer(&mut self, stream: u32) -> Value {
+    async fn response(&mut self, stream: u32) -> Value {
         let mut body = Vec::new();
         loop {
             let data = self.next(DATA).await;
@@ -171,8 +171,8 @@ async fn a_client_within_the_stream_limit_is_served() {
         let request = client.get(format!("{}/api/v1/payment/list", app.api));
         reply(request.bearer_auth(&app.company.key))
     };
-    for answer in join_all((0..20).map(|_| list())).await {
-        answer.data();
+    for response in join_all((0..20).map(|_| list())).await {
+        response.data();
     }
     app.finish().await;
 }

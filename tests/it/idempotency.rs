@@ -48,8 +48,8 @@ async fn with_key(request: RequestBuilder, key: &str) -> Reply {
     reply(request.header("idempotency-key", key)).await
 }
 
-fn is_replay(answer: &Reply) -> bool {
-    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+fn is_replay(response: &Reply) -> bool {
+    response.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
 /// Asserts that `again` is the stored response of `first`.
@@ -179,8 +179,8 @@ both! {
         app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
         app.operator(Method::PATCH, &edit, json!({ "active": true })).await.data();
-        let [(_, _, lease, answer)] = &rows(app).await[..] else { panic!("one row") };
-        assert_eq!((lease, answer), (&None, &None));
+        let [(_, _, lease, response)] = &rows(app).await[..] else { panic!("one row") };
+        assert_eq!((lease, response), (&None, &None));
         let done = with_key(begin(app, &order), "k").await;
         assert_eq!(done.data()["reference"], "order-1");
         assert_replayed(&done, &with_key(begin(app, &order), "k").await);
@@ -254,11 +254,11 @@ both! {
                 let request = app.client.post(format!("{base}{path}")).bearer_auth(OPERATOR_TOKEN);
                 with_key(request, &key)
             };
-            let answers = join_all((0..8).map(|n| send(if n % 2 == 0 { &app.internal } else { &other }))).await;
-            let ran = answers.iter().filter(|answer| answer.status == 200 && !is_replay(answer)).count();
-            assert_eq!(ran, 1, "{answers:?}");
-            for answer in answers.iter().filter(|answer| answer.status != 200) {
-                assert_eq!(answer.failure(), IN_PROGRESS);
+            let responses = join_all((0..8).map(|n| send(if n % 2 == 0 { &app.internal } else { &other }))).await;
+            let ran = responses.iter().filter(|response| response.status == 200 && !is_replay(response)).count();
+            assert_eq!(ran, 1, "{responses:?}");
+            for response in responses.iter().filter(|response| response.status != 200) {
+                assert_eq!(response.failure(), IN_PROGRESS);
             }
             assert_eq!(keys(app).await, 2 + round);
             assert!(is_replay(&send(&app.internal).await) && is_replay(&send(&other).await));
@@ -314,15 +314,15 @@ both! {
 
     async fn the_row_of_a_key_reveals_nothing_about_its_request(app: TestApp) {
         let order = app.order("order-of-ada");
-        let answer = with_key(begin(app, &order), "key-of-ada").await;
-        answer.data();
+        let response = with_key(begin(app, &order), "key-of-ada").await;
+        response.data();
         with_key(operator(app, Method::POST, &own(app, "/keys")), "key-of-operator").await.data();
         let rows = rows(app).await;
         assert_eq!(rows.len(), 2);
         for (id, content, lease, kept) in rows {
             assert!(id.len() == 64 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
             assert!(content.starts_with("v1.") && lease.is_none(), "{content} {lease:?}");
-            let kept = kept.expect("an answer");
+            let kept = kept.expect("a response");
             assert!(kept.starts_with("v1."), "{kept}");
             for text in ["order-of-ada", "example", "checkout", "sk_test", "Key created"] {
                 assert!(!format!("{content}{kept}").contains(text), "{text} in {content} {kept}");

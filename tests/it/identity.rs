@@ -217,11 +217,11 @@ both! {
             ("12345609999", 200, "BVN lookup successful"),
             ("12345667777", 200, "BVN lookup successful"),
         ].into_iter().enumerate() {
-            let answer = look_up_bvn(app, number).await;
-            assert_eq!(status_and_message(&answer), (status, message), "{number}");
+            let response = look_up_bvn(app, number).await;
+            assert_eq!(status_and_message(&response), (status, message), "{number}");
             assert_eq!(balance(app).await, json!(10_000 - 50 * (n + 1)), "{number}");
             if number.ends_with("7777") {
-                assert_eq!(answer.data()["details"]["watch_listed"], "YES");
+                assert_eq!(response.data()["details"]["watch_listed"], "YES");
             }
         }
         for (path, body, message) in [
@@ -299,8 +299,8 @@ both! {
 
     async fn concurrent_equal_lookups_create_one_record_and_are_charged_each(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..6).map(|_| look_up_bvn(app, BVN))).await;
-        let ids: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer.data()["id"].to_string()).collect();
+        let responses = join_all((0..6).map(|_| look_up_bvn(app, BVN))).await;
+        let ids: std::collections::BTreeSet<String> = responses.iter().map(|response| response.data()["id"].to_string()).collect();
         assert_eq!((ids.len(), count_uids(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
     }
 

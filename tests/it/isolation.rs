@@ -182,14 +182,14 @@ both! {
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
             for (base, route) in routes_of(app, Access::Company) {
-                let answer = ask(app, base, &route, &app.company, UNKNOWN_ID).await;
+                let response = ask(app, base, &route, &app.company, UNKNOWN_ID).await;
                 let feature = gated.iter().find(|(prefix, _)| route.path.starts_with(prefix));
                 match feature.filter(|(_, feature)| !features.contains(feature)) {
                     Some((_, feature)) => {
                         let message = format!("your plan does not include {feature}");
-                        assert_eq!(answer.failure(), (403, &*message), "{} {features:?}", route.path);
+                        assert_eq!(response.failure(), (403, &*message), "{} {features:?}", route.path);
                     }
-                    None => assert_ne!(answer.status, 403, "{} {features:?}", route.path),
+                    None => assert_ne!(response.status, 403, "{} {features:?}", route.path),
                 }
             }
         }
@@ -405,8 +405,8 @@ both! {
             let missing = ask(app, base, &route, &b, UNKNOWN_ID).await;
             assert_eq!(missing.failure().0, 404, "{}", route.path);
             for name in names(&a) {
-                let answer = ask(app, base, &route, &b, name).await;
-                assert_eq!((answer.status, &answer.body), (missing.status, &missing.body), "{} {name}", route.path);
+                let response = ask(app, base, &route, &b, name).await;
+                assert_eq!((response.status, &response.body), (missing.status, &missing.body), "{} {name}", route.path);
             }
         }
         app.run_until_idle().await;

@@ -236,7 +236,7 @@ both! {
         let part = json!({ "transaction": "order-1", "amount": 1_000 });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).delay_ms(700));
         let asked = app.operator(Method::POST, &path, Value::Null);
         let taken = async {

@@ -59,8 +59,8 @@ pub async fn create_card(app: &TestApp, user_id: &str) -> Value {
 pub async fn complete_page(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
     let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": outcome, "card": number });
-    let answer = app.client.post(format!("{url}/complete")).json(&body).send().await;
-    assert!(answer.expect("an answer").status().is_success());
+    let response = app.client.post(format!("{url}/complete")).json(&body).send().await;
+    assert!(response.expect("a response").status().is_success());
     app.run_until_idle().await;
 }
 
@@ -92,7 +92,7 @@ pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
     let open = reply(open).await.body;
     let page = open["data"]["redirect_url"].as_str().expect("a page");
     let done = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" }));
-    assert!(done.send().await.expect("an answer").status().is_success());
+    assert!(done.send().await.expect("a response").status().is_success());
     app.advance(10).await;
     let reference = open["data"]["reference"].as_str().expect("a reference");
     let verify = paystack(Method::GET, &format!("/customer/authorization/verify/{reference}"));

@@ -442,8 +442,8 @@ both! {
         let known = "companies.event_secret";
         let another = made(known, "another context");
         for wrong in [json!("companies.event_secret"), another, made("no.column", "master_key.cursor")] {
-            let answer = host.step(app, &wrong).await;
-            assert_eq!(answer.failure(), (400, "the cursor field must be the cursor of the previous response"));
+            let response = host.step(app, &wrong).await;
+            assert_eq!(response.failure(), (400, "the cursor field must be the cursor of the previous response"));
         }
         assert_eq!(host.step(app, &json!(7)).await.failure(), (400, "the cursor field must be a string"));
         host.step(app, &made(known, "master_key.cursor")).await.data();

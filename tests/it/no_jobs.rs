@@ -53,7 +53,7 @@ impl Copy {
 
     async fn metrics(&self, app: &TestApp) -> String {
         let page = app.client.get(format!("{}/metrics", self.internal)).send().await;
-        page.expect("an answer").text().await.expect("text")
+        page.expect("a response").text().await.expect("text")
     }
 
     /// Waits until its monitor has polled the database. Returns the metrics.

@@ -25,9 +25,9 @@ const CANNOT_WORK: (u16, &str) = (503, "the database is unavailable, try again l
 const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
 
 #[track_caller]
-fn check_unavailable(answer: &Reply) {
-    assert_eq!(answer.failure(), CANNOT_WORK);
-    assert_eq!(answer.headers["retry-after"], "5");
+fn check_unavailable(response: &Reply) {
+    assert_eq!(response.failure(), CANNOT_WORK);
+    assert_eq!(response.headers["retry-after"], "5");
 }
 
 /// Captures the log of this test's thread until it is dropped.
@@ -86,8 +86,8 @@ async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check
     let log = Log::start();
     proxy.set_available(false);
     // More than the pool has connections.
-    for answer in join_all((0..20).map(|_| app.get("/payment/list"))).await {
-        check_unavailable(&answer);
+    for response in join_all((0..20).map(|_| app.get("/payment/list"))).await {
+        check_unavailable(&response);
     }
     check_unavailable(&app.post("/payment/initialize", app.order("order-1")).await);
     for line in log.failures() {
@@ -163,8 +163,8 @@ async fn a_file_locked_by_another_process_causes_503_and_a_log_line_that_says_so
     let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
     let orders = (0..5).map(|n| app.order(&format!("order-{n}")));
-    for answer in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
-        check_unavailable(&answer);
+    for response in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
+        check_unavailable(&response);
     }
     let lines = log.failures();
     assert!(lines.iter().all(|line| line.contains("another process")), "{lines:?}");
@@ -219,8 +219,8 @@ impl Host {
     async fn companies(&self) -> Vec<Value> {
         let Process { client, internal, .. } = &self.process;
         let request = client.get(format!("{internal}/internal/v1/companies"));
-        let answer = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
-        let companies = answer.data()["docs"].as_array().expect("a list").iter();
+        let response = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
+        let companies = response.data()["docs"].as_array().expect("a list").iter();
         companies.map(|company| company["name"].clone()).collect()
     }
 }

@@ -13,18 +13,18 @@ async fn app() -> TestApp {
 }
 
 #[track_caller]
-fn check_throttled(answer: &Reply) {
+fn check_throttled(response: &Reply) {
     let message = "too many requests, try again in 1 seconds";
-    assert_eq!(answer.failure(), (429, message));
-    assert_eq!(answer.headers["retry-after"], "1");
+    assert_eq!(response.failure(), (429, message));
+    assert_eq!(response.headers["retry-after"], "1");
 }
 
 /// Number of requests with this key that are served until one is refused.
 async fn count_until_throttled(app: &TestApp, company: &Company) -> usize {
     for n in 0..100 {
-        let answer = app.request(company, Method::GET, "/payment/list", None).await;
-        if answer.status != 200 {
-            check_throttled(&answer);
+        let response = app.request(company, Method::GET, "/payment/list", None).await;
+        if response.status != 200 {
+            check_throttled(&response);
             return n;
         }
     }

@@ -296,11 +296,11 @@ both! {
 
     async fn concurrent_repayments_never_exceed_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..12).map(|_| create_recollection(app, manual(300.0)))).await;
-        let paid: f64 = answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.data()["amount"].as_f64().unwrap()).sum();
+        let responses = join_all((0..12).map(|_| create_recollection(app, manual(300.0)))).await;
+        let paid: f64 = responses.iter().filter(|response| response.status == 200).map(|response| response.data()["amount"].as_f64().unwrap()).sum();
         assert_eq!(paid, 2_000.0);
-        let refused = answers.iter().filter(|answer| answer.status != 200);
-        assert!(refused.clone().all(|answer| answer.failure() == (400, "loan already been paid completely")));
+        let refused = responses.iter().filter(|response| response.status != 200);
+        assert!(refused.clone().all(|response| response.failure() == (400, "loan already been paid completely")));
         assert_eq!(refused.count(), 5);
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         app.run_until_idle().await;

@@ -20,7 +20,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("a bound listener"));
     let body = json!({ "error": true, "message": "so it is" }).to_string();
-    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let served = tokio::spawn(async move {
         let mut requests = Vec::new();
         while requests.len() <= cuts {
@@ -29,7 +29,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
             let length = stream.read(&mut request).await.expect("a request");
             requests.push(String::from_utf8_lossy(&request[..length]).to_lowercase());
             if requests.len() > cuts {
-                stream.write_all(answer.as_bytes()).await.expect("a sent response");
+                stream.write_all(response.as_bytes()).await.expect("a sent response");
             }
         }
         requests

@@ -212,18 +212,18 @@ impl Lab {
     }
 
     async fn keep(&self, route: &str, request: reqwest::RequestBuilder) -> Value {
-        let answer = reply(request).await;
-        let text = format!("{} {:?} {}", answer.status, answer.headers, answer.body);
-        let id = answer.headers["x-request-id"].to_str().expect("a text").to_owned();
+        let response = reply(request).await;
+        let text = format!("{} {:?} {}", response.status, response.headers, response.body);
+        let id = response.headers["x-request-id"].to_str().expect("a text").to_owned();
         self.requests.lock().unwrap().push(id);
         self.answers.lock().unwrap().push((route.to_owned(), text));
-        answer.body
+        response.body
     }
 
     async fn call(&self, route: &str, body: Value) -> Value {
-        let answer = self.ask(route, body.to_string()).await;
-        assert_eq!(answer["error"], false, "{route}: {answer}");
-        answer["data"].clone()
+        let response = self.ask(route, body.to_string()).await;
+        assert_eq!(response["error"], false, "{route}: {response}");
+        response["data"].clone()
     }
 
     /// Initializes a payment, which may fail.
@@ -241,7 +241,7 @@ impl Lab {
         let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
         let paid =
             self.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
-        assert!(paid.send().await.expect("an answer").status().is_success());
+        assert!(paid.send().await.expect("a response").status().is_success());
         payment
     }
 
@@ -334,7 +334,7 @@ async fn operate(lab: &Lab) {
     lab.call("POST /api/v1/user/bulk/create", json!({ "users": [user] })).await;
     let link = lab.ask("GET /api/v1/user/export", "").await["data"].clone();
     let file = lab.client.get(link["path"].as_str().expect("a URL")).send().await;
-    let file = file.expect("an answer").text().await.expect("a text");
+    let file = file.expect("a response").text().await.expect("a text");
     assert!(file.contains("ada.obi@example.com"), "{file}");
     lab.answers.lock().unwrap().push((FILE.to_owned(), file));
     let of = |rest: &str| format!("/internal/v1/companies/{{company}}{rest}");
@@ -379,8 +379,8 @@ async fn operate(lab: &Lab) {
         let is_json =
             route.path != METRICS && route_name != FILE && !is_on_both_listeners(route.path);
         if route.method == "get" && is_json {
-            let answer = lab.ask(&route_name, "").await;
-            assert_eq!(answer["error"], false, "{}: {answer}", route.path);
+            let response = lab.ask(&route_name, "").await;
+            assert_eq!(response["error"], false, "{}: {response}", route.path);
         }
     }
     lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
@@ -469,9 +469,9 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
             }
         }
         let mut shown = 0;
-        for (route, answer) in lab.answers.lock().unwrap().iter() {
-            let here = encodings(&secret).iter().any(|disguise| answer.contains(disguise));
-            assert!(!here || route == shown_by, "{what} in the answer of {route}: {answer}");
+        for (route, response) in lab.answers.lock().unwrap().iter() {
+            let here = encodings(&secret).iter().any(|disguise| response.contains(disguise));
+            assert!(!here || route == shown_by, "{what} in the answer of {route}: {response}");
             shown += usize::from(here);
         }
         assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is returned once, or never");
@@ -482,7 +482,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
 async fn telemetry(lab: &Lab) -> String {
     lab.collector.wait_for_span("DELETE /internal/v1/companies/{company}/keys/{key}").await;
     let page = lab.client.get(format!("{}{METRICS}", lab.internal)).send().await;
-    let page = page.expect("an answer").text().await.expect("text");
+    let page = page.expect("a response").text().await.expect("text");
     page + &lab.collector.text()
 }
 

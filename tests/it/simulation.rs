@@ -253,9 +253,9 @@ impl World<'_> {
     async fn at_provider(&self, service_ref: &str) -> Value {
         let url =
             format!("{}/paystack/transaction/verify/{service_ref}", self.app.simulators.url());
-        let answer = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
-        let answer: Value = answer.expect("an answer").json().await.expect("JSON");
-        answer["data"]["status"].clone()
+        let response = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
+        let response: Value = response.expect("a response").json().await.expect("JSON");
+        response["data"]["status"].clone()
     }
 }
 

@@ -227,16 +227,16 @@ async fn responses_injected_before_tls_are_not_accepted() {
         let mut upstream =
             tokio::net::TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
         let mut client = BufReader::new(client);
-        let (mut answers, mut asked) = ([0; 1024], String::new());
+        let (mut responses, mut asked) = ([0; 1024], String::new());
         loop {
-            let read = upstream.read(&mut answers).await.unwrap();
-            let answer = &answers[..read];
+            let read = upstream.read(&mut responses).await.unwrap();
+            let response = &responses[..read];
             if asked.starts_with("STARTTLS") {
-                assert!(answer.starts_with(b"220 "), "it starts TLS");
-                client.write_all(&[answer, b"250 localhost\r\n"].concat()).await.unwrap();
+                assert!(response.starts_with(b"220 "), "it starts TLS");
+                client.write_all(&[response, b"250 localhost\r\n"].concat()).await.unwrap();
                 break;
             }
-            client.write_all(answer).await.unwrap();
+            client.write_all(response).await.unwrap();
             asked.clear();
             client.read_line(&mut asked).await.unwrap();
             upstream.write_all(asked.as_bytes()).await.unwrap();

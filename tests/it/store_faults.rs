@@ -262,7 +262,7 @@ async fn a_select_is_one_round_trip() {
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || {
             let one = store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one::<(i32,)>().await);
-            assert_eq!(one.await.expect("an answer"), (1,));
+            assert_eq!(one.await.expect("a response"), (1,));
         };
         select().await; // prepares it
         let before = proxy.round_trips();
@@ -295,7 +295,7 @@ async fn after_a_restart_of_the_server_only_new_connections_are_used() {
         assert!(join_all((0..8).map(|_| open())).await.iter().all(Result::is_ok));
         proxy.restart().await;
         for _ in 0..8 {
-            assert_eq!(select().await.expect("an answer"), (1,));
+            assert_eq!(select().await.expect("a response"), (1,));
         }
     })
     .await;

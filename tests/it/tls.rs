@@ -150,12 +150,12 @@ async fn a_tls_listener_serves_no_plain_http() {
         let client = client.build().expect("a client");
         let request = client.get(url("https")).bearer_auth(&app.company.key);
         assert_eq!(
-            request.try_clone().unwrap().send().await.expect("an answer").version(),
+            request.try_clone().unwrap().send().await.expect("a response").version(),
             version
         );
-        let answer = reply(request).await;
-        assert_eq!(answer.data()["total"], 0);
-        assert_eq!(answer.headers["strict-transport-security"], "max-age=63072000");
+        let response = reply(request).await;
+        assert_eq!(response.data()["total"], 0);
+        assert_eq!(response.headers["strict-transport-security"], "max-age=63072000");
     }
     assert!(app.client.get(url("http")).send().await.is_err());
     app.finish().await;

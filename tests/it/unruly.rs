@@ -42,7 +42,7 @@ impl RecordingUpstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let upstream = RecordingUpstream { url, ..RecordingUpstream::default() };
-        let router = Router::new().fallback(answer).with_state(upstream.clone());
+        let router = Router::new().fallback(response).with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
         upstream
     }
@@ -57,7 +57,7 @@ impl RecordingUpstream {
     }
 }
 
-async fn answer(
+async fn response(
     State(upstream): State<RecordingUpstream>,
     uri: Uri,
     headers: HeaderMap,
@@ -328,8 +328,8 @@ both! {
         // A granted origin is reached, and its redirect is not followed.
         let payment = initialize_with_narration(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
         let raw = payment["payment_response"].as_str().expect("a text");
-        let answer: Value = serde_json::from_str(raw).expect("JSON");
-        assert_eq!(answer, json!({ "status": 302, "body": "" }));
+        let response: Value = serde_json::from_str(raw).expect("JSON");
+        assert_eq!(response, json!({ "status": 302, "body": "" }));
         let paths: Vec<String> = upstream.received().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/moved"]);
     }

@@ -254,10 +254,10 @@ both! {
             let request = app.client.post(format!("{}/api/v1/user/bulk/create", hosts[n % 2]));
             reply(request.bearer_auth(&app.company.key).json(&json!({ "users": users }))).await
         });
-        let answers = join_all(uploads).await;
-        let done = answers.iter().filter(|answer| answer.status == 200).count();
-        assert!(done >= 1, "{answers:?}");
-        assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == PROCESSING));
+        let responses = join_all(uploads).await;
+        let done = responses.iter().filter(|response| response.status == 200).count();
+        assert!(done >= 1, "{responses:?}");
+        assert!(responses.iter().filter(|response| response.status != 200).all(|response| response.failure() == PROCESSING));
         assert_eq!((total(app, &app.company).await, leases(app).await), (json!(done * 200), 0));
     }
 

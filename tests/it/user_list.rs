@@ -43,13 +43,13 @@ both! {
             ("3", vec!["user-0"], 2, 0),
             ("4", vec![], 3, 0),
         ] {
-            let answer = list(app, &[("limit", "3"), ("page", page)]).await;
-            let data = answer.data();
+            let response = list(app, &[("limit", "3"), ("page", page)]).await;
+            let data = response.data();
             let ids: Vec<&str> = data["docs"].as_array().unwrap().iter().map(|user| user["user_id"].as_str().unwrap()).collect();
             assert_eq!(ids, expected);
             let arithmetic = ["total", "page", "per_page", "prev", "next", "total_page"].map(|name| data[name].as_i64().unwrap());
             assert_eq!(arithmetic, [7, page.parse().unwrap(), 3, prev, next, 3]);
-            assert_eq!(answer.body["message"], "Users fetched successfully");
+            assert_eq!(response.body["message"], "Users fetched successfully");
         }
         let one = list(app, &[("limit", "1")]).await.data()["docs"][0].clone();
         assert_eq!(&one, app.get("/user/fetch/user-6").await.data(), "a listed user equals the fetched one");

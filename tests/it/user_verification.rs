@@ -145,8 +145,8 @@ both! {
         create(app).await;
         for what in ["email", "phone"] {
             let url = format!("{}/api/v1/user/{what}-verification/send/ada", app.api);
-            let answer = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("an answer");
-            assert_eq!((answer.status().as_u16(), &answer.headers()["allow"]), (405, &"GET".parse().unwrap()));
+            let response = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("a response");
+            assert_eq!((response.status().as_u16(), &response.headers()["allow"]), (405, &"GET".parse().unwrap()));
         }
         assert!(listed_messages(app).await.is_empty());
     }

@@ -31,10 +31,10 @@ impl LookupResult {
     }
 }
 
-pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult, Fault> {
-    let told: Option<Map<String, Value>> = answer.json().ok();
+pub(crate) fn parse(response: &Response, with_image: bool) -> Result<LookupResult, Fault> {
+    let told: Option<Map<String, Value>> = response.json().ok();
     let code = told.as_ref().map(code).unwrap_or_default();
-    refusal::check_service(answer.status, &code)?;
+    refusal::check_service(response.status, &code)?;
     // A body with neither field is not from Prembly: the URL is probably wrong.
     let Some(mut told) =
         told.filter(|told| told.contains_key("status") || told.contains_key("response_code"))
@@ -42,10 +42,10 @@ pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult,
         return Err(refusal::unexpected_response("Prembly's response is invalid"));
     };
     let watch_listed = code == WATCH_LISTED;
-    if !(watch_listed || is_accepted(answer, &code, &told["status"])) {
+    if !(watch_listed || is_accepted(response, &code, &told["status"])) {
         let words = [told.remove("detail"), told.remove("message")];
         let words = words.into_iter().flatten().collect::<Vec<_>>().into();
-        return Err(refusal::fault(answer.status, &code, &words, with_image));
+        return Err(refusal::fault(response.status, &code, &words, with_image));
     }
     lookup_result(told, watch_listed)
 }
@@ -56,8 +56,8 @@ fn code(told: &Map<String, Value>) -> String {
     code.map(|code| format!("{code:0>2}")).unwrap_or_default()
 }
 
-fn is_accepted(answer: &Response, code: &str, status: &Value) -> bool {
-    answer.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
+fn is_accepted(response: &Response, code: &str, status: &Value) -> bool {
+    response.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
 }
 
 fn lookup_result(mut told: Map<String, Value>, watch_listed: bool) -> Result<LookupResult, Fault> {

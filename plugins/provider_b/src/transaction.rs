@@ -26,9 +26,9 @@ pub(crate) fn find(service_ref: &str) -> Result<Envelope, Fault> {
 
 /// Returns the service reference of a transaction, by Flutterwave's id.
 pub(crate) fn fetch_service_ref(id: &str) -> Result<String, Fault> {
-    let answer =
+    let response =
         api::get_with_short_timeout(&format!("/transactions/{}/verify", http::encode(id)))?;
-    Ok(loose::text(&answer.data.value()["tx_ref"]))
+    Ok(loose::text(&response.data.value()["tx_ref"]))
 }
 
 #[derive(Deserialize, Default)]
@@ -132,12 +132,12 @@ fn parse_status(value: &str) -> PaymentStatus {
 
 /// Returns the page on which the customer must continue, from the transaction or from the envelope.
 fn challenge_url(
-    answer: &Envelope,
+    response: &Envelope,
     transaction: &Transaction,
     status: PaymentStatus,
 ) -> Option<String> {
     let redirect = |meta: &Value| meta["authorization"]["redirect"].as_str().map(str::to_owned);
-    let url = redirect(&transaction.meta).or_else(|| redirect(&answer.meta))?;
+    let url = redirect(&transaction.meta).or_else(|| redirect(&response.meta))?;
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 

@@ -42,8 +42,8 @@ async fn the_background_task_sends_webhooks() {
 async fn missing_metadata_is_zero_in_the_webhook() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100, "reference": "bare" });
-    let answer = world.post("/transaction/initialize", body).await;
-    let page = answer["data"]["access_code"].as_str().unwrap();
+    let response = world.post("/transaction/initialize", body).await;
+    let page = response["data"]["access_code"].as_str().unwrap();
     world.complete(page, json!({ "outcome": "success" })).await;
     world.notification_events().await;
     assert_eq!(world.receiver.bodies()[0]["data"]["metadata"], 0);

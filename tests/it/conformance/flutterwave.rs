@@ -74,14 +74,14 @@ impl Subject for Flutterwave {
             "customer": { "email": "eve@example.com" },
         });
         let taken = ask(app, Method::POST, "/payments").json(&order).send().await;
-        assert!(taken.expect("an answer").status().is_success());
+        assert!(taken.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
         let path = format!("/transactions/{}/refund", verified(app, reference).await["id"]);
         let part = json!({ "amount": minor / 100 });
         let refunded = ask(app, Method::POST, &path).json(&part).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {

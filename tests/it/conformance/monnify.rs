@@ -75,7 +75,7 @@ impl Subject for Monnify {
             "redirectUrl": "https://eve.example/",
         });
         let begin = ask(app, Method::POST, "/v1/merchant/transactions/init-transaction").await;
-        assert!(begin.json(&order).send().await.expect("an answer").status().is_success());
+        assert!(begin.json(&order).send().await.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
@@ -85,7 +85,7 @@ impl Subject for Monnify {
             "customerNote": "a part",
         });
         let refund = ask(app, Method::POST, "/v1/refunds/initiate-refund").await;
-        assert!(refund.json(&order).send().await.expect("an answer").status().is_success());
+        assert!(refund.json(&order).send().await.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {
@@ -104,7 +104,7 @@ impl Subject for Monnify {
         let found = reply(ask(app, Method::GET, find).await).await.body["responseBody"][0].clone();
         let page = found["authorizationLink"].as_str().expect("a page");
         let done = app.client.post(format!("{page}/complete"));
-        done.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
+        done.json(&json!({ "outcome": "success" })).send().await.expect("a response");
         app.advance(10).await;
         created["mandateCode"].as_str().expect("a code").to_owned()
     }

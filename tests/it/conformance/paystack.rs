@@ -49,14 +49,14 @@ impl Subject for Paystack {
             json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });
         let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
         let taken = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
-        assert!(taken.expect("an answer").status().is_success());
+        assert!(taken.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
         let order = json!({ "transaction": reference, "amount": minor });
         let url = format!("{}/paystack/refund", app.simulators.url());
         let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {

@@ -93,12 +93,12 @@ impl World {
             let asked = if is_left { &self.left } else { &self.repaid };
             asked.lock().unwrap().insert(loan.clone(), None);
             let due_days = if is_left { DUE_NOW } else { DUE_LATER };
-            let mut answer = self.lab.try_send(self.put(&loan, due_days)).await;
-            if answer.is_some() && !is_left {
-                answer = self.lab.try_send(self.repay(&loan)).await;
+            let mut response = self.lab.try_send(self.put(&loan, due_days)).await;
+            if response.is_some() && !is_left {
+                response = self.lab.try_send(self.repay(&loan)).await;
             }
-            let Some(answer) = answer else { return };
-            asked.lock().unwrap().insert(loan, Some(id(&answer)));
+            let Some(response) = response else { return };
+            asked.lock().unwrap().insert(loan, Some(id(&response)));
         }
     }
 
@@ -187,7 +187,7 @@ impl World {
     async fn charged(&self) -> Vec<String> {
         let url = format!("{}/paystack/transaction?perPage=10000", self.lab.simulators.url());
         let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
-        let listed: Value = listed.expect("an answer").json().await.expect("JSON");
+        let listed: Value = listed.expect("a response").json().await.expect("JSON");
         let listed = listed["data"].as_array().expect("a list").iter();
         let ours =
             |charge: &Value| charge["metadata"]["tollhouse_payment"].as_str().map(str::to_owned);

@@ -15,7 +15,7 @@ async fn save_card(lab: &Lab, number: &str) -> Value {
     let url = card["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": "success", "card": number });
     let paid = lab.client.post(format!("{url}/complete")).json(&body).send().await;
-    assert!(paid.expect("an answer").status().is_success());
+    assert!(paid.expect("a response").status().is_success());
     lab.name("card", &card["id"]);
     card
 }

@@ -89,7 +89,7 @@ impl World<'_> {
         let number = [SUCCESS_CARD, OTHER_CARD][self.pick(2)];
         let body = json!({ "outcome": outcome, "card": number });
         let paid = self.app.client.post(format!("{url}/complete")).json(&body).send().await;
-        let _already = paid.expect("an answer");
+        let _already = paid.expect("a response");
     }
 
     async fn cards(&self, user: &str) -> Vec<Value> {

@@ -65,8 +65,9 @@ impl World<'_> {
         let Some(url) = &self.payments[n].url else { return };
         let outcome = ["success", "success", "failed", "abandoned"][self.pick(4)];
         let request = self.app.client.post(format!("{url}/complete"));
-        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
-        if answer.status().is_success() && outcome == "success" {
+        let response =
+            request.json(&json!({ "outcome": outcome })).send().await.expect("a response");
+        if response.status().is_success() && outcome == "success" {
             self.payments[n].paid = true;
         }
     }

@@ -113,7 +113,7 @@ both! {
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
         let begun = async { while app.get("/payment/list").await.data()["total"] != 1 {} };
         tokio::select! {
-            _ = app.post("/payment/initialize", app.order("order-1")) => panic!("an answer before the provider's"),
+            _ = app.post("/payment/initialize", app.order("order-1")) => panic!("a response before the provider's"),
             () = begun => {}
         }
         let labels = r#"listener="public",method="POST",route="/api/v1/payment/initialize",status="499""#;
@@ -207,8 +207,8 @@ both! {
     }
 
     async fn the_metrics_are_on_the_internal_listener_only(app: TestApp) {
-        let answer = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
-        assert_eq!(answer.failure(), (404, "path not found"));
+        let response = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
+        assert_eq!(response.failure(), (404, "path not found"));
         let page = scrape(app).await;
         assert!(page.ends_with("# EOF\n"));
         assert_eq!(metric_value(&page, "process_start_time_seconds"), Some(1_795_251_600.0));

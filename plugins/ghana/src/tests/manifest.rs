@@ -85,9 +85,9 @@ fn examples_suffice_for_one_call_of_each_interface() {
     let manifest = manifest();
     let mut host =
         FakeHost::new().manifest(crate::MANIFEST).secret("prembly_key", "example-secret");
-    for answer in manifest["examples"]["answers"].as_array().unwrap() {
-        let (method, url) = text(answer, "to").split_once(' ').unwrap();
-        host = host.answer(method, url, 200, answer["body"].clone());
+    for response in manifest["examples"]["answers"].as_array().unwrap() {
+        let (method, url) = text(response, "to").split_once(' ').unwrap();
+        host = host.answer(method, url, 200, response["body"].clone());
     }
     let _host = host.install();
     let first = |face: bool| {

@@ -68,9 +68,9 @@ fn a_selfie_is_compared_with_the_photo_of_an_insured_person() {
         (json!({"status": false, "confidence": 0.0404}), false, 404),
     ] {
         let url = format!("{BASE}/ssnit/face");
-        let mut answer = found(json!({"FullName": "MENSAH AMA"}));
-        answer["face_data"] = face;
-        let host = host().answer("POST", &url, 200, answer).install();
+        let mut response = found(json!({"FullName": "MENSAH AMA"}));
+        response["face_data"] = face;
+        let host = host().answer("POST", &url, 200, response).install();
         let compared = compare(question("ssnit", "C987464748983")).unwrap();
         let comparison = compared.comparison;
         assert_eq!((comparison.matches, comparison.confidence), (matches, hundredths));

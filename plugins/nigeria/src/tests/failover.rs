@@ -28,16 +28,16 @@ fn ada_at_prembly(host: FakeHost) -> FakeHost {
 
 /// Looks up; returns the fault's category, if any, and the queried upstreams.
 fn asked(host: &Installed) -> (Result<(), Fault>, String) {
-    let answer = Nigeria::lookup(question("nin", "12345678909")).map(|_| ());
+    let response = Nigeria::lookup(question("nin", "12345678909")).map(|_| ());
     let who = |url: &str| if url.starts_with(PREMBLY) { 'p' } else { 'd' };
-    (answer, host.requests().iter().map(|sent| who(&sent.url)).collect())
+    (response, host.requests().iter().map(|sent| who(&sent.url)).collect())
 }
 
 /// Ways in which Prembly is unavailable, and the level of the log line: `error` if the account has
 /// no credit.
 fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
     let url = prembly();
-    let host_with = |status: u16, answer: Value| host().answer("POST", &url, status, answer);
+    let host_with = |status: u16, response: Value| host().answer("POST", &url, status, response);
     let no = |code: &str| json!({"status": false, "response_code": code});
     vec![
         (host().timeout("POST", &url), Level::Warn),
@@ -61,8 +61,8 @@ fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
 fn dojah_is_queried_if_prembly_is_unavailable() {
     for (n, (host, level)) in prembly_out_of_order().into_iter().enumerate() {
         let host = ada_at_dojah(host).install();
-        let (answer, who) = asked(&host);
-        assert!(answer.is_ok(), "{n}: {answer:?}");
+        let (response, who) = asked(&host);
+        assert!(response.is_ok(), "{n}: {response:?}");
         assert_eq!(who, "pd", "{n}");
         let logs = host.logs();
         assert_eq!((logs.len(), logs[0].0), (1, level), "{n}");
@@ -94,16 +94,17 @@ fn prembly_is_queried_if_dojah_is_unavailable() {
         (dojah_first().answer("GET", &url, 200, json!({"entity": null})), Level::Warn),
     ] {
         let host = ada_at_prembly(host).install();
-        let (answer, who) = asked(&host);
-        assert_eq!((answer, &*who), (Ok(()), "dp"));
+        let (response, who) = asked(&host);
+        assert_eq!((response, &*who), (Ok(()), "dp"));
         assert_eq!((host.logs().len(), host.logs()[0].0), (1, level));
     }
 }
 
 #[test]
 fn a_refusal_is_final_and_no_other_upstream_is_queried() {
-    let no = |status: u16, answer: Value| host().answer("POST", &prembly(), status, answer);
-    let dojahs = |status: u16, answer: Value| dojah_first().answer("GET", &dojah(), status, answer);
+    let no = |status: u16, response: Value| host().answer("POST", &prembly(), status, response);
+    let dojahs =
+        |status: u16, response: Value| dojah_first().answer("GET", &dojah(), status, response);
     let found = json!({"status": true, "response_code": "01", "nin_data": {"firstname": "Ada"}});
     for (host, category, who) in [
         (no(200, found), NotFound, "p"),
@@ -117,8 +118,8 @@ fn a_refusal_is_final_and_no_other_upstream_is_queried() {
         (dojahs(409, json!({"error": "Not today"})), Refused, "d"),
     ] {
         let host = host.install();
-        let (answer, asked) = asked(&host);
-        let fault = answer.unwrap_err();
+        let (response, asked) = asked(&host);
+        let fault = response.unwrap_err();
         assert_eq!((fault.category, &*asked), (category, who));
         assert_eq!(fault.field(), (category == Invalid).then_some("identifier"));
         assert!(host.logs().is_empty());
@@ -159,8 +160,8 @@ fn upstreams_without_credentials_are_skipped() {
         (host().setting("order", " DOJAH ,"), "d"),
     ] {
         let host = host.timeout("POST", &prembly()).timeout("GET", &dojah()).install();
-        let (answer, asked) = asked(&host);
-        assert_eq!((answer.unwrap_err().category, &*asked), (Unavailable, who));
+        let (response, asked) = asked(&host);
+        assert_eq!((response.unwrap_err().category, &*asked), (Unavailable, who));
     }
 }
 
@@ -179,8 +180,8 @@ fn invalid_settings_are_misconfigured() {
         host().setting("prembly_url", "").setting("order", "prembly"),
     ] {
         let host = host.install();
-        let (answer, asked) = asked(&host);
-        assert_eq!((answer.unwrap_err().category, &*asked), (Misconfigured, ""));
+        let (response, asked) = asked(&host);
+        assert_eq!((response.unwrap_err().category, &*asked), (Misconfigured, ""));
     }
 }
 

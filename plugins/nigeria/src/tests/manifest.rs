@@ -121,9 +121,9 @@ fn examples_suffice_for_one_call_of_each_interface() {
         .secret("dojah_key", "example-secret")
         .setting("prembly_app_id", "example")
         .setting("dojah_app_id", "example");
-    for answer in manifest["examples"]["answers"].as_array().unwrap() {
-        let (method, url) = text(answer, "to").split_once(' ').unwrap();
-        host = host.answer(method, url, 200, answer["body"].clone());
+    for response in manifest["examples"]["answers"].as_array().unwrap() {
+        let (method, url) = text(response, "to").split_once(' ').unwrap();
+        host = host.answer(method, url, 200, response["body"].clone());
     }
     let _host = host.install();
     let first = |capability: &str| {

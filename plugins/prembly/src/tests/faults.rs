@@ -13,15 +13,15 @@ fn fault_of(host: FakeHost) -> Fault {
 }
 
 #[track_caller]
-fn assert_told(status: u16, answer: Value, category: FaultCategory, code: &str) {
-    let fault = told(status, answer.clone()).unwrap_err();
-    assert_eq!((fault.category, &*fault.code), (category, code), "{status} {answer}");
+fn assert_told(status: u16, response: Value, category: FaultCategory, code: &str) {
+    let fault = told(status, response.clone()).unwrap_err();
+    assert_eq!((fault.category, &*fault.code), (category, code), "{status} {response}");
 }
 
 #[test]
 fn codes_outweigh_statuses() {
     let data = json!({"firstName": "Ada"});
-    for (status, answer, category, code) in [
+    for (status, response, category, code) in [
         // `status` may be true.
         (200, json!({"status": true, "response_code": "01", "data": data}), NotFound, ""),
         (200, json!({"status": false, "response_code": "01"}), NotFound, ""),
@@ -40,7 +40,7 @@ fn codes_outweigh_statuses() {
         (200, json!({"status": false, "response_code": "Ada"}), Refused, ""),
         (200, json!({"status": false}), Refused, ""),
     ] {
-        assert_told(status, answer, category, code);
+        assert_told(status, response, category, code);
     }
 }
 
@@ -62,8 +62,8 @@ fn without_a_code_the_message_decides() {
 #[test]
 fn faults_name_the_field_at_fault() {
     let blamed = |body: Value, words: &str| {
-        let answer = json!({"status": false, "detail": words});
-        asked(host().answer("POST", BVN, 400, answer), &body)
+        let response = json!({"status": false, "detail": words});
+        asked(host().answer("POST", BVN, 400, response), &body)
             .unwrap_err()
             .field()
             .map(str::to_owned)
@@ -115,8 +115,8 @@ fn a_success_without_a_record_is_not_found_or_unavailable() {
     ] {
         for data in [json!(null), json!({}), json!([]), json!("x"), json!({"face_data": {}})] {
             let verification = json!({"status": verification});
-            let answer = json!({"status": true, "response_code": "00", "data": data, "verification": verification});
-            assert_told(200, answer, category, code);
+            let response = json!({"status": true, "response_code": "00", "data": data, "verification": verification});
+            assert_told(200, response, category, code);
         }
     }
 }
@@ -140,10 +140,10 @@ fn upstream_messages_are_never_forwarded() {
     for word in ["", "not found", "invalid", "face", "image"] {
         for status in [200, 400, 401, 404, 500] {
             let words = format!("ada obi 54651333604 1990 {word}");
-            let answer =
+            let response =
                 json!({"status": words, "detail": words, "message": words, "response_code": words});
             let body = json!({"number": "54651333604", "image": "/9j/"});
-            let fault = asked(host().answer("POST", BVN, status, answer), &body).unwrap_err();
+            let fault = asked(host().answer("POST", BVN, status, response), &body).unwrap_err();
             let fault = format!("{fault:?}");
             for private in ["ada", "obi", "54651333604", "1990"] {
                 assert!(!fault.contains(private), "{fault}");

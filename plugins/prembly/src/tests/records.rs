@@ -4,17 +4,17 @@ use tollhouse_plugin::normal;
 use super::told;
 use crate::LookupResult;
 
-fn first_name(answer: &LookupResult) -> Option<String> {
-    answer.record.first(&["first_name"], normal::text)
+fn first_name(response: &LookupResult) -> Option<String> {
+    response.record.first(&["first_name"], normal::text)
 }
 
 fn envelope(rest: Value) -> Value {
-    let mut answer = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
+    let mut response = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
         "verification": {"status": "VERIFIED", "reference": "31c0012-0f0a"}});
     for (name, value) in rest.as_object().into_iter().flatten() {
-        answer[name] = value.clone();
+        response[name] = value.clone();
     }
-    answer
+    response
 }
 
 #[test]
@@ -66,19 +66,19 @@ fn face_data_is_found_beside_the_record_or_in_it() {
 
 #[test]
 fn a_watch_listed_entry_is_marked() {
-    let answer = |rest: Value| {
-        let mut answer = envelope(rest);
-        answer["response_code"] = json!("07");
-        answer["status"] = json!(false);
-        answer
+    let response = |rest: Value| {
+        let mut response = envelope(rest);
+        response["response_code"] = json!("07");
+        response["status"] = json!(false);
+        response
     };
     let ada = json!({"bvn_data": {"firstName": "Ada", "watchListed": "NO"}});
     for status in [200, 400] {
-        let found = told(status, answer(ada.clone())).unwrap();
+        let found = told(status, response(ada.clone())).unwrap();
         let listed = found.record.first(&["watch_listed"], normal::text);
         assert_eq!(listed.as_deref(), Some("YES"));
     }
     for rest in [json!({}), json!({"data": null}), json!({"bvn_data": {}})] {
-        assert_eq!(told(200, answer(rest)).unwrap_err().code, "watch-listed");
+        assert_eq!(told(200, response(rest)).unwrap_err().code, "watch-listed");
     }
 }

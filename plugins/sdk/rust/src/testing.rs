@@ -127,7 +127,7 @@ impl FakeHost {
 
     /// Adds a JSON response to a request. `url` is the complete URL or its end, with or without the
     /// query. Several responses to the same request are returned in order; the last one repeats.
-    pub fn answer(self, method: &str, url: &str, status: u16, json: Value) -> FakeHost {
+    pub fn response(self, method: &str, url: &str, status: u16, json: Value) -> FakeHost {
         self.answer_text(method, url, status, &json.to_string())
     }
 
@@ -156,13 +156,18 @@ impl FakeHost {
         self.fault(method, url, Fault::unavailable("the response was cut off").with_code("cut"))
     }
 
-    fn route(mut self, method: &str, url: &str, answer: Result<(u16, Vec<u8>), Fault>) -> FakeHost {
+    fn route(
+        mut self,
+        method: &str,
+        url: &str,
+        response: Result<(u16, Vec<u8>), Fault>,
+    ) -> FakeHost {
         match self.routes.iter_mut().find(|r| r.method == method && r.url == url) {
-            Some(route) => route.answers.push_back(answer),
+            Some(route) => route.answers.push_back(response),
             None => self.routes.push(Route {
                 method: method.to_owned(),
                 url: url.to_owned(),
-                answers: VecDeque::from([answer]),
+                answers: VecDeque::from([response]),
             }),
         }
         self

@@ -14,8 +14,8 @@ fn request() -> Value {
 }
 
 async fn tokenize(shop: &Shop) -> String {
-    let answer = shop.post("/accounts/tokenize", request()).await;
-    answer["data"]["reference"].as_str().unwrap().to_owned()
+    let response = shop.post("/accounts/tokenize", request()).await;
+    response["data"]["reference"].as_str().unwrap().to_owned()
 }
 
 async fn fetch(shop: &Shop, reference: &str) -> Value {
@@ -93,9 +93,9 @@ async fn a_customer_consents_or_declines_on_the_page() {
 async fn a_debit_has_the_account_and_adds_the_fee() {
     let shop = Shop::new().await;
     let (_, token) = active(&shop).await;
-    let answer = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
-    assert_eq!(answer["message"], "Charge successful");
-    let data = &answer["data"];
+    let response = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
+    assert_eq!(response["message"], "Charge successful");
+    let data = &response["data"];
     assert_eq!((&data["status"], &data["payment_type"]), (&json!("successful"), &json!("account")));
     assert_eq!(data["auth_model"], "EMANDATE");
     assert_eq!((&data["amount"], &data["charged_amount"]), (&json!(50), &json!(50.7)));

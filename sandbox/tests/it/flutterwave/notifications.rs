@@ -78,9 +78,9 @@ async fn a_failing_receiver_gets_three_retries() {
 async fn a_webhook_is_resent_on_demand() {
     let shop = Shop::new().await;
     let id = shop.pay("good", SUCCESS).await["id"].clone();
-    let answer = shop.post(&format!("/transactions/{id}/resend-hook"), Value::Null).await;
+    let response = shop.post(&format!("/transactions/{id}/resend-hook"), Value::Null).await;
     assert_eq!(
-        (&answer["message"], &answer["data"]),
+        (&response["message"], &response["data"]),
         (&json!("hook sent successfully"), &json!("hook sent"))
     );
     let told = shop.notified().await;
