@@ -197,8 +197,8 @@ both! {
         }
         for method in [Method::GET, Method::PATCH] {
             let body = if method == Method::GET { Value::Null } else { json!({ "otp.email": 5 }) };
-            let nobody = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
-            assert_eq!(nobody.failure(), (404, "company not found"));
+            let missing = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
+            assert_eq!(missing.failure(), (404, "company not found"));
         }
         assert_eq!((get(app, &own(app, "/prices")).await, get(app, "/prices").await), before);
     }
@@ -457,12 +457,12 @@ both! {
         credit(app, &app.company, 20).await;
         let mut charges = 0..;
         let mut expected = Vec::new();
-        for (low_balance, tells) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
+        for (low_balance, emitted) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
             let edited = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": low_balance })).await;
             assert_eq!(edited.data()["low_balance"], low_balance);
             assert_eq!(get(app, &own(app, "")).await["low_balance"], low_balance);
             charge(app, "otp.sms", 1, &charges.next().expect("a number").to_string()).await.expect("a charge");
-            expected.extend(tells.then(|| low_balance.clone()));
+            expected.extend(emitted.then(|| low_balance.clone()));
             let thresholds: Vec<Value> = low_balance_events(app).await.iter().map(|data| data["threshold"].clone()).collect();
             assert_eq!(thresholds, expected, "{low_balance}");
         }

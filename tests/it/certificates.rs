@@ -109,13 +109,13 @@ fn a_host_rejects_a_certificate_that_clients_would_reject() {
             let report = host(&["config", "check", "--json"], &flags);
             let report: Value = serde_json::from_str(&report.out).expect("JSON");
             let problems = report["problems"].as_array().expect("problems");
-            let said = problems[0].as_str().expect("a text");
+            let problem = problems[0].as_str().expect("a text");
             assert!(
-                problems.len() == 1 && said.contains(&format!("tls.pem: {why}")),
+                problems.len() == 1 && problem.contains(&format!("tls.pem: {why}")),
                 "{problems:?}"
             );
             let serve = host(&["serve"], &flags);
-            assert!(serve.code == 2 && serve.err.contains(said), "{}", serve.err);
+            assert!(serve.code == 2 && serve.err.contains(problem), "{}", serve.err);
         }
     }
     assert!(!dir.path().join("tollhouse.db").exists(), "the host must not start");

@@ -32,10 +32,10 @@ async fn connect_from(app: &TestApp, client: &str) -> Option<TcpStream> {
     if stream.write_all(LIVENESS_REQUEST.as_bytes()).await.is_err() {
         return None;
     }
-    let answered = timeout(TIMEOUT, stream.read(&mut [0; 1_000]))
+    let received = timeout(TIMEOUT, stream.read(&mut [0; 1_000]))
         .await
         .expect("a response or a closed connection");
-    answered.is_ok_and(|bytes| bytes > 0).then_some(stream)
+    received.is_ok_and(|bytes| bytes > 0).then_some(stream)
 }
 
 both! {

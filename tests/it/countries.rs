@@ -28,8 +28,8 @@ fn lookup_methods(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'st
     let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.simulators.url());
     let mut ways = vec![("lookup", json!({ &kind.field: number }))];
     if kind.face {
-        let asked = json!({ &kind.field: number, "image": picture("match") });
-        ways.push(("lookup/with-face", asked));
+        let body = json!({ &kind.field: number, "image": picture("match") });
+        ways.push(("lookup/with-face", body));
     }
     if kind.document {
         ways.push(("lookup/image", json!({ "image": picture("document") })));

@@ -76,9 +76,9 @@ both! {
                 let request = app.client.request(method.parse().expect("a method"), url);
                 let response = reply(request.bearer_auth(credential)).await;
                 assert_failure(&response, 405, "the method is not allowed");
-                let said = response.headers["allow"].to_str().expect("a list of methods");
-                let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
-                assert_eq!(said, methods, "{method} {path}");
+                let listed = response.headers["allow"].to_str().expect("a list of methods");
+                let listed: BTreeSet<String> = listed.split(',').map(|method| method.trim().to_owned()).collect();
+                assert_eq!(listed, methods, "{method} {path}");
             }
         }
     }

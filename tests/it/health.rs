@@ -15,8 +15,8 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 async fn ready(app: &TestApp) -> Reply {
-    let asked = reply(app.client.get(format!("{}/health/ready", app.api)));
-    timeout(TIMEOUT, asked).await.expect("a response in time")
+    let request = reply(app.client.get(format!("{}/health/ready", app.api)));
+    timeout(TIMEOUT, request).await.expect("a response in time")
 }
 
 /// Expires the cached result.

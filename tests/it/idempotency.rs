@@ -83,7 +83,7 @@ async fn rows(app: &TestApp) -> Vec<(String, String, Option<String>, Option<Stri
 }
 
 /// Simulates a host that crashed before it stored the responses.
-async fn forget_answers(app: &TestApp) {
+async fn delete_responses(app: &TestApp) {
     let until = app.app.clock.now().plus_seconds(150);
     let died = app.app.store.write(async move |tx| -> store::Result<_> {
         tx.sql(
@@ -208,7 +208,7 @@ both! {
         assert_eq!(payments(app).await, 1);
         // The same after repeated crashes of its host.
         for _ in 0..2 {
-            forget_answers(app).await;
+            delete_responses(app).await;
             app.advance(150).await;
             let again = with_key(begin(app, &order), "k").await;
             assert_eq!(again.data()["id"], done.data()["id"]);
@@ -216,8 +216,8 @@ both! {
         assert_eq!(payments(app).await, 1);
         // After a day, the key has expired.
         app.advance(24 * 3600).await;
-        let anew = with_key(begin(app, &order), "k").await;
-        assert_ne!(anew.data()["id"], done.data()["id"]);
+        let renewed = with_key(begin(app, &order), "k").await;
+        assert_ne!(renewed.data()["id"], done.data()["id"]);
         app.run_until_idle().await;
     }
 
@@ -283,7 +283,7 @@ both! {
     async fn the_key_of_a_crashed_host_is_free_after_its_lease(app: TestApp) {
         let order = app.order("order-1");
         let first = with_key(begin(app, &order), "k").await;
-        forget_answers(app).await;
+        delete_responses(app).await;
         app.advance(149).await;
         assert_eq!(with_key(begin(app, &order), "k").await.failure(), IN_PROGRESS);
         app.advance(1).await;

@@ -508,9 +508,9 @@ both! {
         app.run_until_idle().await;
         assert_eq!(states().await, [json!(["Ada", 1_000, "success", 0, 985]), json!(["Bola", 3_000, "success", 0, 2_855])]);
         assert_eq!(app.events(), ["payment.success", "payment.success"]);
-        let told: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
-        let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
+        let events: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
+        let events: Vec<(&Value, &Value)> = events.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
         let paid = |n: usize| (json!(both[n].id), made[n].1["id"].clone());
-        assert_eq!(told, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
+        assert_eq!(events, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
     }
 }

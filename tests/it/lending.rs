@@ -84,11 +84,11 @@ pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
         let url = format!("{}/paystack{path}", app.simulators.url());
         app.client.request(method, url).bearer_auth(PAYSTACK_KEY)
     };
-    let asked = json!({
+    let body = json!({
         "email": email, "channel": "direct_debit", "callback_url": "https://lender.example/",
         "account": { "number": "0123456789", "bank_code": "058" },
     });
-    let open = paystack(Method::POST, "/customer/authorization/initialize").json(&asked);
+    let open = paystack(Method::POST, "/customer/authorization/initialize").json(&body);
     let open = reply(open).await.body;
     let page = open["data"]["redirect_url"].as_str().expect("a page");
     let done = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" }));

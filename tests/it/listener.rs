@@ -47,11 +47,11 @@ impl Raw {
     }
 
     /// Reads the next response, which ends with `end`.
-    async fn response(&mut self, end: &str) -> String {
+    async fn read_response(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         let read = async {
             while !bytes.ends_with(end.as_bytes()) {
-                bytes.push(self.0.read_u8().await.expect("more of an answer"));
+                bytes.push(self.0.read_u8().await.expect("more of a response"));
             }
         };
         timeout(STEP_TIMEOUT, read).await.expect("a response in time");
@@ -118,7 +118,7 @@ async fn slowly_sent_headers_get_408_while_other_clients_are_served() {
     slow.send("GET /health/live HTTP/1.1\r\nhost: ").await;
     let mut again = Raw::connect(&app.api).await; // a second request is bounded like the first
     again.send(LIVE).await;
-    assert!(again.answer(ALIVE).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(again.read_response(ALIVE).await.starts_with("HTTP/1.1 200 OK\r\n"));
     again.send("G").await;
     for client in [&mut slow, &mut again] {
         client.dribble().await;
@@ -161,7 +161,7 @@ async fn an_idle_connection_is_closed_without_a_response() {
     let mut silent = Raw::connect(&app.api).await;
     let mut done = Raw::connect(&app.api).await;
     done.send(LIVE).await;
-    done.answer(ALIVE).await;
+    done.read_response(ALIVE).await;
     assert_eq!(silent.rest().await, "");
     assert_eq!(done.rest().await, "");
     app.finish().await;
@@ -255,7 +255,7 @@ async fn too_many_or_too_long_headers_get_431() {
         let mut raw = Raw::connect(&app.api).await;
         let _ =
             raw.0.write_all(format!("GET / HTTP/1.1\r\nhost: x\r\n{head}\r\n").as_bytes()).await;
-        assert!(raw.answer("\r\n").await.starts_with("HTTP/1.1 431 "));
+        assert!(raw.read_response("\r\n").await.starts_with("HTTP/1.1 431 "));
     }
     app.finish().await;
 }
@@ -265,19 +265,19 @@ async fn connections_beyond_the_limit_wait_to_be_accepted() {
     let app = app(&["--max-connections=3"]).await;
     let mut one = Raw::connect(&app.internal).await; // in addition to the harness's connection
     one.send(LIVE).await;
-    one.answer(ALIVE).await;
+    one.read_response(ALIVE).await;
     let mut two = Raw::connect(&app.internal).await;
     two.send(LIVE).await;
-    two.answer(ALIVE).await;
+    two.read_response(ALIVE).await;
     let mut three = Raw::connect(&app.internal).await;
     three.send(LIVE).await;
     for _ in 0..50 {
         one.send(LIVE).await;
-        one.answer(ALIVE).await;
+        one.read_response(ALIVE).await;
         assert!(three.0.try_read(&mut [0]).is_err(), "a connection beyond the limit was accepted");
     }
     drop(two);
-    three.answer(ALIVE).await;
+    three.read_response(ALIVE).await;
     app.finish().await;
 }
 
@@ -319,7 +319,7 @@ async fn unauthenticated_requests_do_not_use_up_the_limit_of_authenticated_ones(
         loop {
             let mut next = Raw::connect(&app.api).await;
             next.send(&format!("{notify}{{\"a\": 1 }}")).await;
-            if next.answer("}").await.contains("HTTP/1.1 503") {
+            if next.read_response("}").await.contains("HTTP/1.1 503") {
                 break;
             }
         }
@@ -347,7 +347,9 @@ async fn large_bodies_have_a_lower_concurrency_limit() {
             loop {
                 let mut next = Raw::connect(&app.api).await;
                 next.send(large).await;
-                if let Ok(response) = timeout(Duration::from_millis(200), next.answer("}")).await {
+                if let Ok(response) =
+                    timeout(Duration::from_millis(200), next.read_response("}")).await
+                {
                     break response;
                 }
             }
@@ -358,10 +360,10 @@ async fn large_bodies_have_a_lower_concurrency_limit() {
     let empty = app.post("/user/bulk/create", json!({ "users": [] })).await;
     assert_eq!(empty.failure(), (400, "the users field is required"));
     slow.send(&" ".repeat(2_000_000)).await;
-    assert!(slow.answer("}").await.starts_with("HTTP/1.1 400"));
+    assert!(slow.read_response("}").await.starts_with("HTTP/1.1 400"));
     let mut next = Raw::connect(&app.api).await;
     next.send(&format!("{announced}{}", " ".repeat(2_000_000))).await;
-    assert!(next.answer("}").await.starts_with("HTTP/1.1 400"));
+    assert!(next.read_response("}").await.starts_with("HTTP/1.1 400"));
     app.finish().await;
 }
 
@@ -447,7 +449,7 @@ async fn the_last_response_on_a_keep_alive_connection_announces_its_end() {
     let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let mut raw = Raw::connect(&api).await;
     raw.send(LIVE).await;
-    let before = raw.answer(ALIVE).await;
+    let before = raw.read_response(ALIVE).await;
     assert!(!before.contains("connection: close"), "{before}");
     let mut raw = send_slow_payment(&app, &api, 1_000).await;
     stop.send_replace(true);

@@ -71,8 +71,11 @@ fn routes_and_documented_operations_match_including_failures() {
             }
             let of_its_own: Vec<String> = route.fails.iter().map(u16::to_string).collect();
             expected.extend(of_its_own.iter().map(String::as_str));
-            let said = statuses(operation);
-            assert!(said.is_superset(&expected.into_iter().collect()), "{what}: {said:?}");
+            let documented = statuses(operation);
+            assert!(
+                documented.is_superset(&expected.into_iter().collect()),
+                "{what}: {documented:?}"
+            );
             for text in ["operationId", "summary"] {
                 assert!(operation[text].as_str().is_some_and(|text| !text.is_empty()), "{what}");
             }

@@ -122,8 +122,8 @@ both! {
         let done = responses.iter().filter(|response| response.status == 200).count();
         let busy = (409, "another request for this refund is in progress");
         assert_eq!((done, responses.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
-        let asked = app.simulators.paystack().requests();
-        assert_eq!(asked.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
+        let requests = app.simulators.paystack().requests();
+        assert_eq!(requests.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
         app.advance(3600).await;
         assert_eq!(app.wallet().await["balance"], json!(0));
     }

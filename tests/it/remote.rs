@@ -59,8 +59,8 @@ async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() 
         let ended = run_against(&url, OPERATOR_TOKEN, &create).await;
         assert_eq!(ended.code, code, "{cuts} {status}: {}", ended.err);
         if code > 0 {
-            let said: Value = serde_json::from_str(ended.failure().1).expect("JSON");
-            assert_eq!(said["status"].to_string(), status[..3], "{said}");
+            let error: Value = serde_json::from_str(ended.failure().1).expect("JSON");
+            assert_eq!(error["status"].to_string(), status[..3], "{error}");
         }
         let requests = served.await.expect("no panic");
         let sent: BTreeSet<_> = requests.iter().map(|request| key(request)).collect();

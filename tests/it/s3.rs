@@ -36,9 +36,9 @@ impl Server {
         let mut child = child.expect("python starts");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let line = lines.next_line().await.expect("a line").expect("a server that runs");
-        let said: Value = serde_json::from_str(&line).expect("JSON");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
         let server = Server {
-            url: format!("http://127.0.0.1:{}", said["port"]),
+            url: format!("http://127.0.0.1:{}", ready["port"]),
             client: client(),
             _child: child,
         };

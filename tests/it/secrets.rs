@@ -52,8 +52,8 @@ both! {
         let placeholder = payment["checkout"]["url"].as_str().expect("what the plugin saw");
         assert!(placeholder.starts_with("vault-") && placeholder.len() > 32, "{placeholder}");
         // The secret is redacted from the response of an upstream that echoes it.
-        let heard = payment["payment_response"].as_str().expect("a text");
-        assert!(heard.contains("Bearer [secret]") && heard.contains("secret=[secret]"), "{heard}");
+        let echoed = payment["payment_response"].as_str().expect("a text");
+        assert!(echoed.contains("Bearer [secret]") && echoed.contains("secret=[secret]"), "{echoed}");
         assert!(!payment.to_string().contains(SECRET));
     }
 
@@ -94,7 +94,7 @@ struct Lab {
     /// Personal data that registers returned.
     personal: Mutex<Vec<String>>,
     /// Routes, and their responses with headers.
-    answers: Mutex<Vec<(String, String)>>,
+    responses: Mutex<Vec<(String, String)>>,
     /// The ids of all completed requests.
     requests: Mutex<Vec<String>>,
 }
@@ -152,7 +152,7 @@ impl Lab {
             names: Mutex::default(),
             at_rest: Mutex::default(),
             personal: Mutex::default(),
-            answers: Mutex::default(),
+            responses: Mutex::default(),
             requests: Mutex::default(),
         };
         let mut looks = tokio::time::interval(Duration::from_millis(50));
@@ -216,7 +216,7 @@ impl Lab {
         let text = format!("{} {:?} {}", response.status, response.headers, response.body);
         let id = response.headers["x-request-id"].to_str().expect("a text").to_owned();
         self.requests.lock().unwrap().push(id);
-        self.answers.lock().unwrap().push((route.to_owned(), text));
+        self.responses.lock().unwrap().push((route.to_owned(), text));
         response.body
     }
 
@@ -336,7 +336,7 @@ async fn operate(lab: &Lab) {
     let file = lab.client.get(link["path"].as_str().expect("a URL")).send().await;
     let file = file.expect("a response").text().await.expect("a text");
     assert!(file.contains("ada.obi@example.com"), "{file}");
-    lab.answers.lock().unwrap().push((FILE.to_owned(), file));
+    lab.responses.lock().unwrap().push((FILE.to_owned(), file));
     let of = |rest: &str| format!("/internal/v1/companies/{{company}}{rest}");
     let second = lab.call(&format!("POST {}", of("/keys")), json!({ "label": "second" })).await;
     lab.name("second_key", &second["api_key"]);
@@ -387,13 +387,13 @@ async fn operate(lab: &Lab) {
 }
 
 fn check_that_every_route_was_called(lab: &Lab) {
-    let asked: BTreeSet<String> =
-        lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
+    let called: BTreeSet<String> =
+        lab.responses.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
     let routes = routes::public_routes().into_iter().chain(routes::internal_routes());
     let missed: Vec<String> = routes
         .filter(|route| route.path != METRICS && !is_on_both_listeners(route.path))
         .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))
-        .filter(|route| !asked.contains(route))
+        .filter(|route| !called.contains(route))
         .collect();
     assert!(missed.is_empty(), "not called: {missed:?}");
 }
@@ -407,8 +407,9 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     const ROTATED_KEY: &str = "POST /internal/v1/companies/{company}/keys/{key}/rotate";
     const ROTATE: &str = "POST /internal/v1/companies/{company}/event-secret/rotate";
     let url = format!("{}/paystack/transaction/verify/order-1", lab.simulators.url());
-    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-    let token = told["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
+    let transaction = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    let token =
+        transaction["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
     vec![
         ("the first API key", lab.named("api_key"), COMPANY),
         ("the second API key", lab.named("second_key"), KEY),
@@ -469,9 +470,9 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
             }
         }
         let mut shown = 0;
-        for (route, response) in lab.answers.lock().unwrap().iter() {
+        for (route, response) in lab.responses.lock().unwrap().iter() {
             let here = encodings(&secret).iter().any(|disguise| response.contains(disguise));
-            assert!(!here || route == shown_by, "{what} in the answer of {route}: {response}");
+            assert!(!here || route == shown_by, "{what} in the response of {route}: {response}");
             shown += usize::from(here);
         }
         assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is returned once, or never");

@@ -224,10 +224,10 @@ async fn a_commit_without_a_response_is_reported_as_unknown_and_not_repeated() {
         assert!(matches!(lost, Error::CommitUnknown(_)), "{lost}");
         assert_eq!(count(&app.app.store, &app.company.id, "lost").await, 1);
 
-        let answer = axum::response::IntoResponse::into_response(error::Error::from(lost));
-        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let response = axum::response::IntoResponse::into_response(error::Error::from(lost));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(
-            !answer.headers().contains_key("retry-after"),
+            !response.headers().contains_key("retry-after"),
             "a blind retry must not be suggested"
         );
 

@@ -166,8 +166,8 @@ async fn a_client_that_never_finishes_its_handshake_is_disconnected() {
     let app = TestApp::start_with(Engine::Sqlite, &["--tls-handshake-timeout-s=1"]).await;
     let (address, _close) = listen(&app, Pair::new().write(app.database.dir.path())).await;
     let mut silent = TcpStream::connect(address).await.expect("a connection");
-    let mut said = Vec::new();
-    let read = timeout(STEP_TIMEOUT, silent.read_to_end(&mut said)).await.expect("an end");
+    let mut received = Vec::new();
+    let read = timeout(STEP_TIMEOUT, silent.read_to_end(&mut received)).await.expect("an end");
     assert_eq!(read.expect("no error"), 0);
     app.finish().await;
 }

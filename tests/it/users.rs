@@ -303,7 +303,7 @@ both! {
         let mut order = app.order("order-1");
         order["user_id"] = made["user_id"].clone();
         app.post("/payment/initialize", order).await.data();
-        app.initialize("order-2").await; // of nobody
+        app.initialize("order-2").await; // without a user
         create(app, with("user_id", json!("customer-7"))).await.data();
         for (user_id, total) in [(text(&made, "user_id"), 0), ("customer-7", 1), ("customer-8", 0)] {
             let listed = app.get(&format!("/payment/list?user_id={user_id}&sort-created_at=asc")).await.data().clone();
@@ -316,12 +316,12 @@ both! {
     async fn a_user_id_of_another_user_is_rejected(app: TestApp) {
         let made = create(app, with("user_id", json!("customer-7"))).await.data().clone();
         let mut bola = json!({ "user_id": "customer-7", "first_name": "Bola", "last_name": "Ade", "email": "bola@example.com" });
-        assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // nobody has the e-mail
+        assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // the e-mail is unused
         assert_eq!(count(app).await, 1);
         bola["user_id"] = json!("customer-8");
         let other = create(app, bola.clone()).await.data().clone();
         bola["user_id"] = json!("customer-7");
-        assert_eq!(create(app, bola).await.failure(), TAKEN); // somebody has it, who is not the holder
+        assert_eq!(create(app, bola).await.failure(), TAKEN); // another user has the e-mail
         assert_eq!(fetch(app, "customer-7").await.data(), &made);
         assert_eq!(fetch(app, "customer-8").await.data(), &other);
 

@@ -40,8 +40,8 @@ test('verify, refund and list', async (t) => {
   const shop = account();
   const { secretKey, flw } = shop;
   const [webhook, hash] = [await receiver(t), unused('hash')];
-  const told = { secret_key: secretKey, hash, url: webhook.url, signed: true };
-  await ask('PUT', `${baseUrl}webhook`, { body: told });
+  const settings = { secret_key: secretKey, hash, url: webhook.url, signed: true };
+  await ask('PUT', `${baseUrl}webhook`, { body: settings });
 
   const tx_ref = unused('npm');
   await link(secretKey, unused('untried'));

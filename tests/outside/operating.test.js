@@ -60,10 +60,10 @@ describe('docs/OPERATING.md', () => {
     const { ports, text } = await moved(built, [8080, 8081, 9080, 9081, 10080, 10081]);
     const here = terminal(t, 'production', ADMINISTRATOR);
     try {
-      const { code, said } = await here.type(text);
+      const { code, output } = await here.type(text);
       const logs = () => ['first', 'second', 'drill'].map((log) => `${log}.log: ${read(here, `${log}.log`)}`);
-      assert.equal(code, 0, `${said}\n${logs().join('\n')}`);
-      const step = (n) => said.split(`== ${n} ==\n`)[1].split(/^== \d+ ==$/m)[0];
+      assert.equal(code, 0, `${output}\n${logs().join('\n')}`);
+      const step = (n) => output.split(`== ${n} ==\n`)[1].split(/^== \d+ ==$/m)[0];
       assert.match(step(4), /^No problems found\.$/m);
       assert.match(step(6), /^acme is trusted/m);
       assert.match(step(6), /^provider_a \S+ is active/m);
@@ -81,7 +81,7 @@ describe('docs/OPERATING.md', () => {
       const own = 'tollhouse config check --config conf/tollhouse.toml --tls-certificate ca.pem --tls-key ca.key';
       const refused = await here.type(own);
       assert.equal(refused.code, 1);
-      assert.match(refused.said, /ca\.pem: this is a CA certificate/);
+      assert.match(refused.output, /ca\.pem: this is a CA certificate/);
     } finally {
       here.end();
       const forced = (database) => `DROP DATABASE IF EXISTS ${name}_${database} WITH (FORCE)`;
@@ -108,8 +108,8 @@ describe('docs/guides/another-host.md', () => {
     const { ports, text } = await moved(script, [9080, 9081, 9082]);
     const here = terminal(t, 'simulators', more);
     try {
-      const { code, said } = await here.type(`mkdir target\n${text}`);
-      assert.equal(code, 0, `${said}\n${read(here, 'target/host/log')}`);
+      const { code, output } = await here.type(`mkdir target\n${text}`);
+      assert.equal(code, 0, `${output}\n${read(here, 'target/host/log')}`);
       const { api_key: token } = JSON.parse(read(here, 'target/host/company.json'));
       await pay(`http://127.0.0.1:${ports[9080]}/api/v1`, `http://127.0.0.1:${ports[9082]}`, token);
     } finally {

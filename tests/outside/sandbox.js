@@ -27,9 +27,9 @@ export async function ask(method, url, { token, body } = {}) {
     ...(token && { authorization: `Bearer ${token}` }),
     ...(body && { 'content-type': 'application/json' }),
   };
-  const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
-  const text = await answer.text();
-  return { status: answer.status, body: text && JSON.parse(text) };
+  const response = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, body: text && JSON.parse(text) };
 }
 
 async function data(method, url, options) {

@@ -197,9 +197,9 @@ fn upstream_messages_are_never_forwarded() {
     let mut quoted = recipient(json!(403), json!("None"));
     quoted["SMSMessageData"]["Recipients"][0]["status"] = json!(words);
     quoted["SMSMessageData"]["Message"] = json!(words);
-    let nobody = json!({ "SMSMessageData": { "Message": words } });
+    let no_recipient = json!({ "SMSMessageData": { "Message": words } });
     for (status, response) in
-        [(201, quoted), (201, nobody), (400, json!(words)), (401, json!(words))]
+        [(201, quoted), (201, no_recipient), (400, json!(words)), (401, json!(words))]
     {
         let fault = format!("{:?}", send_with_response(status, response).unwrap_err());
         for private in ["ada", "2348012345678", "4071"] {

@@ -67,6 +67,6 @@ fn look_up_voter(number: &str, timeout_ms: u32) -> Result<LookupResult, Fault> {
     };
     match ask("MAIN") {
         Err(fault) if fault.category == FaultCategory::NotFound => ask("OLD"),
-        response => response,
+        result => result,
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -
                 }
                 last = fault;
             }
-            response => return response,
+            result => return result,
         }
     }
     Err(last)

@@ -19,13 +19,13 @@ fn host() -> FakeHost {
         .setting("prembly_app_id", "app-1")
 }
 
-fn asked(host: FakeHost, body: &Value) -> Result<LookupResult, Fault> {
+fn call_on(host: FakeHost, body: &Value) -> Result<LookupResult, Fault> {
     let _host = host.install();
     call("bvn", body, 1_000)
 }
 
-fn told(status: u16, response: Value) -> Result<LookupResult, Fault> {
-    asked(host().answer("POST", BVN, status, response), &json!({"number": "54651333604"}))
+fn call_with_response(status: u16, response: Value) -> Result<LookupResult, Fault> {
+    call_on(host().answer("POST", BVN, status, response), &json!({"number": "54651333604"}))
 }
 
 #[test]

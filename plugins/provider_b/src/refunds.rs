@@ -61,7 +61,7 @@ impl refunds::Guest for Flutterwave {
             Err(refusal) if refusal.is_refusal() => {
                 find_after_refusal(&transaction, &order, refusal)
             }
-            response => parse_refund(&response?.data),
+            result => parse_refund(&result?.data),
         }
     }
 

@@ -80,9 +80,9 @@ impl direct_debit::Guest for Monnify {
 fn parse_or_find_payment(
     response: Result<RawJson, Fault>,
     service_ref: &str,
-    asked: &Money,
+    requested_amount: &Money,
 ) -> Result<Payment, Fault> {
     let value =
         repeat::charged(response, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::parse_payment(&value, service_ref, Some(asked))
+    transaction::parse_payment(&value, service_ref, Some(requested_amount))
 }

@@ -55,11 +55,11 @@ fn requests_are_as_documented() {
     assert_eq!(Termii::send(message()).unwrap(), "9122821270554876574");
     let sent = &host.requests()[0];
     assert_eq!(sent.timeout_ms, Some(10_000));
-    let asked = json!({
+    let expected = json!({
         "api_key": "TL_secret_key", "to": "2348012345678", "from": "Acme",
         "sms": "Your code is 012345.", "type": "plain", "channel": "dnd",
     });
-    assert_eq!(sent.json(), asked);
+    assert_eq!(sent.json(), expected);
 }
 
 #[test]

@@ -60,8 +60,8 @@ async fn a_browser_is_redirected_by_outcome() {
 async fn without_a_redirect_url_the_customer_stays_on_the_page() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100 });
-    let answer = world.post("/transaction/initialize", body).await;
-    let id = answer["data"]["access_code"].as_str().unwrap().to_owned();
+    let initialized = world.post("/transaction/initialize", body).await;
+    let id = initialized["data"]["access_code"].as_str().unwrap().to_owned();
     let response = submit(&world, &id, "outcome=abandoned").await;
     assert_eq!(response.status(), 200);
     assert!(response.text().await.unwrap().contains("You left"));

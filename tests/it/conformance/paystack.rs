@@ -65,8 +65,8 @@ impl Subject for Paystack {
 
     async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let url = format!("{}/paystack/transaction/verify/{reference}", app.simulators.url());
-        let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-        let authorization = &told["data"]["authorization"];
+        let transaction = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+        let authorization = &transaction["data"]["authorization"];
         ["authorization_code", "signature"]
             .map(|name| authorization[name].as_str().expect("a card token").to_owned())
             .to_vec()

@@ -27,8 +27,8 @@ pub async fn collect(lab: &Lab) {
     assert_eq!(verified["data"]["valid"], true, "{verified}");
     let reference = card["service_ref"].as_str().expect("a reference");
     let url = format!("{}/paystack/transaction/verify/{reference}", lab.simulators.url());
-    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-    lab.name("card_token", &told["data"]["authorization"]["authorization_code"]);
+    let transaction = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    lab.name("card_token", &transaction["data"]["authorization"]["authorization_code"]);
     lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;
     lab.name("loan", &json!("loan-1"));
     lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", loan_body("ada")).await;

@@ -36,13 +36,13 @@ pub async fn look_up(lab: &Lab) {
     for picture in ["match", "noface"] {
         let image = format!("{sandbox}/images/{picture}-{NUMBER}.jpg");
         let body = json!({ "bvn": NUMBER, "user_id": "ada", "image": image });
-        let told = lab.ask(LOOKUP, body.to_string()).await;
-        assert_eq!(told["error"], picture == "noface", "{told}");
+        let response = lab.ask(LOOKUP, body.to_string()).await;
+        assert_eq!(response["error"], picture == "noface", "{response}");
     }
     lab.name("*path", &json!("bvn/lookup"));
     for number in ["22345670000", "22345699999", "2234567890x"] {
-        let told = lab.ask(LOOKUP, json!({ "bvn": number }).to_string()).await;
-        assert_eq!(told["error"], true, "{told}");
+        let response = lab.ask(LOOKUP, json!({ "bvn": number }).to_string()).await;
+        assert_eq!(response["error"], true, "{response}");
         lab.personal.lock().unwrap().push(number.to_owned());
     }
     let body = json!({ "bvn": NUMBER, "send_otp": true });

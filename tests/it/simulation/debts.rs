@@ -205,11 +205,11 @@ impl World<'_> {
         for recollection in &all {
             let id = recollection["id"].as_str().expect("an id").to_owned();
             let status = recollection["status"].as_str().expect("a status").to_owned();
-            let told = events.get(&id).map_or(&[][..], Vec::as_slice);
-            check_events("recollection", &status, told);
+            let kinds = events.get(&id).map_or(&[][..], Vec::as_slice);
+            check_events("recollection", &status, kinds);
             // In a checkout a customer may fail and then pay; a charge ends once.
             let has_page = recollection["checkout"]["url"].is_string();
-            assert!(has_page || told.len() <= 1, "{told:?}: {recollection}");
+            assert!(has_page || kinds.len() <= 1, "{kinds:?}: {recollection}");
             let before = self.debts.seen.insert(id, status.clone());
             let before = before.unwrap_or_else(|| "pending".into());
             let legal = before == status

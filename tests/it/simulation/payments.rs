@@ -121,8 +121,8 @@ impl World<'_> {
                 continue;
             };
             let id = payment["id"].as_str().expect("an id");
-            let told = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
-            known.check(payment, told);
+            let kinds = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
+            known.check(payment, kinds);
             // Payments of the other company go to its own account.
             if known.company == 0 {
                 let held = refunds.get(id).is_some_and(|status| status == "requested");
@@ -155,7 +155,7 @@ impl World<'_> {
 }
 
 impl Payment {
-    fn check(&mut self, payment: &Value, told: &[String]) {
+    fn check(&mut self, payment: &Value, kinds: &[String]) {
         let (before, status) = (&*self.status, payment["status"].as_str().expect("a status"));
         let legal = before == status
             || matches!(
@@ -163,7 +163,7 @@ impl Payment {
                 ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
             );
         assert!(legal, "{before} -> {status}: {payment}");
-        check_events("payment", status, told);
+        check_events("payment", status, kinds);
         let succeeded = ["success", "refunded"].contains(&status);
         assert!(!succeeded || self.paid, "a success that was not paid: {payment}");
         self.status = status.to_owned();

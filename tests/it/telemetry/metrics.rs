@@ -25,17 +25,17 @@ both! {
         app.get("/payment/fetch/nobody-knows-it").await;
         app.get("/nowhere/ada@example.com").await;
         let page = scrape(app).await;
-        let answered = |listener: &str, method: &str, route: &str, status: u16| {
+        let request_count = |listener: &str, method: &str, route: &str, status: u16| {
             let labels = format!("listener=\"{listener}\",method=\"{method}\",route=\"{route}\",status=\"{status}\"");
             metric_value(&page, &format!("tollhouse_http_requests_total{{{labels}}}"))
         };
-        assert_eq!(answered("public", "POST", "/api/v1/payment/initialize", 200), Some(1.0));
-        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/reference/{reference}", 200), Some(1.0));
-        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/{id}", 404), Some(1.0));
-        assert_eq!(answered("public", "GET", "", 404), Some(1.0));
-        assert_eq!(answered("internal", "POST", "/internal/v1/companies", 200), Some(1.0));
-        let asked = r#"listener="public",method="POST",route="/api/v1/payment/initialize""#;
-        assert_eq!(metric_value(&page, &format!("tollhouse_http_request_duration_seconds_count{{{asked}}}")), Some(1.0));
+        assert_eq!(request_count("public", "POST", "/api/v1/payment/initialize", 200), Some(1.0));
+        assert_eq!(request_count("public", "GET", "/api/v1/payment/fetch/reference/{reference}", 200), Some(1.0));
+        assert_eq!(request_count("public", "GET", "/api/v1/payment/fetch/{id}", 404), Some(1.0));
+        assert_eq!(request_count("public", "GET", "", 404), Some(1.0));
+        assert_eq!(request_count("internal", "POST", "/internal/v1/companies", 200), Some(1.0));
+        let series = r#"listener="public",method="POST",route="/api/v1/payment/initialize""#;
+        assert_eq!(metric_value(&page, &format!("tollhouse_http_request_duration_seconds_count{{{series}}}")), Some(1.0));
         // The scrape itself.
         assert_eq!(metric_value(&page, r#"tollhouse_http_requests_in_flight{listener="internal"}"#), Some(1.0));
         assert_eq!(metric_value(&page, r#"tollhouse_http_requests_in_flight{listener="public"}"#), Some(0.0));
@@ -118,7 +118,7 @@ both! {
         }
         let labels = r#"listener="public",method="POST",route="/api/v1/payment/initialize",status="499""#;
         let counted = async { while metric_value(&scrape(app).await, &format!("tollhouse_http_requests_total{{{labels}}}")) != Some(1.0) {} };
-        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without an answer");
+        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without a response");
     }
 
     async fn the_delay_of_a_job_is_measured(app: TestApp) {

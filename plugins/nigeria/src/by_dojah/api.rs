@@ -86,10 +86,10 @@ fn entity(response: &Response, with_image: bool) -> Result<Value, Fault> {
 /// record.
 fn refusal(status: u16, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if with_image && says(&["face", "selfie", "image", "photo", "document"]) {
+    let mentions = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if with_image && mentions(&["face", "selfie", "image", "photo", "document"]) {
         unreadable_image()
-    } else if status == 404 || says(&["not found", "no record"]) {
+    } else if status == 404 || mentions(&["not found", "no record"]) {
         Fault::not_found("the register has no such entry")
     } else if matches!(status, 400 | 422) {
         Fault::invalid("identifier", "Dojah rejected the identifier")

@@ -26,11 +26,11 @@ fn base(method_and_path: &str) -> &str {
     if dojah { DOJAH } else { PREMBLY }
 }
 
-fn answering(order: &str, response: impl Fn(FakeHost, &str, &str) -> FakeHost) -> FakeHost {
+fn host_with(order: &str, add_response: impl Fn(FakeHost, &str, &str) -> FakeHost) -> FakeHost {
     let host = host().setting("order", order);
-    CALLS
-        .iter()
-        .fold(host, |host, (method, path)| response(host, method, &format!("{}{path}", base(path))))
+    CALLS.iter().fold(host, |host, (method, path)| {
+        add_response(host, method, &format!("{}{path}", base(path)))
+    })
 }
 
 /// Returns everything visible of three failing calls: faults and log lines.
@@ -63,7 +63,7 @@ fn upstream_messages_are_never_forwarded_or_logged() {
                 let words = format!("ada Obi {NUMBER} 1990 4071 {word}");
                 let response = json!({"status": words, "detail": words, "message": words,
                     "response_code": words, "error": words, "code": words});
-                assert_silent(answering(order, |host, method, url| {
+                assert_silent(host_with(order, |host, method, url| {
                     host.answer(method, url, status, response.clone())
                 }));
             }
@@ -77,7 +77,7 @@ fn unreadable_bodies_are_never_quoted() {
         ["ada Obi 54651333604 1990", "{\"ada\":\"Obi\"}", "[\"ada\"]", "{\"entity\":\"ada\"}"]
     {
         for status in [200, 404] {
-            assert_silent(answering("prembly,dojah", |host, method, url| {
+            assert_silent(host_with("prembly,dojah", |host, method, url| {
                 host.answer_text(method, url, status, body)
             }));
         }
@@ -91,7 +91,7 @@ fn messages_of_host_faults_are_never_forwarded() {
         let words = format!("no answer from https://api.dojah.io/?bvn={NUMBER} for ada 1990");
         let fault = Fault::unavailable("").with_code(code).with_detail("url", &words);
         let fault = Fault { message: words, ..fault };
-        assert_silent(answering("dojah,prembly", |host, method, url| {
+        assert_silent(host_with("dojah,prembly", |host, method, url| {
             host.fault(method, url, fault.clone())
         }));
     }

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 use tollhouse_plugin::normal;
 
-use super::told;
+use super::call_with_response;
 use crate::LookupResult;
 
-fn first_name(response: &LookupResult) -> Option<String> {
-    response.record.first(&["first_name"], normal::text)
+fn first_name(result: &LookupResult) -> Option<String> {
+    result.record.first(&["first_name"], normal::text)
 }
 
 fn envelope(rest: Value) -> Value {
@@ -37,7 +37,7 @@ fn a_record_is_found_in_every_place() {
         json!({"data": ada, "response_code": null}),
         json!({"data": ada, "verification": null}),
     ] {
-        let found = told(200, envelope(rest.clone())).unwrap();
+        let found = call_with_response(200, envelope(rest.clone())).unwrap();
         assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
     }
 }
@@ -54,19 +54,19 @@ fn face_data_is_found_beside_the_record_or_in_it() {
         json!({"data": {"nin_data": ada, "face_data": face}}),
         json!({"nin_data": {"firstName": "Ada", "face_data": face}}),
     ] {
-        let found = told(200, envelope(rest.clone())).unwrap();
+        let found = call_with_response(200, envelope(rest.clone())).unwrap();
         let compared = found.comparison().unwrap();
         assert_eq!((compared.matches, compared.confidence), (true, 9_990), "{rest}");
         assert_eq!(&*compared.message, "Face match");
         assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
     }
-    let none = told(200, envelope(json!({"bvn_data": ada}))).unwrap().comparison();
+    let none = call_with_response(200, envelope(json!({"bvn_data": ada}))).unwrap().comparison();
     assert_eq!(none.unwrap_err().code, "unexpected-answer");
 }
 
 #[test]
 fn a_watch_listed_entry_is_marked() {
-    let response = |rest: Value| {
+    let watch_listed = |rest: Value| {
         let mut response = envelope(rest);
         response["response_code"] = json!("07");
         response["status"] = json!(false);
@@ -74,11 +74,11 @@ fn a_watch_listed_entry_is_marked() {
     };
     let ada = json!({"bvn_data": {"firstName": "Ada", "watchListed": "NO"}});
     for status in [200, 400] {
-        let found = told(status, response(ada.clone())).unwrap();
+        let found = call_with_response(status, watch_listed(ada.clone())).unwrap();
         let listed = found.record.first(&["watch_listed"], normal::text);
         assert_eq!(listed.as_deref(), Some("YES"));
     }
     for rest in [json!({}), json!({"data": null}), json!({"bvn_data": {}})] {
-        assert_eq!(told(200, response(rest)).unwrap_err().code, "watch-listed");
+        assert_eq!(call_with_response(200, watch_listed(rest)).unwrap_err().code, "watch-listed");
     }
 }

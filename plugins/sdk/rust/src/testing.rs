@@ -53,7 +53,7 @@ struct Route {
     method: String,
     url: String,
     /// Returned in order; the last one repeats.
-    answers: VecDeque<Result<(u16, Vec<u8>), Fault>>,
+    responses: VecDeque<Result<(u16, Vec<u8>), Fault>>,
 }
 
 /// A request as egress would send it: placeholders are replaced.
@@ -127,7 +127,7 @@ impl FakeHost {
 
     /// Adds a JSON response to a request. `url` is the complete URL or its end, with or without the
     /// query. Several responses to the same request are returned in order; the last one repeats.
-    pub fn response(self, method: &str, url: &str, status: u16, json: Value) -> FakeHost {
+    pub fn answer(self, method: &str, url: &str, status: u16, json: Value) -> FakeHost {
         self.answer_text(method, url, status, &json.to_string())
     }
 
@@ -163,11 +163,11 @@ impl FakeHost {
         response: Result<(u16, Vec<u8>), Fault>,
     ) -> FakeHost {
         match self.routes.iter_mut().find(|r| r.method == method && r.url == url) {
-            Some(route) => route.answers.push_back(response),
+            Some(route) => route.responses.push_back(response),
             None => self.routes.push(Route {
                 method: method.to_owned(),
                 url: url.to_owned(),
-                answers: VecDeque::from([response]),
+                responses: VecDeque::from([response]),
             }),
         }
         self

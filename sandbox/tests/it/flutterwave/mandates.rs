@@ -57,9 +57,9 @@ async fn the_transfer_arrives_by_the_clock_and_the_webhook_has_the_token() {
         (&approved["status"], &approved["response_code"]),
         (&json!("APPROVED"), &json!("00"))
     );
-    let told = shop.notified().await;
-    assert_eq!(told[0]["event"], "account.tokenize");
-    assert_eq!(told[0]["data"], approved);
+    let webhooks = shop.notified().await;
+    assert_eq!(webhooks[0]["event"], "account.tokenize");
+    assert_eq!(webhooks[0]["data"], approved);
     let token = approved["token"].as_str().unwrap();
     assert!(token.starts_with("flw-1bt-"), "{token}");
     assert_eq!(approved["active_on"], "2026-11-21T10:00:20.000Z");
@@ -100,9 +100,9 @@ async fn a_debit_has_the_account_and_adds_the_fee() {
     assert_eq!(data["auth_model"], "EMANDATE");
     assert_eq!((&data["amount"], &data["charged_amount"]), (&json!(50), &json!(50.7)));
     assert_eq!(data["account"]["account_number"], "0123456789");
-    let told = shop.notified().await.pop().unwrap();
-    assert_eq!(told["event.type"], "ACCOUNT_TRANSACTION");
-    assert_eq!(told["data"]["account"]["account_name"], "TEST CUSTOMER");
+    let webhook = shop.notified().await.pop().unwrap();
+    assert_eq!(webhook["event.type"], "ACCOUNT_TRANSACTION");
+    assert_eq!(webhook["data"]["account"]["account_name"], "TEST CUSTOMER");
 }
 
 #[tokio::test]

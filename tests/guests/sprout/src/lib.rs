@@ -141,18 +141,18 @@ mod tests {
             save_instrument: false,
         };
         assert_eq!(<Sprout as checkout::Guest>::start(order).unwrap().url, "https://p");
-        let asked = json!({"ref": "S-1", "amount": 700, "currency": "KES", "return_to": "https://shop.test"});
-        assert_eq!(host.requests()[0].json(), asked);
+        let expected = json!({"ref": "S-1", "amount": 700, "currency": "KES", "return_to": "https://shop.test"});
+        assert_eq!(host.requests()[0].json(), expected);
     }
 
     #[test]
     fn statuses_are_mapped() {
-        for (told, status) in [
+        for (reported, status) in [
             ("paid", PaymentStatus::Success),
             ("declined", PaymentStatus::Failed),
             ("open", PaymentStatus::Pending),
         ] {
-            let session = json!({"status": told, "amount": 700, "currency": "KES"});
+            let session = json!({"status": reported, "amount": 700, "currency": "KES"});
             assert_eq!(verify(200, session).unwrap().status, status);
         }
         assert_eq!(verify(404, json!({})), Err(Fault::not_found("Sprout has no such session")));

@@ -55,8 +55,8 @@ fn mood() -> Option<String> {
     settings::get("mood").filter(|mood| !mood.is_empty())
 }
 
-fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
-    let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
+fn misbehave(command: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
+    let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
     match word {
         "loop" => abuse::run_forever(),
         "grow" => abuse::grow(),

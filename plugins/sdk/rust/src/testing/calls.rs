@@ -43,9 +43,9 @@ impl FakeHost {
         else {
             panic!("FakeHost has no response for {method} {url}");
         };
-        match route.answers.len() {
-            1 => route.answers[0].clone(),
-            _ => route.answers.pop_front().expect("a route has a response"),
+        match route.responses.len() {
+            1 => route.responses[0].clone(),
+            _ => route.responses.pop_front().expect("a route has a response"),
         }
     }
 
