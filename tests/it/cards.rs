@@ -359,14 +359,14 @@ both! {
     async fn a_lost_checkout_session_is_opened_again_under_the_same_key(app: TestApp) {
         create_user(app, "ada").await;
         let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
-        let ask = async || {
+        let send = async || {
             let request = app.client.post(format!("{}/api/v1/card/create", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&order)).await
         };
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(ask().await.failure().0, 502);
-        let card = ask().await.data().clone();
-        assert_eq!((list(app, "").await.len(), ask().await.data()), (1, &card));
+        assert_eq!(send().await.failure().0, 502);
+        let card = send().await.data().clone();
+        assert_eq!((list(app, "").await.len(), send().await.data()), (1, &card));
         complete_page(app, &card, "success", SUCCESS_CARD).await;
         assert_eq!(fetch_card(app, &card["id"]).await["valid"], true);
     }

@@ -150,8 +150,8 @@ both! {
         assert_eq!((&edited["logo"], &edited["name"]), (&Value::Null, &json!("Beta")));
         assert_eq!(run(app, &["company", "edit", &id]).await.failure().0, 2);
 
-        let unasked = run(app, &["company", "suspend", &id]).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        let unconfirmed = run(app, &["company", "suspend", &id]).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("--yes"), "{}", unconfirmed.err);
         assert_eq!(json_of(app, &["company", "show", &id]).await["active"], true);
         run(app, &["company", "suspend", &id, "--yes"]).await.success_output();
         assert_eq!(field(run(app, &["company", "show", &id]).await.success_output(), "active"), "no");
@@ -224,8 +224,8 @@ both! {
         }
         let debit = ["wallet", "debit", id, "0.75", "--key", "fee", "--yes"];
         assert_eq!(run(app, &debit).await.success_output(), "the balance is 999.75 NGN\n");
-        let unasked = run(app, &debit[..6]).await;
-        assert_eq!(unasked.failure().0, 2);
+        let unconfirmed = run(app, &debit[..6]).await;
+        assert_eq!(unconfirmed.failure().0, 2);
         let too_much = ["wallet", "debit", id, "5000", "--key", "all", "-y", "--json"];
         let refused = run(app, &too_much).await;
         let error: Value = serde_json::from_str(refused.failure().1).expect("JSON");
@@ -318,8 +318,8 @@ both! {
         assert!(wrong.failure().1.starts_with("tollhouse: the created_at field must be"), "{}", wrong.err);
         assert_eq!(run(app, &["payment", "list", id, "--provider", "unruly"]).await.success_output(), "none\n");
         let refund = ["payment", "refund", id, "--reference", "order-1", "--yes", "--force"];
-        let unasked = run(app, &refund[..5]).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("Refund 2500.50 NGN"), "{}", unasked.err);
+        let unconfirmed = run(app, &refund[..5]).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("Refund 2500.50 NGN"), "{}", unconfirmed.err);
         run(app, &["wallet", "debit", id, "1000", "--key", "spent", "--yes"]).await.success_output();
         assert_eq!(run(app, &refund[..6]).await.failure().0, 1);
         run(app, &refund).await.success_output();

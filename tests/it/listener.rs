@@ -206,8 +206,8 @@ async fn a_client_that_does_not_read_its_responses_is_disconnected() {
     let app = app(&flags).await;
     let mut greedy = Raw::connect(&app.api).await;
     // More than the socket buffers hold.
-    let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
-    greedy.send(&ask).await;
+    let requests = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    greedy.send(&requests).await;
     let mut pace = tokio::time::interval(Duration::from_millis(20));
     let cut = async {
         loop {
@@ -479,12 +479,12 @@ async fn readiness_ends_before_the_host_stops() {
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
-    let ask = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
-    assert_eq!(ask("ready").await.status, StatusCode::OK);
+    let health = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
+    assert_eq!(health("ready").await.status, StatusCode::OK);
     stop.send_replace(true);
     let refused = async {
         loop {
-            let response = ask("ready").await;
+            let response = health("ready").await;
             if response.status != StatusCode::OK {
                 break response;
             }
@@ -492,7 +492,7 @@ async fn readiness_ends_before_the_host_stops() {
     };
     let refused = timeout(STEP_TIMEOUT, refused).await.expect("a response in time");
     assert_eq!(refused.failure(), (503, "the host is shutting down"));
-    assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are accepted
+    assert_eq!(health("live").await.status, StatusCode::OK); // and new connections are accepted
     timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 

@@ -391,7 +391,7 @@ both! {
         let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.configure_account(app).await;
-        let saying = |version: &str, secrets: Value, settings: Value| {
+        let repacked = |version: &str, secrets: Value, settings: Value| {
             repack(artifacts::SPROUT, |manifest| {
                 manifest["version"] = json!(version);
                 manifest["secrets"] = secrets;
@@ -399,17 +399,17 @@ both! {
             })
         };
         let base_url = json!({ "base_url": { "kind": "url" } });
-        app.install(&saying("1.1.0", json!([]), base_url.clone())).await;
+        app.install(&repacked("1.1.0", json!([]), base_url.clone())).await;
         // The version that had the secret is no longer active.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
-        let refused = try_install(app, saying("1.2.0", json!([]), in_clear), "grant=true").await;
+        let refused = try_install(app, repacked("1.2.0", json!([]), in_clear), "grant=true").await;
         let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
         assert_eq!(refused.failure(), (400, reason));
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
         // A setting may become a secret, but not a setting again.
-        app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
-        let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url), "grant=true").await;
+        app.install(&repacked("1.3.0", json!(["token", "base_url"]), json!({}))).await;
+        let refused = try_install(app, repacked("1.4.0", json!(["token"]), base_url), "grant=true").await;
         assert_eq!(refused.failure().0, 400);
     }
 }

@@ -64,18 +64,18 @@ async fn a_key_beyond_its_rate_limit_gets_429_and_others_are_served() {
 #[tokio::test]
 async fn operators_have_a_rate_limit_that_unauthenticated_requests_do_not_use_up() {
     let app = app().await;
-    let ask = async |token: &str| {
+    let send = async |token: &str| {
         let request = app.client.get(format!("{}/internal/v1/companies", app.internal));
         reply(request.bearer_auth(token)).await
     };
     for _ in 0..20 {
-        assert_eq!(ask("op_test_somebody").await.failure().0, 401);
+        assert_eq!(send("op_test_somebody").await.failure().0, 401);
     }
     for _ in 0..5 {
-        ask(OPERATOR_TOKEN).await.data();
+        send(OPERATOR_TOKEN).await.data();
     }
-    check_throttled(&ask(OPERATOR_TOKEN).await);
-    assert_eq!(ask("op_test_somebody").await.failure().0, 401);
+    check_throttled(&send(OPERATOR_TOKEN).await);
+    assert_eq!(send("op_test_somebody").await.failure().0, 401);
     assert_eq!(reply(app.client.get(format!("{}/health/live", app.internal))).await.status, 200);
     app.advance(60).await;
     app.operator(Method::GET, "/companies", Value::Null).await.data();

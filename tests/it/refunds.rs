@@ -85,12 +85,12 @@ both! {
     async fn the_status_of_a_refund_can_be_fetched(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         let path = path(app, &payment);
-        let ask = async || app.operator(Method::GET, &path, Value::Null).await;
-        assert_eq!(ask().await.failure(), (404, "refund not found"));
+        let fetch_refund = async || app.operator(Method::GET, &path, Value::Null).await;
+        assert_eq!(fetch_refund().await.failure(), (404, "refund not found"));
         app.operator(Method::POST, &path, Value::Null).await.data();
-        assert_eq!(ask().await.data()["status"], "pending");
+        assert_eq!(fetch_refund().await.data()["status"], "pending");
         app.advance(3600).await;
-        let refund = ask().await.data().clone();
+        let refund = fetch_refund().await.data().clone();
         assert_eq!((&refund["status"], &refund["amount"]), (&json!("done"), &json!(2500.5)));
         assert_eq!(refund["payment"], payment["id"]);
     }

@@ -179,7 +179,7 @@ impl Lab {
     }
 
     /// Calls a route (`POST /api/v1/…/{name}`) with the required key, and keeps the response.
-    async fn ask(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
+    async fn send(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
         let (method, template) = route.split_once(' ').expect("a method and a path");
         let is_internal = template.starts_with("/internal");
         let names = self.names.lock().unwrap().clone();
@@ -221,7 +221,7 @@ impl Lab {
     }
 
     async fn call(&self, route: &str, body: Value) -> Value {
-        let response = self.ask(route, body.to_string()).await;
+        let response = self.send(route, body.to_string()).await;
         assert_eq!(response["error"], false, "{route}: {response}");
         response["data"].clone()
     }
@@ -233,7 +233,7 @@ impl Lab {
             "narration": narration, "payment_service": provider,
             "checkout": { "success_url": "https://lender.example/paid" },
         });
-        self.ask("POST /api/v1/payment/initialize", order.to_string()).await["data"].clone()
+        self.send("POST /api/v1/payment/initialize", order.to_string()).await["data"].clone()
     }
 
     async fn pay(&self, reference: &str) -> Value {
@@ -256,7 +256,7 @@ impl Lab {
 /// Sets up plugins, accounts and a company.
 async fn set_up(lab: &Lab) {
     for wasm in [artifacts::PROVIDER_A, artifacts::UNRULY] {
-        assert_eq!(lab.ask("POST /internal/v1/plugins", wasm).await["error"], false);
+        assert_eq!(lab.send("POST /internal/v1/plugins", wasm).await["error"], false);
     }
     lab.name("provider", &json!("unruly"));
     let set = json!({ "credentials": { "secret_key": SECRET, "base_url": lab.upstream.url } });
@@ -302,7 +302,7 @@ async fn pay_and_fail(lab: &Lab) {
             lab.simulators.faults().push(Fault::new(operation, kind).delay_ms(4_000));
             let reference = format!("order-{n}-{kind:?}");
             lab.begin("provider_a", &reference, "").await;
-            lab.ask(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
+            lab.send(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
         }
     }
     let misdeeds = [
@@ -324,7 +324,7 @@ async fn operate(lab: &Lab) {
     lab.call("PUT /api/v1/user/edit/{user_id}", json!({ "middle_name": "Obiwanne" })).await;
     for what in ["email", "phone"] {
         let verify = format!("POST /api/v1/user/{what}-verification/verify/{{user_id}}");
-        lab.ask(&verify, r#"{"token":"none"}"#).await;
+        lab.send(&verify, r#"{"token":"none"}"#).await;
     }
     identities::look_up(lab).await;
     debts::collect(lab).await;
@@ -332,7 +332,7 @@ async fn operate(lab: &Lab) {
     let search = lab.client.get(search).bearer_auth(lab.named("api_key"));
     assert_eq!(lab.keep("a search", search).await["data"]["total"], 0);
     lab.call("POST /api/v1/user/bulk/create", json!({ "users": [user] })).await;
-    let link = lab.ask("GET /api/v1/user/export", "").await["data"].clone();
+    let link = lab.send("GET /api/v1/user/export", "").await["data"].clone();
     let file = lab.client.get(link["path"].as_str().expect("a URL")).send().await;
     let file = file.expect("a response").text().await.expect("a text");
     assert!(file.contains("ada.obi@example.com"), "{file}");
@@ -366,7 +366,7 @@ async fn operate(lab: &Lab) {
     set_paystack(lab, &format!("PUT {}", of("/providers/{provider}")), COMPANYS_OWN_KEY).await;
     lab.pay("order-own").await;
     lab.settle().await;
-    lab.ask("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
+    lab.send("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
     for base in
         [format!("{}/api/v1/payment/list", lab.api), format!("{}/internal/v1/audit", lab.internal)]
     {
@@ -379,7 +379,7 @@ async fn operate(lab: &Lab) {
         let is_json =
             route.path != METRICS && route_name != FILE && !is_on_both_listeners(route.path);
         if route.method == "get" && is_json {
-            let response = lab.ask(&route_name, "").await;
+            let response = lab.send(&route_name, "").await;
             assert_eq!(response["error"], false, "{}: {response}", route.path);
         }
     }

@@ -101,7 +101,7 @@ impl World<'_> {
 
     /// Sends a request. Returns `None` if the client disconnects or the host crashes before the
     /// response; one of six requests risks each.
-    async fn ask(
+    async fn send(
         &self,
         caller: Caller,
         method: Method,

@@ -102,7 +102,7 @@ where
     })
 }
 
-/// Whether new connections get this certificate.
+/// Returns whether new connections get this certificate.
 async fn serves(tls: &Tls, pair: &Pair) -> bool {
     let (client, server) = tokio::io::duplex(16 << 10);
     let versions = [&TLS13];

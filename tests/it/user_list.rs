@@ -277,8 +277,8 @@ fn day(at: &Value) -> NaiveDate {
     at.as_str().unwrap()[..10].parse().unwrap()
 }
 
-/// Whether a user in the API's form matches a parameter, implemented independently from the
-/// specification.
+/// Returns whether a user in the API's form matches a parameter, implemented independently from
+/// the specification.
 fn fits(user: &Value, name: &str, filter: &str, today: NaiveDate) -> bool {
     let text = |field: &str| user[field].as_str().unwrap_or_default();
     let within = |field: &str| {

@@ -155,22 +155,22 @@ both! {
         create(app).await;
         send(app, "email").await;
         let token = latest_code(app, EMAIL, 6);
-        let ask = async |key: &str| {
+        let verify = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/user/email-verification/verify/ada", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
             reply(request.json(&json!({ "token": token }))).await
         };
-        assert_eq!(ask("k").await.status, 200);
+        assert_eq!(verify("k").await.status, 200);
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
         // It does not verify another address.
         edit(app, json!({ "email": "new@example.com", "email_verified": false })).await;
-        assert_eq!(status_and_message(&ask("k").await), WRONG);
+        assert_eq!(status_and_message(&verify("k").await), WRONG);
         assert_eq!(user(app).await["email_verified"], false);
         edit(app, json!({ "email": EMAIL })).await;
-        assert_eq!(ask("k").await.status, 200);
+        assert_eq!(verify("k").await.status, 200);
         assert_eq!(user(app).await["email_verified"], true);
     }
 }

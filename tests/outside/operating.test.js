@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 
 import { ROOT, Terminal, commands, folder, freePorts } from './machine.js';
-import { ask, complete, until } from './sandbox.js';
+import { call, complete, until } from './sandbox.js';
 
 /** A PostgreSQL server whose user may create databases and roles. */
 const SERVER = process.env.TOLLHOUSE_TEST_POSTGRES && new URL(process.env.TOLLHOUSE_TEST_POSTGRES);
@@ -120,16 +120,16 @@ describe('docs/guides/another-host.md', () => {
   /** The simulator sends a webhook to the host, and the host sends the event to the simulator. */
   async function pay(api, simulators, token) {
     const order = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: 'order-1', checkout: { success_url: simulators } };
-    const begun = await ask('POST', `${api}/payment/initialize`, { token, body: order });
+    const begun = await call('POST', `${api}/payment/initialize`, { token, body: order });
     assert.equal(begun.status, 200, JSON.stringify(begun.body));
     assert.equal((await complete(begun.body.data.checkout.url, 'success')).status, 200);
     // No request verifies the payment, and the schedule would do so only after a minute.
     await until('the payment is a success', async () => {
-      const { body } = await ask('GET', `${api}/payment/fetch/reference/order-1`, { token });
+      const { body } = await call('GET', `${api}/payment/fetch/reference/order-1`, { token });
       return body.data.status === 'success';
     });
     const event = await until('the event arrives', async () => {
-      const { body } = await ask('GET', `${simulators}/events.json`);
+      const { body } = await call('GET', `${simulators}/events.json`);
       return body[0];
     });
     assert.deepEqual([event.event, event.signature], ['payment.success', 'valid']);

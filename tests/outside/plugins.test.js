@@ -100,7 +100,7 @@ for (const language of Object.keys(LANGUAGES)) {
       const account = (key) => operator('PUT', `/providers/${country}`, { credentials: { key, base_url: url }, active: true });
       const company = await Company.create();
       await operator('POST', `/companies/${company.id}/wallet/credit`, { amount: 1_000, key: unused('credit') });
-      const lookup = (number) => company.ask('POST', `/kyc/${country}/citizen/lookup`, { number });
+      const lookup = (number) => company.call('POST', `/kyc/${country}/citizen/lookup`, { number });
 
       const outage = 'citizen service is unavailable, please try again later';
       await account('wrong');

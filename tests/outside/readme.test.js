@@ -95,7 +95,7 @@ describe('README.md and docs/guides', () => {
   test('script a provider fault', async () => {
     const company = await Company.create();
     const body = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: unused('fault') };
-    const initialize = () => company.ask('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
+    const initialize = () => company.call('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
     type(commands('docs/guides/provider-faults.md', '## Script a fault'));
     assert.equal((await initialize()).status, 502);
     const resumed = await initialize();

@@ -10,7 +10,7 @@ pub(crate) fn no_response(fault: Fault) -> Fault {
     Fault { message: "no response from Prembly".to_owned(), details: Vec::new(), ..fault }
 }
 
-/// Maps statuses and codes that need no look at the record.
+/// Maps statuses and codes whose meaning does not depend on the record.
 pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
     let http = format!("http-{status}");
     match (code, status) {

@@ -53,7 +53,7 @@ fn send(request: Request) -> Result<Value, Fault> {
     Err(refusal(response.status, &envelope))
 }
 
-/// Maps HTTP statuses that need no look at the body.
+/// Maps HTTP statuses whose meaning does not depend on the body.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Paystack does not accept the secret key")),

@@ -54,8 +54,8 @@ fn send(request: Request) -> Result<Envelope, Fault> {
     Err(refusal(response.status, &loose::text(&envelope.message)))
 }
 
-/// Maps HTTP statuses that need no look at the body. A 503 may follow a successful operation, so
-/// its outcome is unknown.
+/// Maps HTTP statuses whose meaning does not depend on the body. A 503 may follow a successful
+/// operation, so its outcome is unknown.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Flutterwave does not accept the secret key")),

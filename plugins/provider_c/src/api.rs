@@ -90,7 +90,7 @@ pub(crate) fn parse_envelope(response: &Response) -> Result<RawJson, Fault> {
     Err(refusal(response.status, &code, &loose::text(&envelope.response_message)))
 }
 
-/// Maps HTTP statuses that need no look at the body.
+/// Maps HTTP statuses whose meaning does not depend on the body.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Monnify does not accept the API key and secret key")),

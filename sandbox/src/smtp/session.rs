@@ -50,7 +50,7 @@ pub(super) struct Session {
     letter: Option<ReceivedMail>,
 }
 
-/// How the next bytes are parsed.
+/// The parser of the next bytes.
 enum ReadState {
     Commands(RequestReceiver),
     Mail(DataReceiver, ReceivedMail),

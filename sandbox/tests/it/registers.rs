@@ -169,21 +169,21 @@ async fn faults_make_each_upstream_fail() {
     let world = World::new().await;
     for upstream in ["prembly", "dojah"] {
         let script = |kind| world.simulators.faults().push(Fault::new(upstream, kind).delay_ms(20));
-        let ask = || match upstream {
+        let query = || match upstream {
             "prembly" => {
                 prembly(&world, "/verification/bvn", &json!({ "number": "22222222222" })).send()
             }
             _ => dojah(&world, Method::GET, "/api/v1/kyc/bvn/full?bvn=22222222222").send(),
         };
         script(FaultKind::Error500);
-        assert_eq!(ask().await.unwrap().status(), 500);
+        assert_eq!(query().await.unwrap().status(), 500);
         script(FaultKind::Malformed);
-        assert!(ask().await.unwrap().json::<Value>().await.is_err());
+        assert!(query().await.unwrap().json::<Value>().await.is_err());
         script(FaultKind::Cut);
-        assert!(ask().await.is_err());
+        assert!(query().await.is_err());
         script(FaultKind::Slow);
         let start = Instant::now();
-        assert_eq!(ask().await.unwrap().status(), 200);
+        assert_eq!(query().await.unwrap().status(), 200);
         assert!(start.elapsed() >= Duration::from_millis(20), "{upstream}");
         assert!(world.simulators.faults().list().is_empty());
         for kind in [FaultKind::Decline, FaultKind::Pending, FaultKind::Hold] {

@@ -79,8 +79,8 @@ both! {
         assert_eq!(run(app, &["card-refund", "list", "--status", "done"]).await.success_output(), "none\n");
         assert_eq!(run(app, &["card-refund", "list", "--status", "lost"]).await.failure().0, 2);
         let retry = ["card-refund", "retry", id, &refund];
-        let unasked = run(app, &retry).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        let unconfirmed = run(app, &retry).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("--yes"), "{}", unconfirmed.err);
         let retry = [&retry[..], &["--yes"]].concat();
         let retried = run(app, &retry).await;
         assert_eq!(retried.success_output(), "a refund of 100.00 NGN is requested from provider_a\n");

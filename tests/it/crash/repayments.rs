@@ -40,15 +40,15 @@ impl World {
         lab.operator(Method::PATCH, &path, json!({ "recollection.card": FEE / 100 })).await;
         let path = format!("/companies/{}/wallet/credit", company.id);
         lab.operator(Method::POST, &path, json!({ "amount": FUNDS, "key": "funds" })).await;
-        let ask = async |path: &str, body: Value| {
+        let post = async |path: &str, body: Value| {
             reply(lab.to_api(&company, Method::POST, path).json(&body)).await.data().clone()
         };
         let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
-        ask("/user/create", user).await;
+        post("/user/create", user).await;
         let card = json!({
             "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
         });
-        let card = ask("/card/create", card).await;
+        let card = post("/card/create", card).await;
         lab.pay(&card).await;
         // This fails if the webhook arrived first.
         let verify = format!("/card/verify/{}", id(&card));

@@ -26,7 +26,7 @@ const DEBIT_FEE: i64 = 1_000;
 struct Loan {
     id: String,
     user: &'static str,
-    /// Whether only charges by the host repay it.
+    /// Set if only charges by the host repay it.
     is_charged_only: bool,
 }
 
@@ -74,7 +74,7 @@ impl World<'_> {
 
     /// Sends a request and keeps the checkout URL of the response.
     async fn open_page(&mut self, path: &str, body: Value) {
-        if let Some(reply) = self.ask(LENDER, Method::POST, path, Some(body)).await {
+        if let Some(reply) = self.send(LENDER, Method::POST, path, Some(body)).await {
             let url = reply.body["data"]["checkout"]["url"].as_str();
             self.debts.pages.extend(url.map(str::to_owned));
         }
@@ -109,7 +109,7 @@ impl World<'_> {
             2 => (Method::DELETE, format!("/card/delete/{id}?delete_default=true"), None),
             _ => (Method::POST, format!("/card/verify/{id}"), Some(json!({}))),
         };
-        self.ask(LENDER, method, &path, body).await;
+        self.send(LENDER, method, &path, body).await;
     }
 
     /// Puts a new loan, or resends one with other installments.
@@ -189,7 +189,7 @@ impl World<'_> {
         if !all.is_empty() {
             let reference = all[self.pick(all.len())]["reference"].as_str().expect("a reference");
             let path = format!("/recollection/verify/{reference}");
-            self.ask(LENDER, Method::POST, &path, Some(json!({}))).await;
+            self.send(LENDER, Method::POST, &path, Some(json!({}))).await;
         }
     }
 

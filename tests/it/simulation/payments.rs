@@ -46,7 +46,7 @@ impl World<'_> {
     async fn initialize(&mut self, n: usize) {
         let known = &self.payments[n];
         let (caller, order) = (Caller::Company(known.company), known.order.clone());
-        let reply = self.ask(caller, Method::POST, "/payment/initialize", Some(order)).await;
+        let reply = self.send(caller, Method::POST, "/payment/initialize", Some(order)).await;
         let Some(reply) = reply else {
             return self.app.advance(LEASE_WAIT_SECONDS).await;
         };
@@ -76,7 +76,7 @@ impl World<'_> {
         let Some(n) = self.any_payment() else { return };
         let known = &self.payments[n];
         let path = format!("/payment/verify/{}", known.reference);
-        self.ask(Caller::Company(known.company), Method::POST, &path, Some(json!({}))).await;
+        self.send(Caller::Company(known.company), Method::POST, &path, Some(json!({}))).await;
     }
 
     pub async fn refund_payment(&mut self) {
@@ -89,7 +89,7 @@ impl World<'_> {
         let Some(id) = payment.body["data"]["id"].as_str() else { return };
         let path = format!("/companies/{}/payments/{id}/refund", company.id);
         let body = json!({ "force": self.pick(2) == 0 });
-        self.ask(Caller::Operator, Method::POST, &path, Some(body)).await;
+        self.send(Caller::Operator, Method::POST, &path, Some(body)).await;
     }
 
     /// Verifies paid payments: after three days, only requests do so.

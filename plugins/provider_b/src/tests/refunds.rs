@@ -129,14 +129,14 @@ fn the_refund_is_recognized_by_its_note_or_its_amount() {
 /// Without the list, it is unknown whether the refund exists.
 #[test]
 fn without_the_list_no_refund_is_requested() {
-    let ask = |status: u16, response: Value| {
+    let start_with_list = |status: u16, response: Value| {
         let host = host().answer("GET", LIST, status, response).install();
         let fault = Flutterwave::start(order()).unwrap_err();
         assert_eq!(host.requests().len(), 1);
         fault
     };
-    assert!(ask(500, json!({})).retryable);
-    assert!(ask(200, success(json!({"odd": true}))).retryable);
+    assert!(start_with_list(500, json!({})).retryable);
+    assert!(start_with_list(200, success(json!({"odd": true}))).retryable);
 }
 
 fn page(number: u64, of: u64, refunds: Value) -> Value {
