@@ -58,7 +58,9 @@ impl SproutUpstream {
         }
         let reference = request["ref"].as_str().expect("a reference").to_owned();
         let url = format!("{}/pay/{reference}", upstream.url);
-        let session = json!({ "status": "open", "amount": request["amount"], "currency": request["currency"] });
+        let session = json!({
+            "status": "open", "amount": request["amount"], "currency": request["currency"],
+        });
         upstream.sessions.lock().unwrap().insert(reference, session);
         upstream.began.send_modify(|began| *began += 1);
         let _open = upstream.gate.read().await;
