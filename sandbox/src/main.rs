@@ -121,11 +121,11 @@ async fn run(options: Options) -> Result<(), Failure> {
     let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let serving = tokio::spawn(wiring::serve(app, public, internal, stopped));
 
-    let told = setup::run(&config, &simulators).await?;
-    simulators.set_hints(told.hints());
-    simulators.set_links(told.links());
-    write_atomically(&file, &told.json())?;
-    println!("{}", told.text(&file));
+    let info = setup::run(&config, &simulators).await?;
+    simulators.set_hints(info.hints());
+    simulators.set_links(info.links());
+    write_atomically(&file, &info.json())?;
+    println!("{}", info.text(&file));
 
     stop_signal().await?;
     remove(&file)?;

@@ -190,7 +190,7 @@ impl Outbox {
             request = request.header(signature.header, value);
         }
         match request.send().await {
-            Ok(answer) => answer.status() == reqwest::StatusCode::OK,
+            Ok(response) => response.status() == reqwest::StatusCode::OK,
             Err(error) => {
                 tracing::debug!(%error, "webhook was not delivered");
                 false

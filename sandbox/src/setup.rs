@@ -41,12 +41,12 @@ pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo
         operator.install(plugin.wasm).await?;
     }
     let sandbox = simulators.url();
-    for (provider, credentials, tell) in provider_accounts(&sandbox) {
+    for (provider, credentials, configure_webhook) in provider_accounts(&sandbox) {
         if is_built_in(provider) {
             let set = json!({ "credentials": credentials, "active": true, "mode": "test" });
             let path = format!("/providers/{provider}");
             let account = operator.json(Method::PUT, &path, &set).await?;
-            tell(simulators, text(&account, "notification_url")?);
+            configure_webhook(simulators, text(&account, "notification_url")?);
         }
     }
     for (gateway, credentials) in gateway_accounts(&sandbox) {
@@ -183,21 +183,19 @@ impl Operator {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-        let answer = request.bearer_auth(&self.token).send().await?;
-        let ok = answer.status().is_success();
-        let mut answer: Value = answer.json().await?;
+        let response = request.bearer_auth(&self.token).send().await?;
+        let ok = response.status().is_success();
+        let mut body: Value = response.json().await?;
         match ok {
-            true => Ok(answer["data"].take()),
-            false => {
-                Err(answer["message"].as_str().unwrap_or("the host refused the request").into())
-            }
+            true => Ok(body["data"].take()),
+            false => Err(body["message"].as_str().unwrap_or("the host refused the request").into()),
         }
     }
 }
 
 impl SandboxInfo {
     pub fn json(&self) -> String {
-        let told = json!({
+        let info = json!({
             "api": self.api,
             "internal": self.internal,
             "operator_token": self.operator_token,
@@ -207,7 +205,7 @@ impl SandboxInfo {
             "api_key": self.api_key,
             "event_secret": self.event_secret,
         });
-        format!("{told:#}\n")
+        format!("{info:#}\n")
     }
 
     /// Returns commands that initialize, pay and fetch a payment, and that send, read and verify a

@@ -29,21 +29,21 @@ both! {
         let report = examine(app, artifacts::SPROUT).await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(true), CHECKS.to_vec()));
         assert_eq!(report["requested_capabilities"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
-        let said = |step: &str| {
+        let result_of = |step: &str| {
             let at = CHECKS.iter().position(|name| *name == step).expect("a step");
             report["checks"][at]["result"].as_str().expect("a text").to_owned()
         };
-        assert!(said("manifest").starts_with("sprout 1.0.0, which requests address:base_url, secret:token -> header authorization at base_url"));
-        assert!(said("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", said("imports"));
-        assert_eq!(said("interfaces"), "checkout, verification, notifications");
-        assert!(said("examples").starts_with("checkout.start "), "{}", said("examples"));
+        assert!(result_of("manifest").starts_with("sprout 1.0.0, which requests address:base_url, secret:token -> header authorization at base_url"));
+        assert!(result_of("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", result_of("imports"));
+        assert_eq!(result_of("interfaces"), "checkout, verification, notifications");
+        assert!(result_of("examples").starts_with("checkout.start "), "{}", result_of("examples"));
         let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
         assert_eq!(shown.failure(), (404, "plugin not found"));
 
         let report = examine(app, b"once upon a time").await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(false), CHECKS[..3].to_vec()));
         assert_eq!(report["checks"][2]["passed"], false);
-        assert!(report["checks"][2]["result"].as_str().is_some_and(|said| said.starts_with("the file is not WebAssembly")));
+        assert!(report["checks"][2]["result"].as_str().is_some_and(|text| text.starts_with("the file is not WebAssembly")));
     }
 
     async fn a_component_that_violates_its_secret_bindings_is_rejected(app: TestApp) {
@@ -66,8 +66,8 @@ both! {
                 manifest["examples"] = json!({ "answers": [{ "to": "POST /sessions", "body": page }] });
             });
             let report = examine(app, &wasm).await;
-            let said = report["checks"][10]["result"].as_str().expect("a text");
-            assert!(said.starts_with(found), "{binding}: {said}");
+            let result = report["checks"][10]["result"].as_str().expect("a text");
+            assert!(result.starts_with(found), "{binding}: {result}");
             assert_eq!(report["admitted"], found.ends_with("ok"));
             assert_eq!(report["warnings"], json!([]));
         }
@@ -93,8 +93,8 @@ both! {
             if !admitted {
                 let refused = try_install(app, wasm, "grant=true").await;
                 let (status, reason) = refused.failure();
-                let said = "notifications.parse fails with its example: it wrote";
-                assert!(status == 400 && reason.starts_with(said), "{reason}");
+                let expected = "notifications.parse fails with its example: it wrote";
+                assert!(status == 400 && reason.starts_with(expected), "{reason}");
                 assert!(reason.contains("told to") && reason.contains("the plugin trapped"), "{reason}");
             }
         }
@@ -195,6 +195,6 @@ fn an_invalid_component_is_reported_in_one_line() {
     broken[end] = 0xff;
     let refused = run(&broken);
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.starts_with("tollhouse: ") && said.lines().count() == 1, "{said}");
+    let output = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(output.starts_with("tollhouse: ") && output.lines().count() == 1, "{output}");
 }

@@ -399,8 +399,9 @@ impl TestApp {
     pub async fn complete(&self, payment: &Value, outcome: &str) {
         let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
         let request = self.client.post(format!("{url}/complete"));
-        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
-        assert_eq!(answer.status(), StatusCode::OK);
+        let response =
+            request.json(&json!({ "outcome": outcome })).send().await.expect("a response");
+        assert_eq!(response.status(), StatusCode::OK);
     }
 
     pub async fn fetch(&self, reference: &str) -> Value {
@@ -505,9 +506,9 @@ pub async fn reply(request: reqwest::RequestBuilder) -> Reply {
     let (client, request) = request.build_split();
     let request = request.expect("a request that can be sent");
     let (method, path) = (request.method().clone(), request.url().path().to_owned());
-    let answer = client.execute(request).await.expect("an answer");
-    let (status, headers) = (answer.status(), answer.headers().clone());
-    let body = answer.json().await.expect("an answer in JSON");
+    let response = client.execute(request).await.expect("a response");
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = response.json().await.expect("a response in JSON");
     let reply = Reply { status, body, headers };
     contract::check(&method, &path, &reply);
     reply

@@ -33,7 +33,7 @@ async fn every_function_is_measured_with_or_without_examples() {
     let providers = [artifacts::PROVIDER_A, &without_examples];
     let report = compare(&[&providers[..], &gateways].concat()).await;
     let (report, text) = (json!(report), report.to_string());
-    for (plugin, function, answer, runs) in [
+    for (plugin, function, response, runs) in [
         ("provider_a@1.0.0", "checkout.start", "ok", 2),
         ("provider_a@1.0.0", "verification.verify", "ok", 2),
         ("provider_a@1.0.0", "saved-card.charge", "ok", 2),
@@ -50,7 +50,7 @@ async fn every_function_is_measured_with_or_without_examples() {
         ("twilio@1.0.0", "sms.send", "ok", 2),
     ] {
         let row = row(&report, plugin, function);
-        assert_eq!((&row["answer"], &row["runs"]), (&json!(answer), &json!(runs)), "{row}");
+        assert_eq!((&row["answer"], &row["runs"]), (&json!(response), &json!(runs)), "{row}");
         assert_measured(row);
         assert!(text.contains(function) && text.contains(plugin), "{text}");
     }
@@ -125,8 +125,8 @@ async fn a_file_that_is_not_webassembly_is_rejected_with_a_reason() {
 async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
     let ended = command.args(["plugin", "bench"]).args(arguments).output().await.unwrap();
-    let said = [ended.stdout, ended.stderr].concat();
-    (ended.status.code(), String::from_utf8(said).unwrap())
+    let output = [ended.stdout, ended.stderr].concat();
+    (ended.status.code(), String::from_utf8(output).unwrap())
 }
 
 both! {
@@ -137,17 +137,17 @@ both! {
         let few = ["--iterations", "5", "--cold-starts", "1", "--database", database];
         let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
 
-        let (code, said) = run(&["--installed", "provider_a"]).await;
-        assert!(code == Some(1) && said.contains("provider_a: the component is not signed"), "{said}");
-        let (code, said) = run(&["--installed", "provider_a", "--plugin-unsigned", &file, "--json"]).await;
-        let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        let (code, output) = run(&["--installed", "provider_a"]).await;
+        assert!(code == Some(1) && output.contains("provider_a: the component is not signed"), "{output}");
+        let (code, output) = run(&["--installed", "provider_a", "--plugin-unsigned", &file, "--json"]).await;
+        let report: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}"));
         assert_eq!((code, &row(&report, "provider_a@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
         row(&report, "sprout@1.0.0", "checkout.start");
 
-        let (code, said) = run(&["--installed", "nobody"]).await;
-        assert_eq!((code, &*said), (Some(1), "tollhouse: no plugin nobody is installed\n"));
-        let (code, said) = run(&[]).await;
-        assert!(code == Some(2) && said.contains("<FILE|--installed <NAME>>"), "{said}");
+        let (code, output) = run(&["--installed", "nobody"]).await;
+        assert_eq!((code, &*output), (Some(1), "tollhouse: no plugin nobody is installed\n"));
+        let (code, output) = run(&[]).await;
+        assert!(code == Some(2) && output.contains("<FILE|--installed <NAME>>"), "{output}");
     }
 }
 
@@ -155,8 +155,8 @@ both! {
 async fn a_missing_database_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/none.db", folder.path().display());
-    let (code, said) = bench_command(&["--installed", "provider_a", "--database", &url]).await;
-    assert_eq!((code, said), (Some(3), format!("tollhouse: there is no database at {url}\n")));
+    let (code, output) = bench_command(&["--installed", "provider_a", "--database", &url]).await;
+    assert_eq!((code, output), (Some(3), format!("tollhouse: there is no database at {url}\n")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -168,27 +168,27 @@ async fn unusable_files_are_reported_before_anything_is_measured() {
     std::fs::write(&good, artifacts::TERMII).unwrap();
     std::fs::write(&bad, "once upon a time").unwrap();
 
-    let (code, said) = bench_command(&[&good, &path("none.wasm")]).await;
+    let (code, output) = bench_command(&[&good, &path("none.wasm")]).await;
     assert!(
-        code == Some(2) && said.starts_with(&format!("tollhouse: {}: ", path("none.wasm"))),
-        "{said}"
+        code == Some(2) && output.starts_with(&format!("tollhouse: {}: ", path("none.wasm"))),
+        "{output}"
     );
-    let (code, said) = bench_command(&[&good, &bad, "--html", &page]).await;
+    let (code, output) = bench_command(&[&good, &bad, "--html", &page]).await;
     assert!(
         code == Some(1)
-            && said.starts_with(&format!("tollhouse: {bad}: the file is not WebAssembly")),
-        "{said}"
+            && output.starts_with(&format!("tollhouse: {bad}: the file is not WebAssembly")),
+        "{output}"
     );
     assert!(!std::path::Path::new(&page).exists());
-    let (code, said) = bench_command(&[&good, "--html", &path("no/page.html")]).await;
+    let (code, output) = bench_command(&[&good, "--html", &path("no/page.html")]).await;
     assert!(
-        code == Some(2) && said.starts_with(&format!("tollhouse: {}: ", path("no/page.html"))),
-        "{said}"
+        code == Some(2) && output.starts_with(&format!("tollhouse: {}: ", path("no/page.html"))),
+        "{output}"
     );
 
     let few = ["--iterations", "5", "--cold-starts", "1"];
-    let (code, said) = bench_command(&[&few[..], &[&good, "--html", &page]].concat()).await;
-    assert!(code == Some(0) && said.contains("\nsms.send "), "{said}");
+    let (code, output) = bench_command(&[&few[..], &[&good, "--html", &page]].concat()).await;
+    assert!(code == Some(0) && output.contains("\nsms.send "), "{output}");
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.ends_with("</html>") && page.contains("termii@1.0.0"), "{page}");
 }

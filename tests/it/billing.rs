@@ -145,11 +145,11 @@ both! {
 
         // A removed price falls back to the default plan, and unnamed prices stay. The response has
         // the new prices.
-        let answer = set_own(app, json!({ "otp.email": null, "otp.sms": 3.75 })).await.data().clone();
-        assert_eq!(answer, get(app, &company).await);
-        assert_eq!(answer["prices"]["otp.email"], json!({ "price": 2.5, "plan": of_default }));
-        assert_eq!(answer["prices"]["otp.sms"], json!({ "price": 3.75, "plan": of_company }));
-        assert_eq!(answer["prices"]["identity.ghana.ssnit.face"]["price"], 7);
+        let response = set_own(app, json!({ "otp.email": null, "otp.sms": 3.75 })).await.data().clone();
+        assert_eq!(response, get(app, &company).await);
+        assert_eq!(response["prices"]["otp.email"], json!({ "price": 2.5, "plan": of_default }));
+        assert_eq!(response["prices"]["otp.sms"], json!({ "price": 3.75, "plan": of_company }));
+        assert_eq!(response["prices"]["identity.ghana.ssnit.face"]["price"], 7);
         set_default(app, json!({ "otp.email": null })).await;
         assert_eq!(shown(&company, "otp.email").await, unpriced);
     }
@@ -166,12 +166,12 @@ both! {
         set_default(app, json!({ ITEM: 0 })).await;
         let free = json!({ "price": 0, "plan": "default" });
         assert_eq!(both(ITEM).await, [free.clone(), free.clone()]);
-        let answer = set_own(app, json!({ ITEM: 12.5 })).await.data().clone();
-        assert_eq!(answer["prices"][ITEM], json!({ "price": 12.5, "plan": "company" }));
+        let response = set_own(app, json!({ ITEM: 12.5 })).await.data().clone();
+        assert_eq!(response["prices"][ITEM], json!({ "price": 12.5, "plan": "company" }));
         assert_eq!(both(ITEM).await, [json!({ "price": 12.5, "plan": "company" }), free]);
         set_default(app, json!({ ITEM: null })).await;
-        let answer = set_own(app, json!({ ITEM: null })).await.data().clone();
-        assert_eq!(answer["prices"][ITEM], of_plugin);
+        let response = set_own(app, json!({ ITEM: null })).await.data().clone();
+        assert_eq!(response["prices"][ITEM], of_plugin);
         app.operator(Method::POST, "/plugins/atlantis/deactivate", json!({})).await.data();
         assert_eq!(both(ITEM).await, [Value::Null, Value::Null]);
     }
@@ -197,8 +197,8 @@ both! {
         }
         for method in [Method::GET, Method::PATCH] {
             let body = if method == Method::GET { Value::Null } else { json!({ "otp.email": 5 }) };
-            let nobody = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
-            assert_eq!(nobody.failure(), (404, "company not found"));
+            let missing = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
+            assert_eq!(missing.failure(), (404, "company not found"));
         }
         assert_eq!((get(app, &own(app, "/prices")).await, get(app, "/prices").await), before);
     }
@@ -239,8 +239,8 @@ both! {
 
     async fn concurrent_price_updates_do_not_mix(app: TestApp) {
         let set = |n: i64| set_own(app, json!({ "otp.email": n, "otp.sms": n, "customer.create": if n % 2 == 0 { json!(n) } else { Value::Null } }));
-        let answers = join_all((1..=12).map(set)).await;
-        assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+        let responses = join_all((1..=12).map(set)).await;
+        assert!(responses.iter().all(|response| response.status == 200), "{responses:?}");
         let prices = get(app, &own(app, "/prices")).await["prices"].clone();
         let price = &prices["otp.email"]["price"];
         assert_eq!(&prices["otp.sms"]["price"], price);
@@ -457,12 +457,12 @@ both! {
         credit(app, &app.company, 20).await;
         let mut charges = 0..;
         let mut expected = Vec::new();
-        for (low_balance, tells) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
+        for (low_balance, emitted) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
             let edited = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": low_balance })).await;
             assert_eq!(edited.data()["low_balance"], low_balance);
             assert_eq!(get(app, &own(app, "")).await["low_balance"], low_balance);
             charge(app, "otp.sms", 1, &charges.next().expect("a number").to_string()).await.expect("a charge");
-            expected.extend(tells.then(|| low_balance.clone()));
+            expected.extend(emitted.then(|| low_balance.clone()));
             let thresholds: Vec<Value> = low_balance_events(app).await.iter().map(|data| data["threshold"].clone()).collect();
             assert_eq!(thresholds, expected, "{low_balance}");
         }

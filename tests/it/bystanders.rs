@@ -59,7 +59,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     let page = format!("{}/complete", text(&second["checkout"], "url"));
     let paid = json!({ "outcome": "success", "card": OTHER_CARD });
-    app.client.post(page).json(&paid).send().await.expect("an answer");
+    app.client.post(page).json(&paid).send().await.expect("a response");
     let events = app.operator(Method::GET, &path("/events"), Value::Null).await;
     let new_key = async || {
         let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
@@ -186,7 +186,7 @@ fn is_authenticated(route: &Route) -> bool {
 }
 
 /// Builds a request to `route` with the ids of the company's records.
-fn ask(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::RequestBuilder {
+fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::RequestBuilder {
     let [rotated, revoked] = &own.keys;
     let [first, second] = own.cards.each_ref().map(|card| card.as_str().expect("an id").to_owned());
     let fill = |segment| match segment {
@@ -222,12 +222,12 @@ fn ask(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::RequestBuilder {
 
 /// Sends a change under the idempotency key that both companies use.
 async fn change(app: &TestApp, own: &Tenant, route: &Route, body: Body) -> Reply {
-    let request = ask(app, own, route).header("idempotency-key", "the-same-for-everyone");
+    let request = build_request(app, own, route).header("idempotency-key", "the-same-for-everyone");
     reply(request.json(&body(app))).await
 }
 
-fn is_replay(answer: &Reply) -> bool {
-    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+fn is_replay(response: &Reply) -> bool {
+    response.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
 both! {
@@ -272,8 +272,9 @@ async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
     for route in routes.iter().filter(|route| is_authenticated(route)) {
         let what = format!("{} {}", route.method, route.path);
         // An error about the malformed body means that the request was not rate-limited.
-        let send =
-            |own| reply(ask(&app, own, route).header("content-type", "text/plain").body("{"));
+        let send = |own| {
+            reply(build_request(&app, own, route).header("content-type", "text/plain").body("{"))
+        };
         let refused = matches!(route.access, Access::Company);
         let of_a = send(&a).await;
         assert_eq!(of_a.status == 429, refused, "{what}: {}", of_a.body);

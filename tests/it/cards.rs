@@ -107,13 +107,13 @@ both! {
             assert_eq!(refused.failure(), (status, message), "{change}");
         }
         let missing = json!("000000000000000000000000");
-        for answer in [
+        for response in [
             app.get("/card/fetch/000000000000000000000000").await,
             set_default(app, &missing).await,
             delete(app, &missing, "").await,
             verify(app, &missing).await,
         ] {
-            assert_eq!(answer.failure(), (404, "card not found"));
+            assert_eq!(response.failure(), (404, "card not found"));
         }
         assert_eq!(app.get("/card/list/nobody").await.failure(), (404, "user not found"));
         let pending = create_card(app, "ada").await;
@@ -181,11 +181,11 @@ both! {
         saved_card(app, "ada", SUCCESS_CARD).await;
         let duplicate = create_card(app, "ada").await;
         complete_page(app, &duplicate, "success", SUCCESS_CARD).await;
-        let asked = app.simulators.paystack().requests().len();
+        let before = app.simulators.paystack().requests().len();
         for (card, message) in [(&failed, "Declined"), (&duplicate, "card already exists")] {
             assert_eq!(verify(app, &card["id"]).await.failure(), (400, message));
         }
-        assert_eq!(app.simulators.paystack().requests().len(), asked);
+        assert_eq!(app.simulators.paystack().requests().len(), before);
     }
 
     async fn a_duplicate_found_by_verify_is_rejected_immediately(app: TestApp) {
@@ -285,8 +285,8 @@ both! {
         assert_eq!(deleted.body, json!({ "error": false, "message": "Card deleted successfully" }));
         assert_eq!(defaults().await, [first["id"].clone()]);
         app.run_until_idle().await;
-        let told = app.simulators.paystack().requests();
-        assert!(told.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
+        let requests = app.simulators.paystack().requests();
+        assert!(requests.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
         let tokens = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
         let (left,): (i64,) = app.app.store.read(tokens).await.unwrap();
         assert_eq!(left, 1);
@@ -327,8 +327,8 @@ both! {
         let failed = refunds(app, "?status=failed").await;
         assert_eq!(failed.len(), 1, "{:?}", refunds(app, "").await);
         app.advance(60).await;
-        let told = app.operator(Method::GET, "/events?kind=card.refund_failed", Value::Null).await;
-        assert_eq!(told.data()["events"][0]["data"]["refund"], failed[0]["id"]);
+        let events = app.operator(Method::GET, "/events?kind=card.refund_failed", Value::Null).await;
+        assert_eq!(events.data()["events"][0]["data"]["refund"], failed[0]["id"]);
         let path = format!("/companies/{}/card-refunds/{}/retry", app.company.id, failed[0]["id"].as_str().unwrap());
         let retried = app.operator(Method::POST, &path, json!({})).await;
         assert_eq!((&retried.data()["status"], &retried.data()["tries"]), (&json!("requested"), &json!(2)));
@@ -359,14 +359,14 @@ both! {
     async fn a_lost_checkout_session_is_opened_again_under_the_same_key(app: TestApp) {
         create_user(app, "ada").await;
         let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
-        let ask = async || {
+        let send = async || {
             let request = app.client.post(format!("{}/api/v1/card/create", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&order)).await
         };
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(ask().await.failure().0, 502);
-        let card = ask().await.data().clone();
-        assert_eq!((list(app, "").await.len(), ask().await.data()), (1, &card));
+        assert_eq!(send().await.failure().0, 502);
+        let card = send().await.data().clone();
+        assert_eq!((list(app, "").await.len(), send().await.data()), (1, &card));
         complete_page(app, &card, "success", SUCCESS_CARD).await;
         assert_eq!(fetch_card(app, &card["id"]).await["valid"], true);
     }

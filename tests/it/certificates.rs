@@ -109,13 +109,13 @@ fn a_host_rejects_a_certificate_that_clients_would_reject() {
             let report = host(&["config", "check", "--json"], &flags);
             let report: Value = serde_json::from_str(&report.out).expect("JSON");
             let problems = report["problems"].as_array().expect("problems");
-            let said = problems[0].as_str().expect("a text");
+            let problem = problems[0].as_str().expect("a text");
             assert!(
-                problems.len() == 1 && said.contains(&format!("tls.pem: {why}")),
+                problems.len() == 1 && problem.contains(&format!("tls.pem: {why}")),
                 "{problems:?}"
             );
             let serve = host(&["serve"], &flags);
-            assert!(serve.code == 2 && serve.err.contains(said), "{}", serve.err);
+            assert!(serve.code == 2 && serve.err.contains(problem), "{}", serve.err);
         }
     }
     assert!(!dir.path().join("tollhouse.db").exists(), "the host must not start");
@@ -183,9 +183,10 @@ async fn a_host_without_tls_is_reported_as_such() {
     let url = format!("https://{}", listener.local_addr().expect("bound"));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = json!({ "error": true }).to_string();
-            let answer = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\n\r\n{answer}");
-            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+            let response = json!({ "error": true }).to_string();
+            let response =
+                format!("HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\n\r\n{response}");
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, response.as_bytes()).await;
         }
     });
     let refused = run_against(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;

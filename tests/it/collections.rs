@@ -92,8 +92,8 @@ both! {
         app.advance(2 * DAY).await;
         assert_eq!((recollections(app).await.len(), balance(app).await), (0, json!(100)));
         app.advance(120).await;
-        let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
-        assert_eq!(told["events"][0]["data"], json!({ "loan": "loan-1", "amount": 100, "reason": "insufficient balance, please top up your wallet." }));
+        let events = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
+        assert_eq!(events["events"][0]["data"], json!({ "loan": "loan-1", "amount": 100, "reason": "insufficient balance, please top up your wallet." }));
         credit(app, 1_000, "more").await;
         app.advance(DAY).await;
         assert_eq!(summarize(&recollections(app).await), [("card", "success", 100.0)]);
@@ -109,8 +109,8 @@ both! {
         app.advance(2 * DAY).await;
         assert_eq!((recollections(app).await.len(), balance(app).await), (0, json!(100)));
         app.advance(120).await;
-        let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
-        assert_eq!(told["events"][0]["data"]["reason"], "provider_a has been deactivated");
+        let events = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
+        assert_eq!(events["events"][0]["data"]["reason"], "provider_a has been deactivated");
     }
 
     async fn installments_that_need_no_charge_are_not_collected(app: TestApp) {

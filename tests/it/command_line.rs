@@ -109,17 +109,17 @@ both! {
     async fn plugins_are_installed_upgraded_and_shown(app: TestApp) {
         let (old, new) = (file(app, "old.wasm", artifacts::SPROUT), file(app, "new.wasm", &sprout_1_1()));
         let garbage = file(app, "garbage.wasm", b"once upon a time");
-        let said = run(app, &["plugin", "install", "--grant", &old]).await;
-        assert!(said.success_output().starts_with("sprout 1.0.0 is active (") && said.out.lines().count() == 1, "{}", said.out);
-        let said = run(app, &["plugin", "install", &new]).await;
-        assert!(said.success_output().ends_with("\nit replaces 1.0.0\n"), "{}", said.out);
+        let output = run(app, &["plugin", "install", "--grant", &old]).await;
+        assert!(output.success_output().starts_with("sprout 1.0.0 is active (") && output.out.lines().count() == 1, "{}", output.out);
+        let output = run(app, &["plugin", "install", &new]).await;
+        assert!(output.success_output().ends_with("\nit replaces 1.0.0\n"), "{}", output.out);
         let unbound = sprout_with_manifest_field("secrets", json!(["token"]));
         let unbound = file(app, "unbound.wasm", &unbound);
         let warning = "\nwarning: the secret token is not bound: ";
-        let said = run(app, &["plugin", "examine", &unbound]).await;
-        assert!(said.success_output().contains(warning), "{}", said.out);
-        let said = run(app, &["plugin", "install", "--inactive", "--grant", &unbound]).await;
-        assert!(said.success_output().contains(warning), "{}", said.out);
+        let output = run(app, &["plugin", "examine", &unbound]).await;
+        assert!(output.success_output().contains(warning), "{}", output.out);
+        let output = run(app, &["plugin", "install", "--inactive", "--grant", &unbound]).await;
+        assert!(output.success_output().contains(warning), "{}", output.out);
         let refused = run(app, &["plugin", "install", &garbage]).await;
         assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is not WebAssembly"), "{}", refused.err);
         let missing = run(app, &["plugin", "install", "/no/such.wasm"]).await;
@@ -150,8 +150,8 @@ both! {
         assert_eq!((&edited["logo"], &edited["name"]), (&Value::Null, &json!("Beta")));
         assert_eq!(run(app, &["company", "edit", &id]).await.failure().0, 2);
 
-        let unasked = run(app, &["company", "suspend", &id]).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        let unconfirmed = run(app, &["company", "suspend", &id]).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("--yes"), "{}", unconfirmed.err);
         assert_eq!(json_of(app, &["company", "show", &id]).await["active"], true);
         run(app, &["company", "suspend", &id, "--yes"]).await.success_output();
         assert_eq!(field(run(app, &["company", "show", &id]).await.success_output(), "active"), "no");
@@ -224,12 +224,12 @@ both! {
         }
         let debit = ["wallet", "debit", id, "0.75", "--key", "fee", "--yes"];
         assert_eq!(run(app, &debit).await.success_output(), "the balance is 999.75 NGN\n");
-        let unasked = run(app, &debit[..6]).await;
-        assert_eq!(unasked.failure().0, 2);
+        let unconfirmed = run(app, &debit[..6]).await;
+        assert_eq!(unconfirmed.failure().0, 2);
         let too_much = ["wallet", "debit", id, "5000", "--key", "all", "-y", "--json"];
         let refused = run(app, &too_much).await;
-        let said: Value = serde_json::from_str(refused.failure().1).expect("JSON");
-        assert_eq!((refused.code, &said["error"], &said["status"]), (1, &json!("refused"), &json!(400)));
+        let error: Value = serde_json::from_str(refused.failure().1).expect("JSON");
+        assert_eq!((refused.code, &error["error"], &error["status"]), (1, &json!("refused"), &json!(400)));
         let wallet = run(app, &["wallet", "show", id]).await;
         assert_eq!(rows(wallet.success_output()), [["NGN", "999.75", "NGN", "0.00", "NGN"]]);
         let entries = run(app, &["wallet", "entries", id]).await;
@@ -287,10 +287,10 @@ both! {
         let edited = run(app, &["company", "edit", id, "--low-balance", ""]).await;
         assert_eq!(field(edited.success_output(), "low balance"), "-");
         let (host, company) = (app.app.clone(), CompanyId::from(id));
-        let told: store::Result<()> = app.app.store.write(async move |tx| {
+        let emitted: store::Result<()> = app.app.store.write(async move |tx| {
             operator_events::emit(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
         }).await;
-        told.expect("an event");
+        emitted.expect("an event");
         app.advance(120).await;
         let feed = run(app, &["event", "feed", "--kind", "wallet.low_balance", "--company", id]).await;
         assert_eq!(rows(feed.success_output())[0][1..], ["wallet.low_balance", id, r#"{"balance":1}"#]);
@@ -318,8 +318,8 @@ both! {
         assert!(wrong.failure().1.starts_with("tollhouse: the created_at field must be"), "{}", wrong.err);
         assert_eq!(run(app, &["payment", "list", id, "--provider", "unruly"]).await.success_output(), "none\n");
         let refund = ["payment", "refund", id, "--reference", "order-1", "--yes", "--force"];
-        let unasked = run(app, &refund[..5]).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("Refund 2500.50 NGN"), "{}", unasked.err);
+        let unconfirmed = run(app, &refund[..5]).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("Refund 2500.50 NGN"), "{}", unconfirmed.err);
         run(app, &["wallet", "debit", id, "1000", "--key", "spent", "--yes"]).await.success_output();
         assert_eq!(run(app, &refund[..6]).await.failure().0, 1);
         run(app, &refund).await.success_output();
@@ -332,8 +332,8 @@ both! {
         let mut events = events["docs"].as_array().unwrap().iter();
         let event = events.find(|event| event["event"] == "payment.refunded").expect("the event");
         let event = event["id"].as_str().unwrap();
-        let said = run(app, &["event", "redeliver", id, event]).await;
-        assert_eq!(said.success_output(), "queued deliveries: 1\n");
+        let output = run(app, &["event", "redeliver", id, event]).await;
+        assert_eq!(output.success_output(), "queued deliveries: 1\n");
         app.run_until_idle().await;
         let attempts = run(app, &["event", "attempts", id, event]).await;
         let mut attempts: Vec<&str> = rows(attempts.success_output()).into_iter().map(|row| row[1]).collect();
@@ -370,8 +370,8 @@ both! {
     }
 
     async fn failures_have_documented_exit_codes_and_messages(app: TestApp) {
-        let nobody = "000000000000000000000000";
-        let refused = run(app, &["company", "show", nobody]).await;
+        let unknown = "000000000000000000000000";
+        let refused = run(app, &["company", "show", unknown]).await;
         assert_eq!(refused.failure(), (1, "tollhouse: company not found"));
         let stranger = run_against(&app.internal, "op_another", &["plugin", "list"]).await;
         assert_eq!(stranger.failure(), (1, "tollhouse: the operator token is not valid"));
@@ -379,13 +379,13 @@ both! {
         assert!(tokenless.failure().0 == 2 && tokenless.err.contains("TOLLHOUSE_OPERATOR_TOKEN"), "{}", tokenless.err);
         let url = format!("http://{}", ports::reserve_address());
         let unreachable = run_against(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await;
-        let said: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
-        assert_eq!((unreachable.code, &said["error"]), (3, &json!("unreachable")));
+        let error: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
+        assert_eq!((unreachable.code, &error["error"]), (3, &json!("unreachable")));
         let other = run_against(&app.simulators.url(), OPERATOR_TOKEN, &["plugin", "list"]).await;
         assert!(other.failure().0 == 3 && other.err.contains("check internal_url"), "{}", other.err);
         let usage = run(app, &["company", "sell", "--json"]).await;
-        let said: Value = serde_json::from_str(usage.failure().1).expect("JSON");
-        assert_eq!((usage.code, &said["error"]), (2, &json!("usage")));
+        let error: Value = serde_json::from_str(usage.failure().1).expect("JSON");
+        assert_eq!((usage.code, &error["error"]), (2, &json!("usage")));
         for path in ["..", ".", ""] {
             assert_eq!(run(app, &["company", "show", path]).await.failure().0, 2, "{path}");
         }
@@ -448,10 +448,10 @@ fn every_command_has_help() {
     };
     let (mut seen, mut waiting) = (0, vec![Vec::new()]);
     while let Some(path) = waiting.pop() {
-        let said = help(&path.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(said.lines().next().is_some_and(|line| line.len() > 10), "{path:?} has no help");
+        let text = help(&path.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(text.lines().next().is_some_and(|line| line.len() > 10), "{path:?} has no help");
         seen += 1;
-        for name in commands(&said) {
+        for name in commands(&text) {
             waiting.push([path.clone(), vec![name]].concat());
         }
     }
@@ -466,7 +466,7 @@ async fn redirects_of_a_host_are_not_followed() {
     let (at, elsewhere) = (address(&host), address(&other));
     let moved =
         format!("HTTP/1.1 307 Moved\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
-    let answering = tokio::spawn(async move {
+    let responding = tokio::spawn(async move {
         let (mut stream, _) = host.accept().await.expect("the program");
         stream.readable().await.expect("a request");
         stream.write_all(moved.as_bytes()).await.expect("a response that is sent");
@@ -476,7 +476,7 @@ async fn redirects_of_a_host_are_not_followed() {
     let ended = run_against(&format!("http://{at}"), OPERATOR_TOKEN, &create).await;
     assert_eq!(ended.code, 3, "{}", ended.err);
     assert!(other.accept().now_or_never().is_none(), "the redirect was followed");
-    drop(answering.await);
+    drop(responding.await);
 }
 
 #[test]

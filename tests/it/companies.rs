@@ -68,9 +68,9 @@ both! {
                 "name": "Ünïon Kredit", "server": server, "event_url": "https://union.example/events",
                 "logo": "", "active": false, "id": "mine",
             });
-            let answer = app.operator(Method::POST, "/companies", body).await;
-            let (made, id) = (answer.data().clone(), text(answer.data(), "id"));
-            assert_eq!(answer.body["message"], "Company created successfully");
+            let response = app.operator(Method::POST, "/companies", body).await;
+            let (made, id) = (response.data().clone(), text(response.data(), "id"));
+            assert_eq!(response.body["message"], "Company created successfully");
             assert!(is_hex(id, 24), "{id}");
             let key = text(&made, "api_key");
             assert!(key.strip_prefix(prefix).is_some_and(|random| is_hex(random, 40)), "{key}");
@@ -204,8 +204,8 @@ both! {
             (json!({ "active": true, "expires_at": null }), true, Value::Null, Value::Null),
             (json!({ "features": [] }), true, Value::Null, json!([])),
         ] {
-            let answer = subscribe(app, body.clone()).await.data()["subscription"].clone();
-            assert_eq!(answer, json!({ "active": active, "expires_at": expires_at, "features": features }), "{body}");
+            let response = subscribe(app, body.clone()).await.data()["subscription"].clone();
+            assert_eq!(response, json!({ "active": active, "expires_at": expires_at, "features": features }), "{body}");
         }
         let before = get(app, &own(app, "")).await;
         for (body, message) in [
@@ -347,8 +347,8 @@ both! {
 
     async fn a_rotated_event_secret_stays_valid_for_a_day(app: TestApp) {
         let rotate = async || {
-            let answer = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;
-            let secret = text(answer.data(), "event_secret").to_owned();
+            let response = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;
+            let secret = text(response.data(), "event_secret").to_owned();
             assert_eq!(BASE64.decode(&secret["whsec_".len()..]).map(|bytes| bytes.len()), Ok(32));
             secret
         };

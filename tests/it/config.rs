@@ -86,36 +86,36 @@ fn a_flag_overrides_its_variable_and_that_overrides_the_file() {
         "plugin_requests = 3\nallow_private_events = ['a.example', 'b.example']\ndevelopment = true\nservice = 'toll'\n",
     );
     let requests = [("TOLLHOUSE_PLUGIN_REQUESTS", "5")];
-    let says = |value: &str, source: &str| (json!(value), source.to_owned());
+    let expected = |value: &str, source: &str| (json!(value), source.to_owned());
     assert_eq!(
         check.effective("plugin_requests", &["--plugin-requests=7"], &requests),
-        says("7", "flag")
+        expected("7", "flag")
     );
-    assert_eq!(check.effective("plugin_requests", &[], &requests), says("5", "variable"));
+    assert_eq!(check.effective("plugin_requests", &[], &requests), expected("5", "variable"));
     assert_eq!(
         check.effective("plugin_requests", &[], &[("TOLLHOUSE_PLUGIN_REQUESTS", "")]),
-        says("3", "file")
+        expected("3", "file")
     );
-    assert_eq!(check.effective("plugin_cpu_ms", &[], &[]), says("1000", "default"));
+    assert_eq!(check.effective("plugin_cpu_ms", &[], &[]), expected("1000", "default"));
 
     let list = "allow_private_events";
-    assert_eq!(check.effective(list, &[], &[]), says("a.example,b.example", "file"));
+    assert_eq!(check.effective(list, &[], &[]), expected("a.example,b.example", "file"));
     let one = [("TOLLHOUSE_ALLOW_PRIVATE_EVENTS", "c.example")];
-    assert_eq!(check.effective(list, &[], &one), says("c.example", "variable"));
+    assert_eq!(check.effective(list, &[], &one), expected("c.example", "variable"));
     let two = ["--allow-private-events=d.example", "--allow-private-events=e.example"];
-    assert_eq!(check.effective(list, &two, &one), says("d.example,e.example", "flag"));
+    assert_eq!(check.effective(list, &two, &one), expected("d.example,e.example", "flag"));
 
     let switch = "development";
-    assert_eq!(check.effective(switch, &[], &[]), says("true", "file"));
+    assert_eq!(check.effective(switch, &[], &[]), expected("true", "file"));
     assert_eq!(
         check.effective(switch, &[], &[("TOLLHOUSE_DEVELOPMENT", "false")]),
-        says("false", "variable")
+        expected("false", "variable")
     );
     assert_eq!(
         check.effective(switch, &["--development=false"], &[("TOLLHOUSE_DEVELOPMENT", "true")]),
-        says("false", "flag")
+        expected("false", "flag")
     );
-    assert_eq!(check.effective(switch, &["--development"], &[]), says("true", "flag"));
+    assert_eq!(check.effective(switch, &["--development"], &[]), expected("true", "flag"));
     assert_eq!(check.effective("public_url", &[], &[]), (Value::Null, "default".to_owned()));
 }
 
@@ -281,11 +281,11 @@ fn a_secret_from_two_sources_is_rejected_with_both_sources() {
         (&by_variables[..], ["TOLLHOUSE_OPERATOR_TOKEN_FILE", "TOLLHOUSE_MASTER_KEY_FILE"]),
         (&twice, ["operator_token_file in settings.toml", "master_key_file in settings.toml"]),
     ] {
-        let said = check.problems(&[], variables);
+        let problems = check.problems(&[], variables);
         let expected = places.iter().zip(&by_variables).map(|(place, (variable, _))| {
             format!("{place} and {variable} are both set: remove one of them")
         });
-        assert_eq!(said, expected.collect::<Vec<_>>());
+        assert_eq!(problems, expected.collect::<Vec<_>>());
     }
     // A flag overrides the conflict, and commands that need no secret ignore it.
     let flags = ["--operator-token-file=token", "--master-key-file=key"];

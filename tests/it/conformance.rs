@@ -152,9 +152,9 @@ async fn paid<S: Subject>(app: &TestApp, reference: &str) -> Value {
     app.fetch(reference).await
 }
 
-fn request_count<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
+fn request_count<S: Subject>(app: &TestApp, request: (&str, &str)) -> usize {
     let requests = S::requests(app);
-    requests.iter().filter(|(method, path)| (&**method, &**path) == asked).count()
+    requests.iter().filter(|(method, path)| (&**method, &**path) == request).count()
 }
 
 fn unavailable<S: Subject>() -> String {
@@ -326,10 +326,10 @@ async fn refunds<S: Subject>(app: &TestApp) {
         if let Some(kind) = fault {
             app.simulators.faults().push(Fault::new("refund", kind));
         }
-        let asked = app.operator(Method::POST, &path, Value::Null).await;
+        let refunded = app.operator(Method::POST, &path, Value::Null).await;
         match fault {
-            None => assert_eq!(asked.data()["status"], "refunded"),
-            Some(_) => assert_eq!(asked.failure(), (502, &*unavailable::<S>())),
+            None => assert_eq!(refunded.data()["status"], "refunded"),
+            Some(_) => assert_eq!(refunded.failure(), (502, &*unavailable::<S>())),
         }
         app.advance(3600).await;
         assert_eq!(app.fetch(&reference).await["status"], "refunded", "{fault:?}");
@@ -369,9 +369,9 @@ async fn checks_signatures<S: Subject>(app: &TestApp) {
     let send = async |signature: Option<(&'static str, String)>, body: &str| {
         let request = app.client.post(&url).body(body.to_owned());
         let request = signature.into_iter().fold(request, |r, (name, value)| r.header(name, value));
-        let answer = reply(request).await;
+        let response = reply(request).await;
         app.run_until_idle().await;
-        answer
+        response
     };
     let (body, other) = (S::notification("order-1"), S::notification("order-2"));
     for (why, signature) in [
@@ -486,8 +486,9 @@ async fn hides_tokens<S: Subject>(app: &TestApp) {
     let tokens = S::reusable_tokens(app, "order-1").await;
     assert!(!tokens.is_empty() && tokens.iter().all(|token| token.len() > 6), "{tokens:?}");
     let listed = app.get("/payment/list").await.body;
-    let told = app.simulators.events().iter().map(|event| event.body.clone()).collect::<String>();
-    for shown in [begun, verified, app.fetch("order-1").await, listed, json!(told)] {
+    let event_bodies =
+        app.simulators.events().iter().map(|event| event.body.clone()).collect::<String>();
+    for shown in [begun, verified, app.fetch("order-1").await, listed, json!(event_bodies)] {
         for token in &tokens {
             assert!(!shown.to_string().contains(token), "{token} in {shown}");
         }

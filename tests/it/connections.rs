@@ -32,10 +32,10 @@ async fn connect_from(app: &TestApp, client: &str) -> Option<TcpStream> {
     if stream.write_all(LIVENESS_REQUEST.as_bytes()).await.is_err() {
         return None;
     }
-    let answered = timeout(TIMEOUT, stream.read(&mut [0; 1_000]))
+    let received = timeout(TIMEOUT, stream.read(&mut [0; 1_000]))
         .await
         .expect("a response or a closed connection");
-    answered.is_ok_and(|bytes| bytes > 0).then_some(stream)
+    received.is_ok_and(|bytes| bytes > 0).then_some(stream)
 }
 
 both! {
@@ -57,7 +57,7 @@ both! {
         let again =
             timeout(TIMEOUT, again).await.expect("a connection that replaces the closed one");
         let metrics = app.client.get(format!("{}/metrics", app.internal)).send().await;
-        let metrics = metrics.expect("an answer").text().await.expect("a text");
+        let metrics = metrics.expect("a response").text().await.expect("a text");
         let refused = r#"tollhouse_connections_refused_total{listener="internal"} "#;
         assert!(metrics.lines().any(|line| line.starts_with(refused)), "{metrics}");
         drop((one, other, again));
@@ -104,8 +104,8 @@ both! {
         hold.await.expect("no panic").expect("a transaction");
         known.await.expect("no panic").data();
         let mut statuses = Vec::new();
-        for answer in unknown {
-            statuses.push(answer.await.expect("no panic").status.as_u16());
+        for response in unknown {
+            statuses.push(response.await.expect("no panic").status.as_u16());
         }
         statuses.sort_unstable();
         assert_eq!(statuses, [401, 503, 503, 503]);

@@ -50,7 +50,7 @@ async fn initialize_repeatedly_as(
         }
         last = Some(reply);
     }
-    last.expect("asked at least once")
+    last.expect("called at least once")
 }
 
 async fn versions(app: &TestApp) -> Vec<Value> {
@@ -315,9 +315,9 @@ both! {
 
     async fn the_backtrace_of_a_trap_is_shown_to_operators_and_not_to_callers(app: TestApp) {
         install_unruly(app).await;
-        let said = failure_reason(app, "panic").await;
-        assert!(said.starts_with("the plugin trapped: wasm trap: "), "{said}");
-        assert!(said.contains(" in ") && said.contains("unruly::"), "names of functions: {said}");
+        let reason = failure_reason(app, "panic").await;
+        assert!(reason.starts_with("the plugin trapped: wasm trap: "), "{reason}");
+        assert!(reason.contains(" in ") && reason.contains("unruly::"), "names of functions: {reason}");
         assert_eq!(initialize_with_narration(app, "panic", "panic").await.failure(), BROKEN);
     }
 }

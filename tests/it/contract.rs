@@ -13,7 +13,7 @@ use crate::app::Reply;
 struct Operation {
     method: String,
     path: String,
-    answers: BTreeMap<String, Option<Schema>>,
+    response_schemas: BTreeMap<String, Option<Schema>>,
 }
 
 /// A schema that is compiled when it is first used: compiling all of them takes seconds.
@@ -30,12 +30,12 @@ fn operations(document: &'static Value) -> Vec<Operation> {
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
             let responses = operation["responses"].as_object().expect("responses").iter();
-            let answers =
+            let response_schemas =
                 responses.map(|(status, response)| (status.clone(), schema(document, response)));
             operations.push(Operation {
                 method: method.to_uppercase(),
                 path: path.clone(),
-                answers: answers.collect(),
+                response_schemas: response_schemas.collect(),
             });
         }
     }
@@ -105,9 +105,9 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
     }
     let Some(operation) = operation(method, path) else { return };
     let what = format!("{method} {}: {} {}", operation.path, reply.status, reply.body);
-    let answer = operation.answers.get(reply.status.as_str());
-    let answer = answer.unwrap_or_else(|| panic!("not in the document: {what}"));
-    if let Some(validator) = answer {
+    let schema = operation.response_schemas.get(reply.status.as_str());
+    let schema = schema.unwrap_or_else(|| panic!("not in the document: {what}"));
+    if let Some(validator) = schema {
         let wrong: Vec<String> = validator
             .iter_errors(&reply.body)
             .map(|error| format!("{}: {error}", error.instance_path()))

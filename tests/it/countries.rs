@@ -28,8 +28,8 @@ fn lookup_methods(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'st
     let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.simulators.url());
     let mut ways = vec![("lookup", json!({ &kind.field: number }))];
     if kind.face {
-        let asked = json!({ &kind.field: number, "image": picture("match") });
-        ways.push(("lookup/with-face", asked));
+        let body = json!({ &kind.field: number, "image": picture("match") });
+        ways.push(("lookup/with-face", body));
     }
     if kind.document {
         ways.push(("lookup/image", json!({ "image": picture("document") })));
@@ -43,7 +43,12 @@ impl Subject {
         manifest.country.expect("a country").identities
     }
 
-    async fn ask(&self, app: &TestApp, kind: &IdentityType, (end, body): (&str, Value)) -> Reply {
+    async fn look_up(
+        &self,
+        app: &TestApp,
+        kind: &IdentityType,
+        (end, body): (&str, Value),
+    ) -> Reply {
         app.post(&format!("/kyc/{}/{}/{end}", self.name, kind.path), body).await
     }
 }
@@ -67,7 +72,7 @@ both! {
                 let number = kind.example.clone();
                 for way in lookup_methods(app, &kind, &number) {
                     let before = balance(app).await;
-                    let found = subject.ask(app, &kind, way).await;
+                    let found = subject.look_up(app, &kind, way).await;
                     assert_eq!(status_and_message(&found), (200, &*format!("{name} lookup successful")));
                     let uid = found.data();
                     assert_eq!(uid["identity_name"], format!("{}.{}", subject.name, kind.name));
@@ -90,7 +95,7 @@ both! {
                 let number = format!("{}10000", &kind.example[..kind.example.len() - 5]);
                 let noun = kind.display_name.to_lowercase();
                 for way in lookup_methods(app, &kind, &number) {
-                    let (end, missing) = (way.0, subject.ask(app, &kind, way).await);
+                    let (end, missing) = (way.0, subject.look_up(app, &kind, way).await);
                     assert_eq!(missing.failure(), (404, &*format!("{noun} data not found")), "{end}");
                 }
             }
@@ -110,10 +115,10 @@ both! {
                 for register in subject.registers {
                     app.simulators.faults().push(Fault::new(register, fault));
                 }
-                let refused = subject.ask(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await;
+                let refused = subject.look_up(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await;
                 let outage = format!("{noun} service is unavailable, please try again later");
                 assert_eq!(refused.failure(), (502, &*outage), "{fault:?}");
-                subject.ask(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await.data();
+                subject.look_up(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await.data();
             }
         }
     }

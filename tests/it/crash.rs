@@ -50,7 +50,7 @@ impl Process {
         let process = Process(command.spawn().expect("the program starts"));
         for _ in 0..600 {
             let live = lab.client.get(format!("http://{}/health/live", lab.api)).send().await;
-            if live.is_ok_and(|answer| answer.status().is_success()) {
+            if live.is_ok_and(|response| response.status().is_success()) {
                 return process;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -78,7 +78,7 @@ struct Lab {
     api: String,
     internal: String,
     /// Number of responses that clients have received.
-    answers: watch::Sender<usize>,
+    response_count: watch::Sender<usize>,
 }
 
 /// Requests by name: the id in the response, or `None` if no response arrived.
@@ -95,7 +95,7 @@ impl Lab {
             client: client.expect("a client"),
             api: ports::reserve_address().to_string(),
             internal: ports::reserve_address().to_string(),
-            answers: watch::Sender::new(0),
+            response_count: watch::Sender::new(0),
         }
     }
 
@@ -132,11 +132,11 @@ impl Lab {
 
     /// Returns the data of a successful response; `None` if the host was killed first.
     async fn try_send(&self, request: RequestBuilder) -> Option<Value> {
-        let answer = request.send().await.ok()?;
-        let ok = answer.status().is_success();
-        let mut body: Value = answer.json().await.ok()?;
+        let response = request.send().await.ok()?;
+        let ok = response.status().is_success();
+        let mut body: Value = response.json().await.ok()?;
         assert!(ok, "{body}");
-        self.answers.send_modify(|answers| *answers += 1);
+        self.response_count.send_modify(|count| *count += 1);
         Some(body["data"].take())
     }
 
@@ -156,15 +156,15 @@ impl Lab {
     /// this noun must be of `kind`.
     fn event_ids(&self, kind: &str) -> BTreeMap<String, BTreeSet<String>> {
         let noun = kind.split_once('.').expect("a noun and a verb").0;
-        let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for event in self.simulators.events() {
             if event.event.split('.').next() == Some(noun) {
                 assert_eq!(event.event, kind);
                 let body: Value = serde_json::from_str(&event.body).expect("JSON");
-                told.entry(id(&body["data"])).or_default().insert(event.id);
+                ids.entry(id(&body["data"])).or_default().insert(event.id);
             }
         }
-        told
+        ids
     }
 
     /// Returns the available balance in minor units. Asserts that nothing is pending.
@@ -195,10 +195,11 @@ where
         let clients: Vec<_> =
             (0..CLIENTS).map(|n| tokio::spawn(client(format!("r{round}-c{n}")))).collect();
         // Waits for a number of responses, so that slow machines make progress too.
-        let goal = *lab.answers.borrow() + usize::try_from(random.up_to(MAX_RESPONSES)).unwrap();
-        let mut answers = lab.answers.subscribe();
-        let reached = timeout(TIMEOUT, answers.wait_for(|answers| *answers >= goal)).await;
-        reached.expect("a host that answers").expect("a lab");
+        let goal =
+            *lab.response_count.borrow() + usize::try_from(random.up_to(MAX_RESPONSES)).unwrap();
+        let mut response_count = lab.response_count.subscribe();
+        let reached = timeout(TIMEOUT, response_count.wait_for(|count| *count >= goal)).await;
+        reached.expect("a host that responds").expect("a lab");
         let more_ms = u64::try_from(random.up_to(50)).unwrap();
         tokio::time::sleep(Duration::from_millis(more_ms)).await;
         process.kill();

@@ -24,10 +24,10 @@ fn body_routes(app: &TestApp) -> [(String, String); 4] {
 
 /// Asserts the complete body of an error.
 #[track_caller]
-fn assert_failure(answer: &Reply, status: u16, message: &str) {
-    assert_eq!(answer.failure(), (status, message));
-    assert_eq!(answer.body, json!({ "error": true, "message": message }));
-    assert_eq!(answer.headers["content-type"], "application/json");
+fn assert_failure(response: &Reply, status: u16, message: &str) {
+    assert_eq!(response.failure(), (status, message));
+    assert_eq!(response.body, json!({ "error": true, "message": message }));
+    assert_eq!(response.headers["content-type"], "application/json");
 }
 
 async fn assert_nothing_created(app: &TestApp) {
@@ -46,15 +46,15 @@ both! {
             for path in paths {
                 for method in [Method::GET, Method::POST] {
                     let request = app.client.request(method, format!("{base}{path}"));
-                    let answer = reply(request.bearer_auth(credential)).await;
-                    assert_failure(&answer, 404, "path not found");
+                    let response = reply(request.bearer_auth(credential)).await;
+                    assert_failure(&response, 404, "path not found");
                 }
             }
         }
         // Invalid path parameters.
         for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
-            let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
-            assert_failure(&answer, 404, "path not found");
+            let response = app.get(&format!("/payment/fetch/reference/{value}")).await;
+            assert_failure(&response, 404, "path not found");
         }
     }
 
@@ -74,11 +74,11 @@ both! {
                 }
                 let url = format!("{base}{}", path.replace(['{', '}'], ""));
                 let request = app.client.request(method.parse().expect("a method"), url);
-                let answer = reply(request.bearer_auth(credential)).await;
-                assert_failure(&answer, 405, "the method is not allowed");
-                let said = answer.headers["allow"].to_str().expect("a list of methods");
-                let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
-                assert_eq!(said, methods, "{method} {path}");
+                let response = reply(request.bearer_auth(credential)).await;
+                assert_failure(&response, 405, "the method is not allowed");
+                let listed = response.headers["allow"].to_str().expect("a list of methods");
+                let listed: BTreeSet<String> = listed.split(',').map(|method| method.trim().to_owned()).collect();
+                assert_eq!(listed, methods, "{method} {path}");
             }
         }
     }
@@ -170,8 +170,8 @@ both! {
             }
             let long = format!("{longest}x");
             for id in [None, Some(""), Some("two words"), Some("tab\there"), Some(&*long), Some("größe")] {
-                let answer = reply(with(&url, id)).await;
-                let new = answer.headers["x-request-id"].to_str().expect("visible characters").to_owned();
+                let response = reply(with(&url, id)).await;
+                let new = response.headers["x-request-id"].to_str().expect("visible characters").to_owned();
                 let hex = new.len() == 24 && new.bytes().all(|b| b.is_ascii_hexdigit());
                 assert!(hex, "{new} in place of {id:?}");
                 assert!(made.insert(new), "an id was generated twice");
@@ -190,12 +190,12 @@ both! {
             (format!("{}/health/ready", app.api), 200, false),
             (format!("{}/nowhere", app.internal), 404, false),
         ] {
-            let answer = reply(app.client.get(&url).bearer_auth(&app.company.key)).await;
-            assert_eq!(answer.status, status, "{url}");
-            assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{url}");
-            let kept = answer.headers.get("cache-control").map(|value| value.to_str().unwrap());
+            let response = reply(app.client.get(&url).bearer_auth(&app.company.key)).await;
+            assert_eq!(response.status, status, "{url}");
+            assert_eq!(response.headers["x-content-type-options"], "nosniff", "{url}");
+            let kept = response.headers.get("cache-control").map(|value| value.to_str().unwrap());
             assert_eq!(kept, private.then_some("no-store"), "{url}");
-            assert!(!answer.headers.contains_key("strict-transport-security"), "{url}");
+            assert!(!response.headers.contains_key("strict-transport-security"), "{url}");
         }
     }
 
@@ -207,8 +207,8 @@ both! {
             ("/health/live", "", 200),
         ] {
             let url = format!("{}{path}", app.api);
-            let get = app.client.get(&url).bearer_auth(key).send().await.expect("an answer");
-            let head = app.client.head(&url).bearer_auth(key).send().await.expect("an answer");
+            let get = app.client.get(&url).bearer_auth(key).send().await.expect("a response");
+            let head = app.client.head(&url).bearer_auth(key).send().await.expect("a response");
             assert_eq!((head.status().as_u16(), get.status().as_u16()), (status, status));
             for header in ["content-type", "content-length"] {
                 assert_eq!(head.headers().get(header), get.headers().get(header), "{path} {header}");
@@ -220,9 +220,9 @@ both! {
     async fn a_running_host_is_alive_and_ready(app: TestApp) {
         for base in [&app.api, &app.internal] {
             for (path, message) in [("live", "alive"), ("ready", "ready")] {
-                let answer = reply(app.client.get(format!("{base}/health/{path}"))).await;
-                assert_eq!(answer.status, 200);
-                assert_eq!(answer.body, json!({ "error": false, "message": message }));
+                let response = reply(app.client.get(format!("{base}/health/{path}"))).await;
+                assert_eq!(response.status, 200);
+                assert_eq!(response.body, json!({ "error": false, "message": message }));
             }
         }
     }

@@ -22,7 +22,7 @@ type ScriptedResponse = (StatusCode, Option<(&'static str, String)>);
 struct Receiver {
     url: String,
     /// Sent one by one; all further responses are 200.
-    answers: Arc<Mutex<VecDeque<ScriptedResponse>>>,
+    responses: Arc<Mutex<VecDeque<ScriptedResponse>>>,
     got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
     /// Delays the next response until the test sends.
     held: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
@@ -35,22 +35,22 @@ impl Receiver {
         let receiver = Receiver { url, ..Receiver::default() };
         let state = receiver.clone();
         let hook = async move |headers: HeaderMap, body: String| {
-            let answer = state.answer(headers, body);
+            let response = state.respond(headers, body);
             let held = state.held.lock().unwrap().take();
             if let Some(released) = held {
                 released.await.expect("a test that still runs");
             }
-            answer
+            response
         };
         let router = axum::Router::new().route("/hook", axum::routing::post(hook));
         tokio::spawn(axum::serve(listener, router).into_future());
         receiver
     }
 
-    fn answer(&self, headers: HeaderMap, body: String) -> (StatusCode, HeaderMap) {
+    fn respond(&self, headers: HeaderMap, body: String) -> (StatusCode, HeaderMap) {
         self.got.lock().unwrap().push((headers, body));
-        let answer = self.answers.lock().unwrap().pop_front();
-        let (status, header) = answer.unwrap_or((StatusCode::OK, None));
+        let response = self.responses.lock().unwrap().pop_front();
+        let (status, header) = response.unwrap_or((StatusCode::OK, None));
         let header = header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         (status, header.into_iter().collect())
     }
@@ -68,9 +68,9 @@ impl Receiver {
         }
     }
 
-    fn will_answer(&self, times: usize, status: u16) {
+    fn queue_responses(&self, times: usize, status: u16) {
         let status = StatusCode::from_u16(status).unwrap();
-        self.answers.lock().unwrap().extend((0..times).map(|_| (status, None)));
+        self.responses.lock().unwrap().extend((0..times).map(|_| (status, None)));
     }
 
     fn count(&self) -> usize {
@@ -150,7 +150,7 @@ both! {
 
     async fn a_failing_receiver_gets_eight_attempts_with_one_id(app: TestApp) {
         let receiver = receive(app).await;
-        receiver.will_answer(100, 500);
+        receiver.queue_responses(100, 500);
         succeed(app, "order-1").await;
         let mut seen = vec![receiver.count()];
         // Each delay plus its maximum jitter: a fifth, or 2 s for the first.
@@ -168,14 +168,14 @@ both! {
         assert!(ids.iter().all(|id| event["id"] == id.as_str()));
         assert_ne!(receiver.header(0, "webhook-timestamp"), receiver.header(7, "webhook-timestamp"));
 
-        receiver.answers.lock().unwrap().clear();
+        receiver.responses.lock().unwrap().clear();
         redeliver(app, &event).await;
         assert_eq!(state(&newest(app).await), "delivered");
     }
 
     async fn a_receiver_that_recovers_gets_its_event(app: TestApp) {
         let receiver = receive(app).await;
-        receiver.will_answer(2, 503);
+        receiver.queue_responses(2, 503);
         succeed(app, "order-1").await;
         app.advance(3_600).await;
         assert_eq!(receiver.count(), 3);
@@ -185,7 +185,7 @@ both! {
     async fn retry_after_is_honoured(app: TestApp) {
         let receiver = receive(app).await;
         let patience = Some(("retry-after", "600".to_owned()));
-        receiver.answers.lock().unwrap().push_back((StatusCode::TOO_MANY_REQUESTS, patience));
+        receiver.responses.lock().unwrap().push_back((StatusCode::TOO_MANY_REQUESTS, patience));
         succeed(app, "order-1").await;
         app.advance(590).await;
         assert_eq!(receiver.count(), 1);
@@ -195,7 +195,7 @@ both! {
 
     async fn a_url_that_responds_410_is_disabled_until_it_is_set_again(app: TestApp) {
         let receiver = receive(app).await;
-        receiver.will_answer(1, 410);
+        receiver.queue_responses(1, 410);
         succeed(app, "order-1").await;
         assert_eq!(state(&newest(app).await), "disabled");
         succeed(app, "order-2").await;
@@ -212,7 +212,7 @@ both! {
 
     async fn five_days_of_failures_disable_a_url(app: TestApp) {
         let receiver = receive(app).await;
-        receiver.will_answer(1_000, 500);
+        receiver.queue_responses(1_000, 500);
         for day in 0..5 {
             succeed(app, &format!("order-{day}")).await;
             assert_eq!(state(&newest(app).await), "pending");
@@ -227,7 +227,7 @@ both! {
 
     async fn failures_a_week_apart_do_not_disable_a_url(app: TestApp) {
         let receiver = receive(app).await;
-        receiver.will_answer(1_000, 500);
+        receiver.queue_responses(1_000, 500);
         for week in 0..3 {
             succeed(app, &format!("order-{week}")).await;
             assert_eq!(state(&newest(app).await), "pending", "week {week}");
@@ -240,7 +240,7 @@ both! {
         for (reference, status) in [("order-1", 200), ("order-2", 410)] {
             app.advance(1).await; // so that one event is the newest
             let (before, release) = (receiver.count(), receiver.hold_next());
-            receiver.will_answer(1, status);
+            receiver.queue_responses(1, status);
             tokio::join!(succeed(app, reference), async {
                 receiver.wait_for(before + 1).await;
                 queue_redelivery(app, &newest(app).await).await;
@@ -266,8 +266,8 @@ both! {
             queue_redelivery(app, &event).await;
         }
         let release = receiver.hold_next();
-        receiver.will_answer(1, 200);
-        receiver.will_answer(1, 410);
+        receiver.queue_responses(1, 200);
+        receiver.queue_responses(1, 410);
         tokio::join!(app.run_until_idle(), async {
             receiver.wait_for(4).await;
             while events().await.iter().any(|event| state(event) != "disabled") {}
@@ -296,7 +296,7 @@ both! {
     async fn redirects_are_failures(app: TestApp) {
         let (receiver, elsewhere) = (receive(app).await, Receiver::start().await);
         let location = Some(("location", elsewhere.url.clone()));
-        receiver.answers.lock().unwrap().push_back((StatusCode::TEMPORARY_REDIRECT, location));
+        receiver.responses.lock().unwrap().push_back((StatusCode::TEMPORARY_REDIRECT, location));
         succeed(app, "order-1").await;
         assert_eq!((receiver.count(), elsewhere.count()), (1, 0));
         assert_eq!(attempts(app, &newest(app).await).await[0]["status"], 307);
@@ -376,8 +376,8 @@ both! {
         let mut order = app.order("order-1");
         order["callback_url"] = json!("http://127.0.0.1/callback");
         let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
-        let answer = crate::app::reply(request.bearer_auth(&app.company.key).json(&order)).await;
-        assert_eq!(answer.failure(), (400, "the callback_url field must be an https URL"));
+        let response = crate::app::reply(request.bearer_auth(&app.company.key).json(&order)).await;
+        assert_eq!(response.failure(), (400, "the callback_url field must be an https URL"));
         let advance = operator(Method::POST, "/clock/advance", json!({ "seconds": 1 })).await;
         assert_eq!(advance.failure().0, 403);
     }

@@ -132,8 +132,8 @@ both! {
         for n in 0..5 {
             let version = |host: &str| sprout_with_manifest_field("version", json!(format!("1.{n}.0-{host}")));
             let install = async |app: &App, wasm: Vec<u8>| {
-                let wish = InstallOptions { grant: true, activate: true };
-                app.plugins.install(&app.store, SignedComponent::parse(wasm), wish, async |_, _| Ok(())).await.map(drop)
+                let options = InstallOptions { grant: true, activate: true };
+                app.plugins.install(&app.store, SignedComponent::parse(wasm), options, async |_, _| Ok(())).await.map(drop)
             };
             let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
             for result in [both.0, both.1] {
@@ -169,8 +169,8 @@ both! {
         let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
         assert_eq!(refused.status, 503, "its currencies are unknown here: {refused:?}");
         assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
-        let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider is not ready on this host, try again later"));
+        let notified = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
+        assert_eq!(notified.failure(), (503, "the provider is not ready on this host, try again later"));
 
         app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");

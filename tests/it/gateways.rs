@@ -105,16 +105,16 @@ struct ReceivedRequest {
 #[derive(Clone)]
 struct Upstream {
     url: String,
-    answer: Arc<Mutex<(u16, Value)>>,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    response: Arc<Mutex<(u16, Value)>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Upstream {
     async fn start() -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let (answer, asked) = (Arc::new(Mutex::new((500, Value::Null))), Arc::default());
-        let upstream = Upstream { url, answer, asked };
+        let (response, requests) = (Arc::new(Mutex::new((500, Value::Null))), Arc::default());
+        let upstream = Upstream { url, response, requests };
         let router = Router::new().fallback(Upstream::handle).with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
         upstream
@@ -128,8 +128,8 @@ impl Upstream {
     ) -> (StatusCode, axum::Json<Value>) {
         let body = String::from_utf8(body.to_vec()).expect("a text");
         let path = uri.path().to_owned();
-        upstream.asked.lock().unwrap().push(ReceivedRequest { path, headers, body });
-        let (status, body) = upstream.answer.lock().unwrap().clone();
+        upstream.requests.lock().unwrap().push(ReceivedRequest { path, headers, body });
+        let (status, body) = upstream.response.lock().unwrap().clone();
         (StatusCode::from_u16(status).expect("a status"), axum::Json(body))
     }
 
@@ -137,14 +137,14 @@ impl Upstream {
         &self,
         app: &TestApp,
         name: &str,
-        answer: &(u16, Value),
+        response: &(u16, Value),
     ) -> Result<String, CallError> {
-        *self.answer.lock().unwrap() = answer.clone();
+        *self.response.lock().unwrap() = response.clone();
         send(app, name, NUMBER).await
     }
 
     fn last(&self) -> ReceivedRequest {
-        self.asked.lock().unwrap().last().expect("a request").clone()
+        self.requests.lock().unwrap().last().expect("a request").clone()
     }
 
     async fn set_up(&self, app: &TestApp, subject: &Subject) -> Value {
@@ -200,13 +200,13 @@ both! {
             assert_eq!((&account["has_credentials"], &account["notification_url"]), (&json!(true), &Value::Null));
             let id = upstream.send(app, name, &subject.accepted).await.expect("an accepted message");
             assert_eq!(id, "id-1");
-            let asked = upstream.last();
-            assert_eq!(asked.path, subject.path);
-            let body = asked.body.replace("%20", " ").replace("%2B", "+");
+            let request = upstream.last();
+            assert_eq!(request.path, subject.path);
+            let body = request.body.replace("%20", " ").replace("%2B", "+");
             assert!(body.contains(&NUMBER[1..]) && body.contains(TEXT), "{body}");
         }
-        let key = |asked: &ReceivedRequest, name: &str| asked.headers[name].to_str().expect("a text").to_owned();
-        let [africastalking, termii, twilio] = &upstream.asked.lock().unwrap()[..] else { panic!("three messages") };
+        let key = |request: &ReceivedRequest, name: &str| request.headers[name].to_str().expect("a text").to_owned();
+        let [africastalking, termii, twilio] = &upstream.requests.lock().unwrap()[..] else { panic!("three messages") };
         assert_eq!(key(africastalking, "apikey"), SECRET);
         assert_eq!(serde_json::from_str::<Value>(&termii.body).unwrap()["api_key"], SECRET);
         // AC1:gateway_secret_of_the_service
@@ -219,18 +219,18 @@ both! {
         let overloaded = (503, Value::Null);
         for subject in subjects() {
             upstream.set_up(app, &subject).await;
-            for (answer, categories, certainty) in [
+            for (response, categories, certainty) in [
                 (&subject.refused, &[FaultCategory::Invalid, FaultCategory::Refused][..], Certainty::NotDone),
                 (&subject.misconfigured, &[FaultCategory::Misconfigured], Certainty::NotDone),
                 (&unreadable, &[FaultCategory::Unavailable], Certainty::Unknown),
                 (&overloaded, &[FaultCategory::Unavailable], Certainty::Unknown),
             ] {
-                let error = upstream.send(app, subject.name, answer).await.expect_err("no message");
-                let what = format!("{}: {answer:?}: {error:?}", subject.name);
+                let error = upstream.send(app, subject.name, response).await.expect_err("no message");
+                let what = format!("{}: {response:?}: {error:?}", subject.name);
                 assert!(categories.contains(&error.fault.category), "{what}");
                 assert_eq!(error.certainty, certainty, "{what}");
-                let told = format!("{:?}", error.fault);
-                assert!(![&NUMBER[1..], TEXT, SECRET].iter().any(|private| told.contains(private)), "{what}");
+                let fault = format!("{:?}", error.fault);
+                assert!(![&NUMBER[1..], TEXT, SECRET].iter().any(|private| fault.contains(private)), "{what}");
             }
         }
     }
@@ -259,8 +259,8 @@ both! {
             let declined = send(app, name, NUMBER).await.expect_err("a refused recipient");
             assert_eq!((declined.fault.category, declined.certainty), (Refused, Certainty::NotDone), "{name}");
             faults.push(Fault::new(name, FaultKind::CutAfter));
-            let unanswered = send(app, name, NUMBER).await.expect_err("no answer");
-            assert_eq!(unanswered.certainty, Certainty::Unknown, "{name}: {unanswered:?}");
+            let lost = send(app, name, NUMBER).await.expect_err("no response");
+            assert_eq!(lost.certainty, Certainty::Unknown, "{name}: {lost:?}");
             assert_eq!(received(), before + 2, "{name}");
         }
     }

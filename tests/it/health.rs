@@ -15,8 +15,8 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 async fn ready(app: &TestApp) -> Reply {
-    let asked = reply(app.client.get(format!("{}/health/ready", app.api)));
-    timeout(TIMEOUT, asked).await.expect("an answer in time")
+    let request = reply(app.client.get(format!("{}/health/ready", app.api)));
+    timeout(TIMEOUT, request).await.expect("a response in time")
 }
 
 /// Expires the cached result.
@@ -52,8 +52,8 @@ async fn hold(app: &TestApp, released: &Arc<Semaphore>) -> JoinHandle<store::Res
 both! {
     async fn concurrent_requests_share_one_database_read(app: TestApp) {
         let before = reads(app).await;
-        let answers = join_all((0..40).map(|_| ready(app))).await;
-        assert!(answers.iter().all(|answer| answer.status == 200));
+        let responses = join_all((0..40).map(|_| ready(app))).await;
+        assert!(responses.iter().all(|response| response.status == 200));
         assert_eq!(reads(app).await, before + 1.0);
         expire_result(app);
         ready(app).await;
@@ -77,8 +77,8 @@ both! {
         // Occupies the writer of SQLite, or all connections to PostgreSQL.
         let most = if app.database.url.starts_with("sqlite") { 1 } else { 8 };
         let held = join_all((0..most).map(|_| hold(app, &released))).await;
-        let answers = join_all((0..10).map(|_| ready(app))).await;
-        assert!(answers.iter().all(|answer| answer.status == 503), "{answers:?}");
+        let responses = join_all((0..10).map(|_| ready(app))).await;
+        assert!(responses.iter().all(|response| response.status == 503), "{responses:?}");
         released.add_permits(most);
         for held in held {
             held.await.expect("no panic").expect("a commit");

@@ -113,7 +113,7 @@ impl RawConnection {
     }
 
     /// Reads the body of the response on a stream.
-    async fn answer(&mut self, stream: u32) -> Value {
+    async fn read_response(&mut self, stream: u32) -> Value {
         let mut body = Vec::new();
         loop {
             let data = self.next(DATA).await;
@@ -141,8 +141,8 @@ async fn streams_beyond_the_limit_are_refused_and_open_ones_continue() {
     let app = app(&["--http2-streams=3"]).await;
     let mut raw = RawConnection::connect(&app.api).await;
     let settings = raw.next(SETTINGS).await.payload;
-    let told = settings.chunks(6).find(|s| s[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
-    assert_eq!(told.map(|setting| &setting[2..]), Some(&3_u32.to_be_bytes()[..]));
+    let limit = settings.chunks(6).find(|s| s[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
+    assert_eq!(limit.map(|setting| &setting[2..]), Some(&3_u32.to_be_bytes()[..]));
 
     // Requests whose bodies follow later.
     let create = request("POST", "/api/v1/user/create", &app.company.key);
@@ -155,11 +155,11 @@ async fn streams_beyond_the_limit_are_refused_and_open_ones_continue() {
 
     for stream in [3, 1] {
         raw.send(&frame(DATA, END_STREAM, stream, b"{}")).await;
-        assert_eq!(raw.answer(stream).await["error"], true);
+        assert_eq!(raw.read_response(stream).await["error"], true);
     }
     let live = request("GET", "/health/live", "");
     raw.send(&frame(HEADERS, END_HEADERS | END_STREAM, 9, &live)).await;
-    assert_eq!(raw.answer(9).await["message"], "alive");
+    assert_eq!(raw.read_response(9).await["message"], "alive");
     app.finish().await;
 }
 
@@ -171,8 +171,8 @@ async fn a_client_within_the_stream_limit_is_served() {
         let request = client.get(format!("{}/api/v1/payment/list", app.api));
         reply(request.bearer_auth(&app.company.key))
     };
-    for answer in join_all((0..20).map(|_| list())).await {
-        answer.data();
+    for response in join_all((0..20).map(|_| list())).await {
+        response.data();
     }
     app.finish().await;
 }
@@ -211,9 +211,9 @@ async fn an_incomplete_preface_times_out_without_an_http1_response() {
         raw.send(&[*byte]).await;
         pace.tick().await;
     }
-    let mut said = Vec::new();
-    timeout(TIMEOUT, raw.0.read_to_end(&mut said)).await.expect("an end").expect("no error");
-    assert_eq!(String::from_utf8_lossy(&said), "");
+    let mut received = Vec::new();
+    timeout(TIMEOUT, raw.0.read_to_end(&mut received)).await.expect("an end").expect("no error");
+    assert_eq!(String::from_utf8_lossy(&received), "");
     assert_alive(&app).await;
     app.finish().await;
 }
@@ -236,7 +236,7 @@ async fn a_preface_sent_in_pieces_opens_a_connection() {
     }
     let live = request("GET", "/health/live", "");
     raw.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &live)).await;
-    assert_eq!(raw.answer(1).await["message"], "alive");
+    assert_eq!(raw.read_response(1).await["message"], "alive");
     app.finish().await;
 }
 
@@ -257,9 +257,9 @@ async fn shutdown_sends_goaway_and_completes_requests_in_flight() {
     stop.send_replace(true);
     assert_eq!(raw.next(GO_AWAY).await.code(), NO_ERROR);
     // The host waits for a PING acknowledgement before it refuses new streams (RFC 9113, 6.8).
-    let asked = raw.next(PING).await.payload;
-    raw.send(&frame(PING, ACK, 0, &asked)).await;
+    let ping = raw.next(PING).await.payload;
+    raw.send(&frame(PING, ACK, 0, &ping)).await;
     raw.send(&frame(DATA, END_STREAM, 1, b"{}")).await;
-    assert_eq!(raw.answer(1).await["error"], true);
+    assert_eq!(raw.read_response(1).await["error"], true);
     timeout(TIMEOUT, serving).await.expect("an end").expect("no panic");
 }

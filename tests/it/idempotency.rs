@@ -48,8 +48,8 @@ async fn with_key(request: RequestBuilder, key: &str) -> Reply {
     reply(request.header("idempotency-key", key)).await
 }
 
-fn is_replay(answer: &Reply) -> bool {
-    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+fn is_replay(response: &Reply) -> bool {
+    response.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
 /// Asserts that `again` is the stored response of `first`.
@@ -83,7 +83,7 @@ async fn rows(app: &TestApp) -> Vec<(String, String, Option<String>, Option<Stri
 }
 
 /// Simulates a host that crashed before it stored the responses.
-async fn forget_answers(app: &TestApp) {
+async fn delete_responses(app: &TestApp) {
     let until = app.app.clock.now().plus_seconds(150);
     let died = app.app.store.write(async move |tx| -> store::Result<_> {
         tx.sql(
@@ -179,8 +179,8 @@ both! {
         app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
         app.operator(Method::PATCH, &edit, json!({ "active": true })).await.data();
-        let [(_, _, lease, answer)] = &rows(app).await[..] else { panic!("one row") };
-        assert_eq!((lease, answer), (&None, &None));
+        let [(_, _, lease, response)] = &rows(app).await[..] else { panic!("one row") };
+        assert_eq!((lease, response), (&None, &None));
         let done = with_key(begin(app, &order), "k").await;
         assert_eq!(done.data()["reference"], "order-1");
         assert_replayed(&done, &with_key(begin(app, &order), "k").await);
@@ -208,7 +208,7 @@ both! {
         assert_eq!(payments(app).await, 1);
         // The same after repeated crashes of its host.
         for _ in 0..2 {
-            forget_answers(app).await;
+            delete_responses(app).await;
             app.advance(150).await;
             let again = with_key(begin(app, &order), "k").await;
             assert_eq!(again.data()["id"], done.data()["id"]);
@@ -216,8 +216,8 @@ both! {
         assert_eq!(payments(app).await, 1);
         // After a day, the key has expired.
         app.advance(24 * 3600).await;
-        let anew = with_key(begin(app, &order), "k").await;
-        assert_ne!(anew.data()["id"], done.data()["id"]);
+        let renewed = with_key(begin(app, &order), "k").await;
+        assert_ne!(renewed.data()["id"], done.data()["id"]);
         app.run_until_idle().await;
     }
 
@@ -254,11 +254,11 @@ both! {
                 let request = app.client.post(format!("{base}{path}")).bearer_auth(OPERATOR_TOKEN);
                 with_key(request, &key)
             };
-            let answers = join_all((0..8).map(|n| send(if n % 2 == 0 { &app.internal } else { &other }))).await;
-            let ran = answers.iter().filter(|answer| answer.status == 200 && !is_replay(answer)).count();
-            assert_eq!(ran, 1, "{answers:?}");
-            for answer in answers.iter().filter(|answer| answer.status != 200) {
-                assert_eq!(answer.failure(), IN_PROGRESS);
+            let responses = join_all((0..8).map(|n| send(if n % 2 == 0 { &app.internal } else { &other }))).await;
+            let ran = responses.iter().filter(|response| response.status == 200 && !is_replay(response)).count();
+            assert_eq!(ran, 1, "{responses:?}");
+            for response in responses.iter().filter(|response| response.status != 200) {
+                assert_eq!(response.failure(), IN_PROGRESS);
             }
             assert_eq!(keys(app).await, 2 + round);
             assert!(is_replay(&send(&app.internal).await) && is_replay(&send(&other).await));
@@ -283,7 +283,7 @@ both! {
     async fn the_key_of_a_crashed_host_is_free_after_its_lease(app: TestApp) {
         let order = app.order("order-1");
         let first = with_key(begin(app, &order), "k").await;
-        forget_answers(app).await;
+        delete_responses(app).await;
         app.advance(149).await;
         assert_eq!(with_key(begin(app, &order), "k").await.failure(), IN_PROGRESS);
         app.advance(1).await;
@@ -314,15 +314,15 @@ both! {
 
     async fn the_row_of_a_key_reveals_nothing_about_its_request(app: TestApp) {
         let order = app.order("order-of-ada");
-        let answer = with_key(begin(app, &order), "key-of-ada").await;
-        answer.data();
+        let response = with_key(begin(app, &order), "key-of-ada").await;
+        response.data();
         with_key(operator(app, Method::POST, &own(app, "/keys")), "key-of-operator").await.data();
         let rows = rows(app).await;
         assert_eq!(rows.len(), 2);
         for (id, content, lease, kept) in rows {
             assert!(id.len() == 64 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
             assert!(content.starts_with("v1.") && lease.is_none(), "{content} {lease:?}");
-            let kept = kept.expect("an answer");
+            let kept = kept.expect("a response");
             assert!(kept.starts_with("v1."), "{kept}");
             for text in ["order-of-ada", "example", "checkout", "sk_test", "Key created"] {
                 assert!(!format!("{content}{kept}").contains(text), "{text} in {content} {kept}");

@@ -22,8 +22,8 @@ fn begin(app: &TestApp, base: &str, order: &Value) -> RequestBuilder {
     request.bearer_auth(&app.company.key).header("idempotency-key", "k").json(order)
 }
 
-fn is_replay(answer: &Reply) -> bool {
-    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+fn is_replay(response: &Reply) -> bool {
+    response.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
 async fn payments(app: &TestApp) -> Value {
@@ -53,11 +53,11 @@ both! {
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             ClaimOutcome::Run(claim) => claim,
-            ClaimOutcome::Replay(answer) => panic!("unexpected replay: {answer:?}"),
+            ClaimOutcome::Replay(response) => panic!("unexpected replay: {response:?}"),
         };
-        let answer = |body: &str| StoredResponse { status: 200, content_type: None, body: body.to_owned() };
+        let response = |body: &str| StoredResponse { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
-            let kept = Completion::StoreResponse(answer(body), None);
+            let kept = Completion::StoreResponse(response(body), None);
             idempotency::complete(&app.app.server, claim.clone(), kept).await.expect("a write");
         };
         for (key, late_first) in [("late first", true), ("late last", false)] {
@@ -75,7 +75,7 @@ both! {
                 idempotency::complete(&app.app.server, late, Completion::Release).await.expect("a write");
             }
             let Ok(ClaimOutcome::Replay(kept)) = claim(key).await else { panic!("no response is stored") };
-            assert_eq!(kept, answer("retaken"), "{key}");
+            assert_eq!(kept, response("retaken"), "{key}");
         }
     }
 

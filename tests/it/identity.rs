@@ -217,11 +217,11 @@ both! {
             ("12345609999", 200, "BVN lookup successful"),
             ("12345667777", 200, "BVN lookup successful"),
         ].into_iter().enumerate() {
-            let answer = look_up_bvn(app, number).await;
-            assert_eq!(status_and_message(&answer), (status, message), "{number}");
+            let response = look_up_bvn(app, number).await;
+            assert_eq!(status_and_message(&response), (status, message), "{number}");
             assert_eq!(balance(app).await, json!(10_000 - 50 * (n + 1)), "{number}");
             if number.ends_with("7777") {
-                assert_eq!(answer.data()["details"]["watch_listed"], "YES");
+                assert_eq!(response.data()["details"]["watch_listed"], "YES");
             }
         }
         for (path, body, message) in [
@@ -299,22 +299,22 @@ both! {
 
     async fn concurrent_equal_lookups_create_one_record_and_are_charged_each(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..6).map(|_| look_up_bvn(app, BVN))).await;
-        let ids: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer.data()["id"].to_string()).collect();
+        let responses = join_all((0..6).map(|_| look_up_bvn(app, BVN))).await;
+        let ids: std::collections::BTreeSet<String> = responses.iter().map(|response| response.data()["id"].to_string()).collect();
         assert_eq!((ids.len(), count_uids(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
     }
 
     async fn a_request_repeated_with_its_idempotency_key_is_charged_once(app: TestApp) {
         set_up(app).await;
-        let ask = async || {
+        let send = async || {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&json!({ "bvn": BVN }))).await
         };
         app.simulators.faults().push(Fault::new("prembly", FaultKind::Error500));
         app.simulators.faults().push(Fault::new("dojah", FaultKind::Error500));
-        assert_eq!(ask().await.failure().0, 502);
-        let found = ask().await.data().clone();
-        assert_eq!(ask().await.data(), &found);
+        assert_eq!(send().await.failure().0, 502);
+        let found = send().await.data().clone();
+        assert_eq!(send().await.data(), &found);
         assert_eq!(balance(app).await, json!(9_950));
         // The response to a charged lookup is replayed, even if nothing was found.
         for (number, status) in [("12345670000", 404), (BVN, 409)] {
@@ -333,15 +333,15 @@ both! {
         set_up(app).await;
         let first = look_up_bvn(app, BVN).await.data()["id"].clone();
         app.advance(30 * DAY - 3_600).await;
-        let ask = async || {
+        let send = async || {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&json!({ "bvn": BVN }))).await
         };
-        let (run, replayed) = (ask().await, ask().await);
+        let (run, replayed) = (send().await, send().await);
         assert_eq!((&run.data()["id"], replayed.data()), (&first, run.data()));
         assert_eq!(replayed.headers["idempotent-replayed"], "true");
         app.advance(3_600).await;
-        let later = ask().await;
+        let later = send().await;
         assert_ne!(later.data()["id"], first);
         assert!(!later.headers.contains_key("idempotent-replayed"));
         assert_eq!(balance(app).await, json!(10_000 - 3 * 50));
@@ -462,13 +462,13 @@ both! {
     async fn a_country_can_be_added_to_a_running_host(app: TestApp) {
         credit(app, 1_000, "first").await;
         let path = "/kyc/ghana/ssnit/lookup";
-        let ask = async || app.post(path, json!({ "number": "C123456789012" })).await;
+        let send = async || app.post(path, json!({ "number": "C123456789012" })).await;
         let document = async || reply(app.client.get(format!("{}/openapi.json", app.api))).await.body["paths"].clone();
-        assert_eq!(ask().await.failure(), (404, "path not found"));
+        assert_eq!(send().await.failure(), (404, "path not found"));
         assert_eq!(app.get("/kyc/identity/list").await.data(), &json!([]));
         assert!(document().await.get(format!("/api/v1{path}")).is_none());
         install(app, "ghana", artifacts::GHANA).await;
-        let found = ask().await;
+        let found = send().await;
         assert_eq!((status_and_message(&found), &found.data()["identity_name"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
         assert_eq!(found.data()["identity"], "7b6985c35fb3abc0c0ad0b31");
         let described = document().await[format!("/api/v1{path}")]["post"].clone();

@@ -19,7 +19,7 @@ use crate::{
 /// Starts a server of valid and invalid images; returns its base URL.
 async fn serve(app: &TestApp) -> String {
     let selfie = app.client.get(format!("{}/images/match-{BVN}.jpg", app.simulators.url()));
-    let selfie = selfie.send().await.expect("an answer").bytes().await.expect("a JPEG");
+    let selfie = selfie.send().await.expect("a response").bytes().await.expect("a JPEG");
     let jpeg = selfie.clone();
     let large = [&selfie[..], &vec![0; 5 << 20]].concat();
     let to = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
@@ -99,8 +99,8 @@ both! {
         set_up(app).await;
         let picture = async |name: &str| {
             let url = format!("{}/images/{name}-{BVN}.jpg", app.simulators.url());
-            let answer = app.client.get(url).send().await.expect("an answer");
-            STANDARD.encode(answer.bytes().await.expect("a JPEG"))
+            let response = app.client.get(url).send().await.expect("a response");
+            STANDARD.encode(response.bytes().await.expect("a JPEG"))
         };
         let (same, other) = (picture("match").await, picture("mismatch").await);
         for (name, picture, matches) in [("match", &same, true), ("mismatch", &other, false)] {

@@ -55,7 +55,7 @@ fn unreadable(app: &TestApp, base: &str, route: &Route) -> RequestBuilder {
 }
 
 /// Sends an empty object with the credential that the route needs.
-async fn ask(app: &TestApp, base: &str, route: &Route, company: &Company, value: &str) -> Reply {
+async fn send(app: &TestApp, base: &str, route: &Route, company: &Company, value: &str) -> Reply {
     let operators = route.access == Access::Operator;
     let credential = if operators { OPERATOR_TOKEN } else { &company.key };
     let request = request(app, base, route, &company.id, value).bearer_auth(credential);
@@ -182,14 +182,14 @@ both! {
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
             for (base, route) in routes_of(app, Access::Company) {
-                let answer = ask(app, base, &route, &app.company, UNKNOWN_ID).await;
+                let response = send(app, base, &route, &app.company, UNKNOWN_ID).await;
                 let feature = gated.iter().find(|(prefix, _)| route.path.starts_with(prefix));
                 match feature.filter(|(_, feature)| !features.contains(feature)) {
                     Some((_, feature)) => {
                         let message = format!("your plan does not include {feature}");
-                        assert_eq!(answer.failure(), (403, &*message), "{} {features:?}", route.path);
+                        assert_eq!(response.failure(), (403, &*message), "{} {features:?}", route.path);
                     }
-                    None => assert_ne!(answer.status, 403, "{} {features:?}", route.path),
+                    None => assert_ne!(response.status, 403, "{} {features:?}", route.path),
                 }
             }
         }
@@ -402,11 +402,11 @@ both! {
             app.routes().into_iter().filter_map(move |(base, _, route)| Some((base, find(route.path)?.1, route)))
         };
         for (base, names, route) in named() {
-            let missing = ask(app, base, &route, &b, UNKNOWN_ID).await;
+            let missing = send(app, base, &route, &b, UNKNOWN_ID).await;
             assert_eq!(missing.failure().0, 404, "{}", route.path);
             for name in names(&a) {
-                let answer = ask(app, base, &route, &b, name).await;
-                assert_eq!((answer.status, &answer.body), (missing.status, &missing.body), "{} {name}", route.path);
+                let response = send(app, base, &route, &b, name).await;
+                assert_eq!((response.status, &response.body), (missing.status, &missing.body), "{} {name}", route.path);
             }
         }
         app.run_until_idle().await;
@@ -416,10 +416,10 @@ both! {
 
         // The names are right: A finds its records under them.
         for (base, names, route) in named() {
-            let missing = ask(app, base, &route, &b, UNKNOWN_ID).await;
+            let missing = send(app, base, &route, &b, UNKNOWN_ID).await;
             let mut found = false;
             for name in names(&a) {
-                found |= ask(app, base, &route, &app.company, name).await.body != missing.body;
+                found |= send(app, base, &route, &app.company, name).await.body != missing.body;
             }
             assert!(found, "{} {}", route.method, route.path);
         }
@@ -436,8 +436,8 @@ both! {
                 && (route.access == Access::Company || route.path.contains("{company}"))
         });
         for (base, _, route) in lists {
-            of_a += &ask(app, base, &route, &app.company, "").await.data().to_string();
-            let of_b = ask(app, base, &route, &b, "").await.data().to_string();
+            of_a += &send(app, base, &route, &app.company, "").await.data().to_string();
+            let of_b = send(app, base, &route, &b, "").await.data().to_string();
             let shown = a.all().into_iter().chain([&*app.company.id, "Acme Lending"]).find(|trace| of_b.contains(trace));
             assert_eq!(shown, None, "{}: {of_b}", route.path);
         }
@@ -508,9 +508,9 @@ both! {
         app.run_until_idle().await;
         assert_eq!(states().await, [json!(["Ada", 1_000, "success", 0, 985]), json!(["Bola", 3_000, "success", 0, 2_855])]);
         assert_eq!(app.events(), ["payment.success", "payment.success"]);
-        let told: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
-        let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
+        let events: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
+        let events: Vec<(&Value, &Value)> = events.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
         let paid = |n: usize| (json!(both[n].id), made[n].1["id"].clone());
-        assert_eq!(told, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
+        assert_eq!(events, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
     }
 }

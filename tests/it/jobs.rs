@@ -138,7 +138,7 @@ both! {
         };
         let (held, waits) = tokio::join!(held, start);
         held.expect("a write");
-        let waits = waits.expect("workers that wait").expect("a database that answers");
+        let waits = waits.expect("workers that wait").expect("a database that responds");
         assert_eq!(waits, Duration::from_secs(1));
         app.run_until_idle().await;
         assert_eq!(verifications(app), 1);

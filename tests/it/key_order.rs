@@ -91,7 +91,7 @@ impl Ordered {
 }
 
 async fn text(request: RequestBuilder) -> String {
-    request.send().await.expect("an answer").text().await.expect("a text")
+    request.send().await.expect("a response").text().await.expect("a text")
 }
 
 async fn request_ordered(app: &TestApp, method: Method, path: &str, body: Value) -> Ordered {
@@ -100,9 +100,9 @@ async fn request_ordered(app: &TestApp, method: Method, path: &str, body: Value)
         .request(method, format!("{}/api/v1{path}", app.api))
         .bearer_auth(&app.company.key);
     let request = if body.is_null() { request } else { request.json(&body) };
-    let answer = Ordered::of(&text(request).await);
-    answer.check("", SUCCESS, &[]);
-    answer
+    let response = Ordered::of(&text(request).await);
+    response.check("", SUCCESS, &[]);
+    response
 }
 
 async fn get_ordered(app: &TestApp, path: &str) -> Ordered {

@@ -93,9 +93,9 @@ async fn wait_for_sessions(upstream: &SproutUpstream, count: usize) {
 
 /// Sends another request for a payment in progress and advances the clock until it gets a response.
 async fn initialize_concurrently(app: &TestApp, reference: &str) -> Reply {
-    let mut asked = Box::pin(app.post("/payment/initialize", sprout_order(app, reference)));
+    let mut request = Box::pin(app.post("/payment/initialize", sprout_order(app, reference)));
     loop {
-        if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut asked).await {
+        if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut request).await {
             return reply;
         }
         // The first request is still running: it extends its lease before it expires.
@@ -236,16 +236,16 @@ both! {
         let part = json!({ "transaction": "order-1", "amount": 1_000 });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).delay_ms(700));
-        let asked = app.operator(Method::POST, &path, Value::Null);
+        let refund = app.operator(Method::POST, &path, Value::Null);
         let taken = async {
             until(async || app.simulators.faults().list().is_empty()).await;
             let take = "UPDATE refunds SET lease = 'another', asking_until = $1, lease_until = $1";
             write(app, take, app.app.clock.now().plus_seconds(10)).await;
         };
-        let (asked, ()) = futures::future::join(asked, taken).await;
-        assert_eq!(asked.failure().0, 502);
+        let (refund, ()) = futures::future::join(refund, taken).await;
+        assert_eq!(refund.failure().0, 502);
         // The money stays held: the owner of the lease may have refunded it.
         let status = async || app.operator(Method::GET, &path, Value::Null).await.data()["status"].clone();
         assert_eq!((status().await, app.wallet().await["balance"].clone()), (json!("requested"), json!(0)));

@@ -59,8 +59,8 @@ pub async fn create_card(app: &TestApp, user_id: &str) -> Value {
 pub async fn complete_page(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
     let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": outcome, "card": number });
-    let answer = app.client.post(format!("{url}/complete")).json(&body).send().await;
-    assert!(answer.expect("an answer").status().is_success());
+    let response = app.client.post(format!("{url}/complete")).json(&body).send().await;
+    assert!(response.expect("a response").status().is_success());
     app.run_until_idle().await;
 }
 
@@ -84,15 +84,15 @@ pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
         let url = format!("{}/paystack{path}", app.simulators.url());
         app.client.request(method, url).bearer_auth(PAYSTACK_KEY)
     };
-    let asked = json!({
+    let body = json!({
         "email": email, "channel": "direct_debit", "callback_url": "https://lender.example/",
         "account": { "number": "0123456789", "bank_code": "058" },
     });
-    let open = paystack(Method::POST, "/customer/authorization/initialize").json(&asked);
+    let open = paystack(Method::POST, "/customer/authorization/initialize").json(&body);
     let open = reply(open).await.body;
     let page = open["data"]["redirect_url"].as_str().expect("a page");
     let done = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" }));
-    assert!(done.send().await.expect("an answer").status().is_success());
+    assert!(done.send().await.expect("a response").status().is_success());
     app.advance(10).await;
     let reference = open["data"]["reference"].as_str().expect("a reference");
     let verify = paystack(Method::GET, &format!("/customer/authorization/verify/{reference}"));

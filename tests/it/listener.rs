@@ -42,20 +42,20 @@ impl Raw {
     async fn rest(&mut self) -> String {
         let mut text = String::new();
         let read = timeout(STEP_TIMEOUT, self.0.read_to_string(&mut text)).await;
-        read.expect("a connection that is closed").expect("an answer in UTF-8");
+        read.expect("a connection that is closed").expect("a response in UTF-8");
         text
     }
 
     /// Reads the next response, which ends with `end`.
-    async fn answer(&mut self, end: &str) -> String {
+    async fn read_response(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         let read = async {
             while !bytes.ends_with(end.as_bytes()) {
-                bytes.push(self.0.read_u8().await.expect("more of an answer"));
+                bytes.push(self.0.read_u8().await.expect("more of a response"));
             }
         };
-        timeout(STEP_TIMEOUT, read).await.expect("an answer in time");
-        String::from_utf8(bytes).expect("an answer in UTF-8")
+        timeout(STEP_TIMEOUT, read).await.expect("a response in time");
+        String::from_utf8(bytes).expect("a response in UTF-8")
     }
 
     /// Sends one byte at a time until the host responds.
@@ -100,11 +100,11 @@ async fn begin_slow_payment(
     app.simulators.faults().push(slow);
     let request = client.post(format!("{base}/api/v1/payment/initialize"));
     let request = request.bearer_auth(&app.company.key).json(&app.order("slow"));
-    let answer = tokio::spawn(reply(request));
+    let response = tokio::spawn(reply(request));
     let begun =
         async { while app.get("/payment/fetch/reference/slow").await.status != StatusCode::OK {} };
     timeout(STEP_TIMEOUT, begun).await.expect("a payment that is begun");
-    answer
+    response
 }
 
 const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
@@ -118,7 +118,7 @@ async fn slowly_sent_headers_get_408_while_other_clients_are_served() {
     slow.send("GET /health/live HTTP/1.1\r\nhost: ").await;
     let mut again = Raw::connect(&app.api).await; // a second request is bounded like the first
     again.send(LIVE).await;
-    assert!(again.answer(ALIVE).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(again.read_response(ALIVE).await.starts_with("HTTP/1.1 200 OK\r\n"));
     again.send("G").await;
     for client in [&mut slow, &mut again] {
         client.dribble().await;
@@ -149,9 +149,9 @@ async fn a_slowly_sent_body_gets_408_while_other_clients_are_served() {
     check_failure(&unauthenticated.rest().await, "401 Unauthorized", "the API key is not valid");
     slow.dribble().await;
     is_alive(&app).await;
-    let answer = slow.rest().await;
-    assert!(answer.contains("\r\nx-request-id: "), "{answer}");
-    check_failure(&answer, "408 Request Timeout", "the request was not received in time");
+    let response = slow.rest().await;
+    assert!(response.contains("\r\nx-request-id: "), "{response}");
+    check_failure(&response, "408 Request Timeout", "the request was not received in time");
     app.finish().await;
 }
 
@@ -161,7 +161,7 @@ async fn an_idle_connection_is_closed_without_a_response() {
     let mut silent = Raw::connect(&app.api).await;
     let mut done = Raw::connect(&app.api).await;
     done.send(LIVE).await;
-    done.answer(ALIVE).await;
+    done.read_response(ALIVE).await;
     assert_eq!(silent.rest().await, "");
     assert_eq!(done.rest().await, "");
     app.finish().await;
@@ -170,10 +170,10 @@ async fn an_idle_connection_is_closed_without_a_response() {
 #[tokio::test]
 async fn a_request_that_times_out_reports_an_unknown_outcome() {
     let app = app(&["--request-timeout-s=1"]).await;
-    let answer =
-        begin_slow_payment(&app, &app.client, &app.api, 20_000).await.await.expect("an answer");
-    assert_eq!(answer.failure(), UNKNOWN);
-    assert!(!answer.headers.contains_key("retry-after"));
+    let response =
+        begin_slow_payment(&app, &app.client, &app.api, 20_000).await.await.expect("a response");
+    assert_eq!(response.failure(), UNKNOWN);
+    assert!(!response.headers.contains_key("retry-after"));
     assert_eq!(app.get("/payment/fetch/reference/slow").await.data()["status"], "pending");
     app.finish().await;
 }
@@ -206,8 +206,8 @@ async fn a_client_that_does_not_read_its_responses_is_disconnected() {
     let app = app(&flags).await;
     let mut greedy = Raw::connect(&app.api).await;
     // More than the socket buffers hold.
-    let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
-    greedy.send(&ask).await;
+    let requests = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    greedy.send(&requests).await;
     let mut pace = tokio::time::interval(Duration::from_millis(20));
     let cut = async {
         loop {
@@ -234,11 +234,11 @@ async fn too_many_or_too_long_headers_get_431() {
             for n in 0..count {
                 request = request.header(format!("x-{n}"), "y".repeat(bytes));
             }
-            let answer = request.send().await.expect("an answer");
-            assert_eq!(answer.version(), version);
+            let response = request.send().await.expect("a response");
+            assert_eq!(response.version(), version);
             (
-                answer.status().as_u16(),
-                answer.json::<Value>().await.expect("JSON")["message"].clone(),
+                response.status().as_u16(),
+                response.json::<Value>().await.expect("JSON")["message"].clone(),
             )
         };
         assert_eq!(send(50, 100).await, (200, json!("alive")));
@@ -255,7 +255,7 @@ async fn too_many_or_too_long_headers_get_431() {
         let mut raw = Raw::connect(&app.api).await;
         let _ =
             raw.0.write_all(format!("GET / HTTP/1.1\r\nhost: x\r\n{head}\r\n").as_bytes()).await;
-        assert!(raw.answer("\r\n").await.starts_with("HTTP/1.1 431 "));
+        assert!(raw.read_response("\r\n").await.starts_with("HTTP/1.1 431 "));
     }
     app.finish().await;
 }
@@ -265,19 +265,19 @@ async fn connections_beyond_the_limit_wait_to_be_accepted() {
     let app = app(&["--max-connections=3"]).await;
     let mut one = Raw::connect(&app.internal).await; // in addition to the harness's connection
     one.send(LIVE).await;
-    one.answer(ALIVE).await;
+    one.read_response(ALIVE).await;
     let mut two = Raw::connect(&app.internal).await;
     two.send(LIVE).await;
-    two.answer(ALIVE).await;
+    two.read_response(ALIVE).await;
     let mut three = Raw::connect(&app.internal).await;
     three.send(LIVE).await;
     for _ in 0..50 {
         one.send(LIVE).await;
-        one.answer(ALIVE).await;
+        one.read_response(ALIVE).await;
         assert!(three.0.try_read(&mut [0]).is_err(), "a connection beyond the limit was accepted");
     }
     drop(two);
-    three.answer(ALIVE).await;
+    three.read_response(ALIVE).await;
     app.finish().await;
 }
 
@@ -319,7 +319,7 @@ async fn unauthenticated_requests_do_not_use_up_the_limit_of_authenticated_ones(
         loop {
             let mut next = Raw::connect(&app.api).await;
             next.send(&format!("{notify}{{\"a\": 1 }}")).await;
-            if next.answer("}").await.contains("HTTP/1.1 503") {
+            if next.read_response("}").await.contains("HTTP/1.1 503") {
                 break;
             }
         }
@@ -347,8 +347,10 @@ async fn large_bodies_have_a_lower_concurrency_limit() {
             loop {
                 let mut next = Raw::connect(&app.api).await;
                 next.send(large).await;
-                if let Ok(answer) = timeout(Duration::from_millis(200), next.answer("}")).await {
-                    break answer;
+                if let Ok(response) =
+                    timeout(Duration::from_millis(200), next.read_response("}")).await
+                {
+                    break response;
                 }
             }
         };
@@ -358,10 +360,10 @@ async fn large_bodies_have_a_lower_concurrency_limit() {
     let empty = app.post("/user/bulk/create", json!({ "users": [] })).await;
     assert_eq!(empty.failure(), (400, "the users field is required"));
     slow.send(&" ".repeat(2_000_000)).await;
-    assert!(slow.answer("}").await.starts_with("HTTP/1.1 400"));
+    assert!(slow.read_response("}").await.starts_with("HTTP/1.1 400"));
     let mut next = Raw::connect(&app.api).await;
     next.send(&format!("{announced}{}", " ".repeat(2_000_000))).await;
-    assert!(next.answer("}").await.starts_with("HTTP/1.1 400"));
+    assert!(next.read_response("}").await.starts_with("HTTP/1.1 400"));
     app.finish().await;
 }
 
@@ -385,9 +387,9 @@ async fn one_company_cannot_use_up_the_concurrency_limit_of_others() {
     .await;
     let refused = async {
         loop {
-            let answer = list(app.company.key.clone()).await;
-            if answer.status != StatusCode::OK {
-                break answer;
+            let response = list(app.company.key.clone()).await;
+            if response.status != StatusCode::OK {
+                break response;
             }
         }
     };
@@ -415,7 +417,7 @@ async fn a_stopping_host_finishes_requests_in_flight() {
         let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
         let slow = begin_slow_payment(&app, &client, &format!("http://{address}"), 1_000).await;
         stop.send_replace(true);
-        assert_eq!(slow.await.expect("an answer").data()["status"], "pending");
+        assert_eq!(slow.await.expect("a response").data()["status"], "pending");
         let refused = async { while TcpStream::connect(address).await.is_ok() {} };
         timeout(STEP_TIMEOUT, refused).await.expect("a closed listener");
         // The client keeps its connection, but the host does not wait for it.
@@ -447,13 +449,13 @@ async fn the_last_response_on_a_keep_alive_connection_announces_its_end() {
     let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let mut raw = Raw::connect(&api).await;
     raw.send(LIVE).await;
-    let before = raw.answer(ALIVE).await;
+    let before = raw.read_response(ALIVE).await;
     assert!(!before.contains("connection: close"), "{before}");
     let mut raw = send_slow_payment(&app, &api, 1_000).await;
     stop.send_replace(true);
-    let answer = raw.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    let response = raw.rest().await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
     timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 
@@ -477,20 +479,20 @@ async fn readiness_ends_before_the_host_stops() {
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
-    let ask = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
-    assert_eq!(ask("ready").await.status, StatusCode::OK);
+    let health = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
+    assert_eq!(health("ready").await.status, StatusCode::OK);
     stop.send_replace(true);
     let refused = async {
         loop {
-            let answer = ask("ready").await;
-            if answer.status != StatusCode::OK {
-                break answer;
+            let response = health("ready").await;
+            if response.status != StatusCode::OK {
+                break response;
             }
         }
     };
-    let refused = timeout(STEP_TIMEOUT, refused).await.expect("an answer in time");
+    let refused = timeout(STEP_TIMEOUT, refused).await.expect("a response in time");
     assert_eq!(refused.failure(), (503, "the host is shutting down"));
-    assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are accepted
+    assert_eq!(health("live").await.status, StatusCode::OK); // and new connections are accepted
     timeout(STEP_TIMEOUT, serving).await.expect("an end").expect("no panic");
 }
 

@@ -379,14 +379,14 @@ both! {
         let before = app.post("/kyc/nigeria/bvn/lookup", body.clone()).await.data().clone();
         let new = new_master_key(&Random::system());
         let both = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
-        let ask = |host: &Host, method, path: &str| {
+        let request = |host: &Host, method, path: &str| {
             app.client.request(method, format!("{}/api/v1/kyc/{path}", host.api)).bearer_auth(&app.company.key)
         };
-        let again = reply(ask(&both, Method::POST, "nigeria/bvn/lookup").json(&body)).await.data().clone();
+        let again = reply(request(&both, Method::POST, "nigeria/bvn/lookup").json(&body)).await.data().clone();
         assert_eq!(again, before);
         both.command(&["rotate"]).await.success_output();
         let alone = Host::start(app, &new).await;
-        let listed = reply(ask(&alone, Method::GET, "uid/list/ada")).await.data().clone();
+        let listed = reply(request(&alone, Method::GET, "uid/list/ada")).await.data().clone();
         let of_list = merged(before, json!({ "otp_sent": null, "otp_error": null }));
         assert_eq!(listed, json!([of_list]));
         assert_eq!(identity::count_uids(app).await, 1);
@@ -442,8 +442,8 @@ both! {
         let known = "companies.event_secret";
         let another = made(known, "another context");
         for wrong in [json!("companies.event_secret"), another, made("no.column", "master_key.cursor")] {
-            let answer = host.step(app, &wrong).await;
-            assert_eq!(answer.failure(), (400, "the cursor field must be the cursor of the previous response"));
+            let response = host.step(app, &wrong).await;
+            assert_eq!(response.failure(), (400, "the cursor field must be the cursor of the previous response"));
         }
         assert_eq!(host.step(app, &json!(7)).await.failure(), (400, "the cursor field must be a string"));
         host.step(app, &made(known, "master_key.cursor")).await.data();

@@ -280,8 +280,8 @@ async fn check_with_other_accounts(engine: Engine, server: &str, other: &str) {
     }
     let called = calls(&app).await;
     for (what, reply) in call_all(&app, &before).await {
-        let said = (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"));
-        assert_eq!(said, expected(what), "{what}");
+        let actual = (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"));
+        assert_eq!(actual, expected(what), "{what}");
     }
     // Like a card saved before accounts had modes.
     move_cards_to(&app, elsewhere).await;

@@ -53,7 +53,7 @@ impl Copy {
 
     async fn metrics(&self, app: &TestApp) -> String {
         let page = app.client.get(format!("{}/metrics", self.internal)).send().await;
-        page.expect("an answer").text().await.expect("text")
+        page.expect("a response").text().await.expect("text")
     }
 
     /// Waits until its monitor has polled the database. Returns the metrics.
@@ -159,8 +159,8 @@ both! {
         let refused = (503, "this host runs with no_jobs and contacts no provider: use another host");
         let begun = copy.request(app, Method::POST, "/payment/initialize", app.order("order-3")).await;
         assert_eq!(begun.failure(), refused);
-        let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
-        assert_eq!(asked.failure(), refused);
+        let verified = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
+        assert_eq!(verified.failure(), refused);
         let exported = copy.request(app, Method::GET, "/user/export", Value::Null).await;
         assert_eq!(exported.failure(), (503, "this host runs with no_jobs and cannot export users: use another host"));
         copy.request(app, Method::GET, "/user/sample-csv", Value::Null).await.data();

@@ -71,8 +71,11 @@ fn routes_and_documented_operations_match_including_failures() {
             }
             let of_its_own: Vec<String> = route.fails.iter().map(u16::to_string).collect();
             expected.extend(of_its_own.iter().map(String::as_str));
-            let said = statuses(operation);
-            assert!(said.is_superset(&expected.into_iter().collect()), "{what}: {said:?}");
+            let documented = statuses(operation);
+            assert!(
+                documented.is_superset(&expected.into_iter().collect()),
+                "{what}: {documented:?}"
+            );
             for text in ["operationId", "summary"] {
                 assert!(operation[text].as_str().is_some_and(|text| !text.is_empty()), "{what}");
             }
@@ -120,11 +123,11 @@ both! {
         for ((_, _, mut document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
             with_lookups(&mut document, &app.app.plugins);
             let url = format!("{base}/openapi.json");
-            let answer = reply(app.client.get(&url)).await;
-            assert_eq!((answer.status, &answer.body), (StatusCode::OK, &document));
-            assert_eq!(answer.headers["content-type"], "application/json");
-            let known = app.client.get(&url).header("if-none-match", &answer.headers["etag"]);
-            let known = known.send().await.expect("an answer");
+            let response = reply(app.client.get(&url)).await;
+            assert_eq!((response.status, &response.body), (StatusCode::OK, &document));
+            assert_eq!(response.headers["content-type"], "application/json");
+            let known = app.client.get(&url).header("if-none-match", &response.headers["etag"]);
+            let known = known.send().await.expect("a response");
             assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
             assert_eq!(known.text().await.expect("a text"), "");
             let other = app.client.get(&url).header("if-none-match", "\"0\"");
@@ -134,7 +137,7 @@ both! {
 
     async fn the_viewer_is_complete_and_loads_nothing_from_other_origins(app: TestApp) {
         for base in [&app.api, &app.internal] {
-            let page = app.client.get(format!("{base}/docs")).send().await.expect("an answer");
+            let page = app.client.get(format!("{base}/docs")).send().await.expect("a response");
             assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
             let policy = page.headers()["content-security-policy"].to_str().expect("a text").to_owned();
             assert!(policy.starts_with("default-src 'none';") && !policy.contains("http"), "{policy}");
@@ -143,12 +146,12 @@ both! {
             let files: Vec<&str> = html.split(['"']).filter(|text| text.starts_with("docs/")).collect();
             assert_eq!(files.len(), 6, "{html}");
             for file in files {
-                let file = app.client.get(format!("{base}/{file}")).send().await.expect("an answer");
+                let file = app.client.get(format!("{base}/{file}")).send().await.expect("a response");
                 assert_eq!(file.status(), StatusCode::OK, "{}", file.url());
                 assert_eq!(file.headers()["x-content-type-options"], "nosniff");
                 assert!(!file.bytes().await.expect("a file").is_empty());
             }
-            let start = app.client.get(format!("{base}/docs/swagger-initializer.js")).send().await.expect("an answer");
+            let start = app.client.get(format!("{base}/docs/swagger-initializer.js")).send().await.expect("a response");
             let start = start.text().await.expect("a script");
             assert!(start.contains("\"url\": \"openapi.json\"") && !start.contains("http"), "{start}");
             let missing = reply(app.client.get(format!("{base}/docs/nothing.js"))).await;

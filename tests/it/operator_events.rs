@@ -15,14 +15,14 @@ const HELD_BACK_SECONDS: i64 = 60;
 
 async fn emit(app: &TestApp, owner: impl Into<Owner>, kind: &'static str, n: i64) {
     let (host, company) = (app.app.clone(), owner.into());
-    let told: store::Result<()> = app
+    let emitted: store::Result<()> = app
         .app
         .store
         .write(async move |tx| {
             operator_events::emit(tx, &host, company.clone(), kind, json!({ "n": n })).await
         })
         .await;
-    told.expect("an event");
+    emitted.expect("an event");
 }
 
 async fn read(app: &TestApp, query: &str) -> Value {
@@ -105,13 +105,13 @@ both! {
         let (wrote, wait) = (written.clone(), go_on.clone());
         let db = app.app.store.clone();
         let late = tokio::spawn(async move {
-            let told: store::Result<()> = db.write(async move |tx| {
+            let emitted: store::Result<()> = db.write(async move |tx| {
                 operator_events::emit(tx, &host, &company, "x", json!({ "n": 1 })).await?;
                 wrote.notify_one();
                 wait.notified().await;
                 Ok(())
             }).await;
-            told
+            emitted
         });
         written.notified().await;
         // A transaction that began later ends sooner, except on SQLite, which has one writer.

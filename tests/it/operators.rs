@@ -44,16 +44,16 @@ async fn try_to_pay(app: &TestApp, reference: &str) -> Reply {
 both! {
     async fn credentials_are_stored_and_never_returned(app: TestApp) {
         let secret = "sk_test_nobody_reads_this";
-        let answer = set(app, json!({ "credentials": credentials(app, secret), "active": true })).await;
-        let account = text(answer.data(), "account");
+        let response = set(app, json!({ "credentials": credentials(app, secret), "active": true })).await;
+        let account = text(response.data(), "account");
         assert!(account.len() >= 40, "{account} can be guessed");
-        assert_eq!(answer.data(), &json!({
+        assert_eq!(response.data(), &json!({
             "provider": "provider_a", "account": account, "mode": "test", "active": true, "has_credentials": true,
             "notification_url": format!("{}/api/v1/notifications/provider_a/{account}", app.api),
             "created_at": app.app.clock.now(), "updated_at": app.app.clock.now(),
         }));
-        assert_eq!(fetch(app, &own(app, "/providers")).await, json!([answer.data()]));
-        let mut seen = answer.body.to_string();
+        assert_eq!(fetch(app, &own(app, "/providers")).await, json!([response.data()]));
+        let mut seen = response.body.to_string();
         for path in [&*own(app, ""), &own(app, "/providers"), &own(app, "/audit"), "/providers", "/audit", "/companies"] {
             seen += &fetch(app, path).await.to_string();
         }
@@ -143,8 +143,8 @@ both! {
             let company = app.new_company("Beta Lending").await;
             let path = format!("/companies/{}/providers/provider_a", company.id);
             let set = || app.operator(Method::PUT, &path, body.clone());
-            let answers = futures::future::join_all((0..8).map(|_| set())).await;
-            let accounts: Vec<&Value> = answers.iter().map(|answer| &answer.data()["account"]).collect();
+            let responses = futures::future::join_all((0..8).map(|_| set())).await;
+            let accounts: Vec<&Value> = responses.iter().map(|response| &response.data()["account"]).collect();
             assert!(accounts.iter().all(|account| *account == accounts[0]), "{accounts:?}");
             // Its credentials open.
             let order = Some(app.order(&format!("order-{round}")));
@@ -362,9 +362,9 @@ both! {
                 app.install(artifacts::PROVIDER_A).await
             } else {
                 let method = method.to_uppercase().parse().expect("a method");
-                let answer = app.operator(method, &path, body).await;
-                assert_eq!(answer.status, 200, "{template}: {}", answer.body);
-                answer.body["data"].clone()
+                let response = app.operator(method, &path, body).await;
+                assert_eq!(response.status, 200, "{template}: {}", response.body);
+                response.body["data"].clone()
             };
             secrets.extend(["api_key", "event_secret"].iter().filter_map(|name| data[name].as_str()).map(str::to_owned));
             let entries = log_entries(app, &match log {
@@ -412,8 +412,8 @@ both! {
             (Method::POST, "/companies/nothing/event-secret/rotate".to_owned(), Value::Null, 404),
             (Method::POST, "/companies/nothing/wallet/credit".to_owned(), json!({ "amount": 5, "key": "x" }), 404),
         ] {
-            let answer = app.operator(method, &path, body.clone()).await;
-            assert_eq!(answer.status.as_u16(), status, "{path} {body}: {}", answer.body);
+            let response = app.operator(method, &path, body.clone()).await;
+            assert_eq!(response.status.as_u16(), status, "{path} {body}: {}", response.body);
             assert_eq!(count_entries(app).await, before, "{path} {body}");
         }
     }

@@ -365,38 +365,38 @@ both! {
     async fn a_verification_whose_response_was_lost_passes_again_under_its_key(app: TestApp) {
         send_ok(app, email_request(json!({}))).await;
         let body = json!({ "identifier": "login", "token": latest_code(app, EMAIL, 6) });
-        let ask = async |key: &str| {
+        let send = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/otp/verify", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
             reply(request.json(&body)).await
         };
-        assert_eq!(status_and_message(&ask("k").await), VERIFIED);
+        assert_eq!(status_and_message(&send("k").await), VERIFIED);
         // As after the crash of a host that did not store the response: the lease has expired.
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
-        assert_eq!(status_and_message(&ask("other").await), (400, "invalid or expired otp provided"));
-        assert_eq!(status_and_message(&ask("k").await), VERIFIED);
+        assert_eq!(status_and_message(&send("other").await), (400, "invalid or expired otp provided"));
+        assert_eq!(status_and_message(&send("k").await), VERIFIED);
         send_ok(app, email_request(json!({}))).await;
-        assert_eq!(status_and_message(&ask("third").await), (400, "invalid or expired otp provided"));
+        assert_eq!(status_and_message(&send("third").await), (400, "invalid or expired otp provided"));
     }
 
     async fn a_send_with_an_idempotency_key_runs_once(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
-        let ask = async |key: &str| {
+        let send = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/otp/send", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
             reply(request.json(&email_request(json!({})))).await
         };
-        let first = ask("k").await;
-        let again = ask("k").await;
+        let first = send("k").await;
+        let again = send("k").await;
         assert_eq!((first.status, &first.body), (again.status, &again.body));
         assert_eq!(again.headers["idempotent-replayed"], "true");
         app.run_until_idle().await;
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (1, json!(97.5)));
-        ask("other").await;
+        send("other").await;
         app.run_until_idle().await;
         assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
     }

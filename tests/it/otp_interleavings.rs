@@ -26,7 +26,7 @@ struct Step {
     wrong: usize,
     /// Attempts with the previous code.
     former: usize,
-    /// Whether a new code is sent meanwhile.
+    /// Sends a new code meanwhile.
     sends: bool,
 }
 

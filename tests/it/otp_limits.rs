@@ -33,7 +33,7 @@ async fn until_refused(app: &TestApp, body: impl Fn(usize) -> Value) -> (usize, 
 
 both! {
     async fn a_destination_gets_at_most_sixty_codes_an_hour(app: TestApp) {
-        let anybody = |n: usize| email_request(json!({ "identifier": format!("login-{n}") }));
+        let request_of = |n: usize| email_request(json!({ "identifier": format!("login-{n}") }));
         let shouted = |n: usize| {
             // Addresses are compared without case.
             let email = if n.is_multiple_of(2) { EMAIL.to_owned() } else { EMAIL.to_uppercase() };
@@ -42,24 +42,24 @@ both! {
         assert_eq!(until_refused(app, shouted).await, (60, 60));
         send_ok(app, email_request(json!({ "email": "bea@example.com" }))).await;
         let beta = app.new_company("Beta Lending").await;
-        let others = app.request(&beta, Method::POST, "/otp/send", Some(anybody(0))).await;
+        let others = app.request(&beta, Method::POST, "/otp/send", Some(request_of(0))).await;
         assert_eq!(others.status, 200, "{}", others.body);
         app.advance(60).await;
-        assert_eq!(until_refused(app, anybody).await, (1, 60));
+        assert_eq!(until_refused(app, request_of).await, (1, 60));
         app.advance(3_600).await;
-        assert_eq!(until_refused(app, anybody).await, (60, 60));
+        assert_eq!(until_refused(app, request_of).await, (60, 60));
         app.run_until_idle().await;
     }
 
     async fn a_phone_number_gets_at_most_ten_codes_an_hour(app: TestApp) {
         use_gateways(app, &["termii"]).await;
-        let anybody = |n: usize| sms_request(json!({ "identifier": format!("login-{n}") }));
-        assert_eq!(until_refused(app, anybody).await, (10, 360));
+        let request_of = |n: usize| sms_request(json!({ "identifier": format!("login-{n}") }));
+        assert_eq!(until_refused(app, request_of).await, (10, 360));
         // Other numbers and e-mail are not affected.
         send_ok(app, sms_request(json!({ "phone": "+2348031234568" }))).await;
         send_ok(app, email_request(json!({}))).await;
         app.advance(360).await;
-        assert_eq!(until_refused(app, anybody).await, (1, 360));
+        assert_eq!(until_refused(app, request_of).await, (1, 360));
         app.run_until_idle().await;
     }
 

@@ -25,9 +25,9 @@ const CANNOT_WORK: (u16, &str) = (503, "the database is unavailable, try again l
 const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
 
 #[track_caller]
-fn check_unavailable(answer: &Reply) {
-    assert_eq!(answer.failure(), CANNOT_WORK);
-    assert_eq!(answer.headers["retry-after"], "5");
+fn check_unavailable(response: &Reply) {
+    assert_eq!(response.failure(), CANNOT_WORK);
+    assert_eq!(response.headers["retry-after"], "5");
 }
 
 /// Captures the log of this test's thread until it is dropped.
@@ -86,8 +86,8 @@ async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check
     let log = Log::start();
     proxy.set_available(false);
     // More than the pool has connections.
-    for answer in join_all((0..20).map(|_| app.get("/payment/list"))).await {
-        check_unavailable(&answer);
+    for response in join_all((0..20).map(|_| app.get("/payment/list"))).await {
+        check_unavailable(&response);
     }
     check_unavailable(&app.post("/payment/initialize", app.order("order-1")).await);
     for line in log.failures() {
@@ -117,7 +117,7 @@ async fn an_unreachable_server_causes_503_and_a_log_line_that_says_what_to_check
 async fn a_job_whose_commit_got_no_response_is_neither_lost_nor_run_twice() {
     let Some((app, proxy)) = start_behind_proxy(&[]).await else { return };
     let mut paid = 0;
-    for lost in [Lost::Question, Lost::Answer] {
+    for lost in [Lost::Request, Lost::Response] {
         for passes in 0.. {
             let reference = format!("order-{lost:?}-{passes}");
             let payment = app.initialize(&reference).await;
@@ -134,8 +134,11 @@ async fn a_job_whose_commit_got_no_response_is_neither_lost_nor_run_twice() {
             assert_eq!(app.fetch(&reference).await["status"], "success", "{reference}");
             let balance = app.wallet().await["balance"].as_f64().expect("an amount");
             assert_eq!((balance * 100.0).round(), 236_299.0 * f64::from(paid), "{reference}");
-            let told = app.events();
-            assert!(told.iter().all(|event| event == "payment.success"), "{reference}: {told:?}");
+            let events = app.events();
+            assert!(
+                events.iter().all(|event| event == "payment.success"),
+                "{reference}: {events:?}"
+            );
             assert_eq!(stored_events(&app).await, paid, "{reference}");
             if !was_cut {
                 assert!(passes >= 3, "the claim, the verification and the end of the job");
@@ -163,8 +166,8 @@ async fn a_file_locked_by_another_process_causes_503_and_a_log_line_that_says_so
     let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
     let orders = (0..5).map(|n| app.order(&format!("order-{n}")));
-    for answer in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
-        check_unavailable(&answer);
+    for response in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
+        check_unavailable(&response);
     }
     let lines = log.failures();
     assert!(lines.iter().all(|line| line.contains("another process")), "{lines:?}");
@@ -219,8 +222,8 @@ impl Host {
     async fn companies(&self) -> Vec<Value> {
         let Process { client, internal, .. } = &self.process;
         let request = client.get(format!("{internal}/internal/v1/companies"));
-        let answer = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
-        let companies = answer.data()["docs"].as_array().expect("a list").iter();
+        let response = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
+        let companies = response.data()["docs"].as_array().expect("a list").iter();
         companies.map(|company| company["name"].clone()).collect()
     }
 }
@@ -235,9 +238,9 @@ async fn a_commit_that_fails_on_disk_is_reported_as_unknown_and_the_host_keeps_w
     assert_eq!(unknown.failure(), UNKNOWN);
     assert!(!unknown.headers.contains_key("retry-after"), "a blind retry must not be suggested");
     assert_eq!(unknown.status, StatusCode::INTERNAL_SERVER_ERROR);
-    let said = std::fs::read_to_string(host.database.dir.path().join("log")).expect("the log");
-    let line = said.lines().find(|line| line.contains("the response to COMMIT is missing"));
-    assert!(line.is_some_and(|line| line.contains("alarm=\"database\"")), "{said}");
+    let log = std::fs::read_to_string(host.database.dir.path().join("log")).expect("the log");
+    let line = log.lines().find(|line| line.contains("the response to COMMIT is missing"));
+    assert!(line.is_some_and(|line| line.contains("alarm=\"database\"")), "{log}");
 
     host.limit_files(None);
     host.create_company("after").await.data();

@@ -21,9 +21,9 @@ async fn send(
     let path = path.replace(['{', '}', '*'], "");
     let method: Method = method.to_uppercase().parse().expect("a method");
     let request = app.client.request(method, format!("{base}{path}?{query}")).bearer_auth(key);
-    let answer = request.send().await.expect("an answer");
-    let status = answer.status().as_u16();
-    let body = answer.bytes().await.expect("a body");
+    let response = request.send().await.expect("a response");
+    let status = response.status().as_u16();
+    let body = response.bytes().await.expect("a body");
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
@@ -36,11 +36,11 @@ both! {
         let refused = (400, json!({ "error": true, "message": "unknown query parameter: statsu" }));
         for (base, key, route) in app.routes() {
             let names = (route.method, route.path);
-            let answer = send(app, (base, key), names, "statsu=success").await;
+            let response = send(app, (base, key), names, "statsu=success").await;
             if matches!(route.access, Access::Company | Access::Operator) {
-                assert_eq!(answer, refused, "{names:?}");
+                assert_eq!(response, refused, "{names:?}");
             } else {
-                assert_eq!(answer, send(app, (base, key), names, "").await, "{names:?}");
+                assert_eq!(response, send(app, (base, key), names, "").await, "{names:?}");
             }
         }
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
@@ -55,13 +55,13 @@ both! {
 
     async fn routes_without_a_key_ignore_unknown_parameters(app: TestApp) {
         for (base, path) in [(&app.api, "/health/live"), (&app.api, "/health/ready"), (&app.internal, "/metrics"), (&app.api, "/openapi.json")] {
-            let answer = app.client.get(format!("{base}{path}?from=balancer")).send().await;
-            assert_eq!(answer.expect("an answer").status(), 200, "{path}");
+            let response = app.client.get(format!("{base}{path}?from=balancer")).send().await;
+            assert_eq!(response.expect("a response").status(), 200, "{path}");
         }
         create_user(app, "ada").await;
         let link = app.get("/user/export").await.data()["path"].as_str().expect("a URL").to_owned();
         let file = app.client.get(format!("{link}&utm_source=mail")).send().await;
-        assert_eq!(file.expect("an answer").status(), 200);
+        assert_eq!(file.expect("a response").status(), 200);
         // A provider's webhook URL with an added parameter.
         let url = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
         app.simulators.paystack().set_webhook(PAYSTACK_KEY, &format!("{url}?region=eu"));
@@ -105,12 +105,12 @@ both! {
             ("=", Some("")),
             ("&&", None),
         ] {
-            let answer = app.get(&format!("/user/list?{query}")).await;
+            let response = app.get(&format!("/user/list?{query}")).await;
             match refused {
-                None => drop(answer.data()),
+                None => drop(response.data()),
                 Some(name) => {
                     let message = format!("unknown query parameter: {name}");
-                    assert_eq!(answer.failure(), (400, &*message), "{query}");
+                    assert_eq!(response.failure(), (400, &*message), "{query}");
                 }
             }
         }

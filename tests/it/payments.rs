@@ -111,8 +111,8 @@ both! {
         assert_eq!((&one["id"], &one["checkout"]), (&two["id"], &two["checkout"]));
         let again = app.initialize("order-1").await;
         assert_eq!((&one["id"], &one["checkout"]), (&again["id"], &again["checkout"]));
-        let asked = app.simulators.paystack().requests();
-        assert_eq!(asked.iter().filter(|(_, path)| path == "/transaction/initialize").count(), 1);
+        let requests = app.simulators.paystack().requests();
+        assert_eq!(requests.iter().filter(|(_, path)| path == "/transaction/initialize").count(), 1);
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
     }
 

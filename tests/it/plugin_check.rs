@@ -187,8 +187,8 @@ async fn each_misbehaviour_is_reported() {
         let (report, text) = report_within(limits, &unruly_with(mood)).await;
         let failed = case(&report, function, named);
         assert_eq!(failed["outcome"], "failed", "{mood}: {failed:#}");
-        let said = failed["found"].as_str().unwrap();
-        assert!(said.contains(found), "{mood}: {said}");
+        let reason = failed["found"].as_str().unwrap();
+        assert!(reason.contains(found), "{mood}: {reason}");
         assert!(text.contains(&format!("FAILED  {function}: {named}\n")), "{text}");
     }
 }

@@ -56,9 +56,9 @@ fn a_project_of_every_kind_and_language_has_a_valid_manifest() {
     for (kind_name, kind) in KINDS {
         for (language, _, source) in LANGUAGES {
             let folder = tempfile::tempdir().unwrap();
-            let said = create(folder.path(), "sea_bank", kind_name, language);
+            let created = create(folder.path(), "sea_bank", kind_name, language);
             assert_eq!(
-                said.success_output(),
+                created.success_output(),
                 "created sea_bank in sea_bank; its README.md explains how to build, test and check it\n"
             );
             let files = files(&folder.path().join("sea_bank"), &["vendor", "wit"]);
@@ -132,8 +132,8 @@ fn a_name_that_the_host_would_reject_is_rejected() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let refused = create(folder.path(), name, kind, "js");
-        let told = format!("tollhouse: {reason}; choose another name");
-        assert_eq!(refused.failure(), (2, &*told), "{name}");
+        let expected = format!("tollhouse: {reason}; choose another name");
+        assert_eq!(refused.failure(), (2, &*expected), "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
     }
 }
@@ -147,11 +147,11 @@ fn existing_files_are_not_overwritten() {
             ["plugin", "new", "acme", "--kind", "sms", "--lang", "python", "--dir", dir];
         program_output(program(&arguments).current_dir(folder.path()).output().unwrap())
     };
-    let told = "tollhouse: .: the folder is not empty; name another one with --dir";
-    assert_eq!(here(".").failure(), (2, told));
+    let expected = "tollhouse: .: the folder is not empty; name another one with --dir";
+    assert_eq!(here(".").failure(), (2, expected));
     let file = here("notes");
-    let (code, told) = file.failure();
-    assert!(code == 2 && told.starts_with("tollhouse: notes: "), "{told}");
+    let (code, error) = file.failure();
+    assert!(code == 2 && error.starts_with("tollhouse: notes: "), "{error}");
     assert_eq!(files(folder.path(), &[]).len(), 1);
 
     here("a/new/one").success_output();

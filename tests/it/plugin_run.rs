@@ -87,8 +87,8 @@ async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
     running.line("sprout 1.1.0 is active (").await;
     assert_eq!(begin("order-2").await, json!(["card", "ussd"]));
     build(b"once upon a time");
-    let said = running.line("rejected, the previous version stays active:").await;
-    assert!(said.starts_with("the file is not WebAssembly"), "{said}");
+    let reason = running.line("rejected, the previous version stays active:").await;
+    assert!(reason.starts_with("the file is not WebAssembly"), "{reason}");
     assert_eq!(begin("order-3").await, json!(["card", "ussd"]));
 }
 
@@ -112,8 +112,8 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
     });
     let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
     assert_eq!(reply(request.json(&order)).await.status, 502);
-    let said = running.line("checkout.start failed, unavailable \"connect\": ").await;
-    assert!(!said.is_empty());
+    let reason = running.line("checkout.start failed, unavailable \"connect\": ").await;
+    assert!(!reason.is_empty());
     assert_eq!(running.line("  no response: ").await, "no_connection");
 
     let id = running.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a process");
@@ -128,7 +128,7 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
 async fn a_plugin_that_cannot_run_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");
-    for (wasm, more, said) in [
+    for (wasm, more, expected) in [
         (&b"once upon a time"[..], &[][..], "tollhouse: the file is not WebAssembly"),
         (
             artifacts::SPROUT,
@@ -151,6 +151,6 @@ async fn a_plugin_that_cannot_run_is_reported() {
         let ended = timeout(STEP_TIMEOUT, running.child.wait_with_output()).await;
         let ended = ended.expect("an end").expect("an output");
         let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(!ended.status.success() && errors.starts_with(said), "{errors}");
+        assert!(!ended.status.success() && errors.starts_with(expected), "{errors}");
     }
 }

@@ -226,8 +226,8 @@ both! {
             manifest["settings"]["base_url"]["default"] = json!("https://evil.example/api");
         });
         let waiting = install(app, &elsewhere, "").await;
-        let asked = json!(["host:evil.example", "secret:token -> header authorization at evil.example"]);
-        assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &asked));
+        let requested = json!(["host:evil.example", "secret:token -> header authorization at evil.example"]);
+        assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &requested));
     }
 
     async fn a_plugin_with_a_pending_refund_is_not_removed(app: TestApp) {
@@ -263,8 +263,8 @@ both! {
         let verified = app.post("/payment/verify/order-1", json!({})).await;
         assert_eq!(verified.failure(), (400, "sprout has been deactivated"));
         // With 503, the provider retries the webhook later.
-        let told = notify(app, &url, "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider has been deactivated, try again later"));
+        let notified = notify(app, &url, "order-1", TOKEN).await;
+        assert_eq!(notified.failure(), (503, "the provider has been deactivated, try again later"));
         let refused = change(app, "deactivate", json!({})).await;
         assert_eq!(refused.failure(), (409, "no version of the plugin is active"));
         change(app, "activate", json!({})).await.data();

@@ -106,7 +106,7 @@ both! {
 /// Clients that initialize payments one after the other until `stop` is set.
 #[derive(Default)]
 struct Traffic {
-    answered: watch::Sender<usize>,
+    initialized: watch::Sender<usize>,
     with_sprout: watch::Sender<bool>,
     stop: AtomicBool,
 }
@@ -122,16 +122,16 @@ impl Traffic {
             let mut order = app.order(&format!("{name}-{}", payments.len()));
             order["payment_service"] = json!(provider);
             payments.push(app.post("/payment/initialize", order).await.data().clone());
-            self.answered.send_modify(|answered| *answered += 1);
+            self.initialized.send_modify(|count| *count += 1);
         }
         payments
     }
 
     /// Waits until this many more payments have been initialized.
     async fn wait_for_payments(&self, more: usize) {
-        let enough = *self.answered.borrow() + more;
-        let mut answered = self.answered.subscribe();
-        answered.wait_for(|answered| *answered >= enough).await.expect("a sender that lives");
+        let enough = *self.initialized.borrow() + more;
+        let mut initialized = self.initialized.subscribe();
+        initialized.wait_for(|count| *count >= enough).await.expect("a sender that lives");
     }
 }
 
@@ -159,18 +159,18 @@ both! {
             let provider = if n < 2 { "provider_a" } else { "sprout" };
             traffic.client(app, format!("{provider}-{n}"), provider)
         }));
-        let (answered, url) = tokio::join!(clients, script);
+        let (by_client, url) = tokio::join!(clients, script);
 
-        let total = answered.iter().map(Vec::len).sum::<usize>() + 2;
+        let total = by_client.iter().map(Vec::len).sum::<usize>() + 2;
         assert_eq!(app.get("/payment/list?limit=1").await.data()["total"], json!(total));
-        for payments in &answered[2..] {
+        for payments in &by_client[2..] {
             let mut served: Vec<&Value> = payments.iter().map(|payment| &payment["channels"]).collect();
             served.dedup(); // old, new, old: never back and forth
             assert!(served.len() <= 3 && *served[served.len() - 1] == json!(["card"]), "{served:?}");
         }
         // The active version settles the payments that any version began.
         let began: Vec<String> = upstream.sessions.lock().unwrap().keys().cloned().collect();
-        assert_eq!(began.len(), 2 + answered[2..].iter().map(Vec::len).sum::<usize>());
+        assert_eq!(began.len(), 2 + by_client[2..].iter().map(Vec::len).sum::<usize>());
         for reference in &began {
             upstream.set_status(reference, "paid");
             assert_eq!(notify(app, &url, reference, TOKEN).await.status, 200);
@@ -391,7 +391,7 @@ both! {
         let upstream = SproutUpstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.configure_account(app).await;
-        let saying = |version: &str, secrets: Value, settings: Value| {
+        let repacked = |version: &str, secrets: Value, settings: Value| {
             repack(artifacts::SPROUT, |manifest| {
                 manifest["version"] = json!(version);
                 manifest["secrets"] = secrets;
@@ -399,17 +399,17 @@ both! {
             })
         };
         let base_url = json!({ "base_url": { "kind": "url" } });
-        app.install(&saying("1.1.0", json!([]), base_url.clone())).await;
+        app.install(&repacked("1.1.0", json!([]), base_url.clone())).await;
         // The version that had the secret is no longer active.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
-        let refused = try_install(app, saying("1.2.0", json!([]), in_clear), "grant=true").await;
+        let refused = try_install(app, repacked("1.2.0", json!([]), in_clear), "grant=true").await;
         let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
         assert_eq!(refused.failure(), (400, reason));
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
         // A setting may become a secret, but not a setting again.
-        app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
-        let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url), "grant=true").await;
+        app.install(&repacked("1.3.0", json!(["token", "base_url"]), json!({}))).await;
+        let refused = try_install(app, repacked("1.4.0", json!(["token"]), base_url), "grant=true").await;
         assert_eq!(refused.failure().0, 400);
     }
 }

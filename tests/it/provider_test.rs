@@ -41,10 +41,10 @@ both! {
             "provider": "provider_a", "account": account["account"], "mode": "test", "outcome": "accepted", "code": "",
             "detail": "provider_a was reached and accepted the credentials",
         }));
-        let asked = app.simulators.paystack().requests().split_off(before);
+        let requests = app.simulators.paystack().requests().split_off(before);
         // One request with the account's secrets, and one with wrong ones.
-        assert!(matches!(&asked[..], [one, other] if one == other), "{asked:?}");
-        assert!(asked[0].0 == "GET" && asked[0].1.starts_with("/transaction/verify/"), "{asked:?}");
+        assert!(matches!(&requests[..], [one, other] if one == other), "{requests:?}");
+        assert!(requests[0].0 == "GET" && requests[0].1.starts_with("/transaction/verify/"), "{requests:?}");
         let entry = json!({ "provider": "provider_a", "mode": "test", "outcome": "accepted" });
         assert_eq!(logged_tests(app, "/audit").await, [entry]);
         assert!(!tested.body.to_string().contains(PAYSTACK_KEY));

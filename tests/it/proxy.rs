@@ -30,14 +30,14 @@ pub struct Proxy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// The server does not receive the request.
-    Question,
+    Request,
     /// The server handles the request, and the client does not receive the response.
-    Answer,
+    Response,
 }
 
 /// The request of a client at which its connection is cut.
 struct CutTrigger {
-    said: &'static str,
+    pattern: &'static str,
     /// Number of earlier requests that pass.
     passes: usize,
     lost: Lost,
@@ -55,16 +55,16 @@ struct State {
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
 impl State {
-    fn count_round_trips(&self, said: &[u8]) {
-        let syncs = said.windows(SYNC.len()).filter(|w| *w == SYNC).count();
+    fn count_round_trips(&self, bytes: &[u8]) {
+        let syncs = bytes.windows(SYNC.len()).filter(|w| *w == SYNC).count();
         self.round_trips.fetch_add(syncs, Ordering::SeqCst);
     }
 
     /// Returns what is lost if these bytes match the cue, which applies once.
-    fn loses(&self, said: &[u8]) -> Option<Lost> {
+    fn loses(&self, bytes: &[u8]) -> Option<Lost> {
         let mut waiting = self.trigger.lock().expect("no panic");
         let cue = waiting.as_mut()?;
-        if !said.windows(cue.said.len()).any(|w| w == cue.said.as_bytes()) {
+        if !bytes.windows(cue.pattern.len()).any(|w| w == cue.pattern.as_bytes()) {
             return None;
         }
         if cue.passes > 0 {
@@ -94,13 +94,13 @@ impl Proxy {
 
     /// Cuts the connection of the next request that contains these bytes, after the server has
     /// responded.
-    pub fn cut_next(&self, said: &'static str) {
-        self.cut(said, 0, Lost::Answer);
+    pub fn cut_next(&self, pattern: &'static str) {
+        self.cut(pattern, 0, Lost::Response);
     }
 
     /// Like [`Proxy::cut_next`], after `passes` requests that pass.
-    pub fn cut(&self, said: &'static str, passes: usize, lost: Lost) {
-        *self.state.trigger.lock().expect("no panic") = Some(CutTrigger { said, passes, lost });
+    pub fn cut(&self, pattern: &'static str, passes: usize, lost: Lost) {
+        *self.state.trigger.lock().expect("no panic") = Some(CutTrigger { pattern, passes, lost });
     }
 
     /// Cancels a cut that has not happened.
@@ -158,26 +158,26 @@ async fn serve(
 }
 
 async fn forward(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) -> Option<()> {
-    let (mut asked, mut answered) = ([0; 16 << 10], [0; 16 << 10]);
+    let (mut from_client, mut from_server) = ([0; 16 << 10], [0; 16 << 10]);
     loop {
         tokio::select! {
-            read = client.read(&mut asked) => {
-                let said = &asked[..read.ok().filter(|n| *n > 0)?];
-                let lost = state.loses(said);
-                if lost != Some(Lost::Question) {
-                    server.write_all(said).await.ok()?;
-                    state.count_round_trips(said);
+            read = client.read(&mut from_client) => {
+                let bytes = &from_client[..read.ok().filter(|n| *n > 0)?];
+                let lost = state.loses(bytes);
+                if lost != Some(Lost::Request) {
+                    server.write_all(bytes).await.ok()?;
+                    state.count_round_trips(bytes);
                 }
-                if lost == Some(Lost::Answer) {
-                    let _ = server.read(&mut answered).await;
+                if lost == Some(Lost::Response) {
+                    let _ = server.read(&mut from_server).await;
                 }
                 if lost.is_some() {
                     return None;
                 }
             }
-            read = server.read(&mut answered) => {
-                let said = &answered[..read.ok().filter(|n| *n > 0)?];
-                client.write_all(said).await.ok()?;
+            read = server.read(&mut from_server) => {
+                let bytes = &from_server[..read.ok().filter(|n| *n > 0)?];
+                client.write_all(bytes).await.ok()?;
             }
         }
     }

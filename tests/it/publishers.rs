@@ -106,8 +106,8 @@ both! {
         assert_eq!((checks.len(), &checks[0]["check"], &checks[0]["passed"]), (1, &json!("signature"), &json!(false)));
         let lenient = app.client.post(format!("{}/internal/v1/plugins/examine", app.internal));
         let examined = reply(lenient.bearer_auth(OPERATOR_TOKEN).body(signed(artifacts::SPROUT, &key(1)))).await;
-        let said = "by an untrusted publisher: it counts as unsigned";
-        assert_eq!(examined.data()["checks"][0]["result"], said);
+        let expected = "by an untrusted publisher: it counts as unsigned";
+        assert_eq!(examined.data()["checks"][0]["result"], expected);
         assert_eq!(examined.data()["requested_capabilities"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
     }
 

@@ -13,18 +13,18 @@ async fn app() -> TestApp {
 }
 
 #[track_caller]
-fn check_throttled(answer: &Reply) {
+fn check_throttled(response: &Reply) {
     let message = "too many requests, try again in 1 seconds";
-    assert_eq!(answer.failure(), (429, message));
-    assert_eq!(answer.headers["retry-after"], "1");
+    assert_eq!(response.failure(), (429, message));
+    assert_eq!(response.headers["retry-after"], "1");
 }
 
 /// Number of requests with this key that are served until one is refused.
 async fn count_until_throttled(app: &TestApp, company: &Company) -> usize {
     for n in 0..100 {
-        let answer = app.request(company, Method::GET, "/payment/list", None).await;
-        if answer.status != 200 {
-            check_throttled(&answer);
+        let response = app.request(company, Method::GET, "/payment/list", None).await;
+        if response.status != 200 {
+            check_throttled(&response);
             return n;
         }
     }
@@ -64,18 +64,18 @@ async fn a_key_beyond_its_rate_limit_gets_429_and_others_are_served() {
 #[tokio::test]
 async fn operators_have_a_rate_limit_that_unauthenticated_requests_do_not_use_up() {
     let app = app().await;
-    let ask = async |token: &str| {
+    let send = async |token: &str| {
         let request = app.client.get(format!("{}/internal/v1/companies", app.internal));
         reply(request.bearer_auth(token)).await
     };
     for _ in 0..20 {
-        assert_eq!(ask("op_test_somebody").await.failure().0, 401);
+        assert_eq!(send("op_test_somebody").await.failure().0, 401);
     }
     for _ in 0..5 {
-        ask(OPERATOR_TOKEN).await.data();
+        send(OPERATOR_TOKEN).await.data();
     }
-    check_throttled(&ask(OPERATOR_TOKEN).await);
-    assert_eq!(ask("op_test_somebody").await.failure().0, 401);
+    check_throttled(&send(OPERATOR_TOKEN).await);
+    assert_eq!(send("op_test_somebody").await.failure().0, 401);
     assert_eq!(reply(app.client.get(format!("{}/health/live", app.internal))).await.status, 200);
     app.advance(60).await;
     app.operator(Method::GET, "/companies", Value::Null).await.data();

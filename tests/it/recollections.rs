@@ -296,11 +296,11 @@ both! {
 
     async fn concurrent_repayments_never_exceed_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
-        let answers = join_all((0..12).map(|_| create_recollection(app, manual(300.0)))).await;
-        let paid: f64 = answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.data()["amount"].as_f64().unwrap()).sum();
+        let responses = join_all((0..12).map(|_| create_recollection(app, manual(300.0)))).await;
+        let paid: f64 = responses.iter().filter(|response| response.status == 200).map(|response| response.data()["amount"].as_f64().unwrap()).sum();
         assert_eq!(paid, 2_000.0);
-        let refused = answers.iter().filter(|answer| answer.status != 200);
-        assert!(refused.clone().all(|answer| answer.failure() == (400, "loan already been paid completely")));
+        let refused = responses.iter().filter(|response| response.status != 200);
+        assert!(refused.clone().all(|response| response.failure() == (400, "loan already been paid completely")));
         assert_eq!(refused.count(), 5);
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         app.run_until_idle().await;
@@ -308,17 +308,17 @@ both! {
 
     async fn a_repeated_request_creates_one_recollection(app: TestApp) {
         set_up(app).await;
-        let ask = async |key: &str, body: &Value| {
+        let send = async |key: &str, body: &Value| {
             let request = app.client.post(format!("{}/api/v1/recollection/create", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", key).json(body)).await
         };
         let body = manual(300.0);
-        let first = ask("one", &body).await.data().clone();
-        assert_eq!(ask("one", &body).await.data(), &first);
+        let first = send("one", &body).await.data().clone();
+        assert_eq!(send("one", &body).await.data(), &first);
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         let page = checkout(json!({ "reference": "mine" }));
-        assert_eq!(ask("two", &page).await.failure().0, 502);
-        let begun = ask("two", &page).await.data().clone();
+        assert_eq!(send("two", &page).await.failure().0, 502);
+        let begun = send("two", &page).await.data().clone();
         complete_page(app, &begun, "success", SUCCESS_CARD).await;
         assert_eq!(fetch(app, &begun).await["status"], "success");
         let listed = app.get("/recollection/list?loan=loan-1&user_id=ada&sort-created_at=asc").await;

@@ -39,7 +39,7 @@ async fn fetch(app: &TestApp, reference: &str) -> Value {
 async fn complete(app: &TestApp, begun: &Reply) {
     let url = begun.data()["checkout"]["url"].as_str().expect("a page");
     let done = app.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
-    assert!(done.send().await.expect("an answer").status().is_success());
+    assert!(done.send().await.expect("a response").status().is_success());
     app.run_until_idle().await;
 }
 
@@ -93,7 +93,7 @@ both! {
         assert_eq!(fetch(app, "r-1").await["status"], "success");
         let url = format!("{}{}/complete", app.simulators.url(), lost[0]);
         let paid = app.client.post(url).json(&json!({ "outcome": "success" })).send().await;
-        assert_eq!(paid.expect("an answer").status(), 200);
+        assert_eq!(paid.expect("a response").status(), 200);
         app.run_until_idle().await;
         assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 1_000);
         assert_eq!(app.events(), ["recollection.success"]);

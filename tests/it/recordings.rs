@@ -281,11 +281,11 @@ async fn replay_compares_defaults_signatures_and_secrets() {
 
         let calls = persisted_recordings(app, "provider_a").await;
         let of = |function: &str| calls.iter().find(|call| call["function"] == function);
-        let (told, _) =
+        let (recording, _) =
             fetch_recording(app, "provider_a", id(of("notifications.parse").expect("a call")))
                 .await;
         let signs = patched(artifacts::PROVIDER_A, b"sha512", b"sha256");
-        let replayed = replayer(&signs).await.replay("a notification", &told).await;
+        let replayed = replayer(&signs).await.replay("a notification", &recording).await;
         assert!(
             replayed.to_string().contains("vault[0].mac.algorithm: \"sha512\", now \"sha256\""),
             "{replayed}"
@@ -306,8 +306,8 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
             run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
         };
         let none = replay(&["--last", "5"]).await;
-        let said = "tollhouse: no calls of provider_a are recorded: enable recording on the host with --plugin-recording-retention-hours";
-        assert_eq!(none.failure(), (1, said));
+        let expected = "tollhouse: no calls of provider_a are recorded: enable recording on the host with --plugin-recording-retention-hours";
+        assert_eq!(none.failure(), (1, expected));
         assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: recorded call not found"));
         let wrong = file(app, "wrong.json", b"{}");
         let refused = replay(&[&wrong]).await;
@@ -319,8 +319,8 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
         let call = file(app, "call.json", call.success_output().as_bytes());
         let sprout = file(app, "sprout.wasm", artifacts::SPROUT);
         let another = run(app, &["plugin", "replay", &sprout, &call]).await;
-        let said = "call.json: a call of provider_a, but the component is sprout";
-        assert!(another.failure().1.ends_with(said), "{}", another.err);
+        let expected = "call.json: a call of provider_a, but the component is sprout";
+        assert!(another.failure().1.ends_with(expected), "{}", another.err);
         let misspelt = replay(&["no/such.json"]).await;
         assert!(misspelt.failure().1.starts_with("tollhouse: no/such.json: "), "{}", misspelt.err);
         let garbage = file(app, "garbage.wasm", b"once upon a time");
@@ -333,7 +333,7 @@ async fn a_call_that_cannot_be_replayed_is_reported_with_the_reason() {
 async fn a_recording_that_masking_changed_is_marked() {
     on_both_engines(async |app| {
         let _upstream = install_unruly(app).await;
-        // The narration, which tells the guest what to do, is masked because it may be personal.
+        // The narration, which is a command to the guest, is masked because it may be personal.
         assert_eq!(initialize_with_narration(app, "broken", "panic").await.status, 502);
         let calls = persisted_recordings(app, "unruly").await;
         assert_eq!((&calls[0]["outcome"], &calls[0]["faithful"]), (&json!("other"), &json!(false)));

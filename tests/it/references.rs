@@ -31,9 +31,9 @@ async fn create_foreign_payment(app: &TestApp) -> Value {
     let body = json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" });
     let request =
         app.client.post(format!("{}/paystack/transaction/initialize", app.simulators.url()));
-    let answer = request.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("an answer");
-    let answer: Value = answer.json().await.expect("an answer in JSON");
-    json!({ "checkout": { "url": answer["data"]["authorization_url"] } })
+    let response = request.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("a response");
+    let response: Value = response.json().await.expect("a response in JSON");
+    json!({ "checkout": { "url": response["data"]["authorization_url"] } })
 }
 
 both! {
@@ -55,7 +55,7 @@ both! {
         assert_ne!(resumed["service_ref"], "order-1");
 
         let request = app.client.post(format!("{}{}/complete", app.simulators.url(), lost[0]));
-        let done = request.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
+        let done = request.json(&json!({ "outcome": "success" })).send().await.expect("a response");
         assert_eq!(done.status(), 200);
         app.run_until_idle().await;
         let payment = app.fetch("order-1").await;

@@ -60,7 +60,7 @@ both! {
         let body = json!({ "transaction": "order-1" });
         let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         assert_eq!(app.wallet().await["balance"], json!(0));
@@ -71,7 +71,7 @@ both! {
         let payment = app.initialize("order-1").await;
         let url = payment["checkout"]["url"].as_str().unwrap();
         let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("an answer");
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
         app.run_until_idle().await;
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
@@ -85,12 +85,12 @@ both! {
     async fn the_status_of_a_refund_can_be_fetched(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         let path = path(app, &payment);
-        let ask = async || app.operator(Method::GET, &path, Value::Null).await;
-        assert_eq!(ask().await.failure(), (404, "refund not found"));
+        let fetch_refund = async || app.operator(Method::GET, &path, Value::Null).await;
+        assert_eq!(fetch_refund().await.failure(), (404, "refund not found"));
         app.operator(Method::POST, &path, Value::Null).await.data();
-        assert_eq!(ask().await.data()["status"], "pending");
+        assert_eq!(fetch_refund().await.data()["status"], "pending");
         app.advance(3600).await;
-        let refund = ask().await.data().clone();
+        let refund = fetch_refund().await.data().clone();
         assert_eq!((&refund["status"], &refund["amount"]), (&json!("done"), &json!(2500.5)));
         assert_eq!(refund["payment"], payment["id"]);
     }
@@ -118,12 +118,12 @@ both! {
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
         let path = path(app, &payment);
         let refunds = (0..6).map(|_| app.operator(Method::POST, &path, Value::Null));
-        let answers = join_all(refunds).await;
-        let done = answers.iter().filter(|answer| answer.status == 200).count();
+        let responses = join_all(refunds).await;
+        let done = responses.iter().filter(|response| response.status == 200).count();
         let busy = (409, "another request for this refund is in progress");
-        assert_eq!((done, answers.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
-        let asked = app.simulators.paystack().requests();
-        assert_eq!(asked.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
+        assert_eq!((done, responses.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
+        let requests = app.simulators.paystack().requests();
+        assert_eq!(requests.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
         app.advance(3600).await;
         assert_eq!(app.wallet().await["balance"], json!(0));
     }

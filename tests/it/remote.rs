@@ -20,7 +20,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("a bound listener"));
     let body = json!({ "error": true, "message": "so it is" }).to_string();
-    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let served = tokio::spawn(async move {
         let mut requests = Vec::new();
         while requests.len() <= cuts {
@@ -29,7 +29,7 @@ async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Ve
             let length = stream.read(&mut request).await.expect("a request");
             requests.push(String::from_utf8_lossy(&request[..length]).to_lowercase());
             if requests.len() > cuts {
-                stream.write_all(answer.as_bytes()).await.expect("a sent response");
+                stream.write_all(response.as_bytes()).await.expect("a sent response");
             }
         }
         requests
@@ -59,8 +59,8 @@ async fn a_request_whose_response_is_lost_is_retried_with_its_idempotency_key() 
         let ended = run_against(&url, OPERATOR_TOKEN, &create).await;
         assert_eq!(ended.code, code, "{cuts} {status}: {}", ended.err);
         if code > 0 {
-            let said: Value = serde_json::from_str(ended.failure().1).expect("JSON");
-            assert_eq!(said["status"].to_string(), status[..3], "{said}");
+            let error: Value = serde_json::from_str(ended.failure().1).expect("JSON");
+            assert_eq!(error["status"].to_string(), status[..3], "{error}");
         }
         let requests = served.await.expect("no panic");
         let sent: BTreeSet<_> = requests.iter().map(|request| key(request)).collect();

@@ -34,8 +34,8 @@ both! {
             "myapp://paid", "com.example.app:/paid?order=7", "https://lender.example/paid", "http://lender.example/paid", "HTTPS://lender.example",
         ].into_iter().enumerate() {
             let checkout = json!({ "success_url": url, "cancel_url": url });
-            for (what, answer) in try_all(app, n, checkout).await {
-                let made = &answer.data()["checkout"];
+            for (what, response) in try_all(app, n, checkout).await {
+                let made = &response.data()["checkout"];
                 assert_eq!((&made["success_url"], &made["cancel_url"]), (&json!(url), &json!(url)), "{what}");
                 assert!(made["url"].is_string(), "{what}: {made}");
             }
@@ -44,7 +44,7 @@ both! {
         let payment = app.fetch("order-0").await;
         let page = payment["checkout"]["url"].as_str().expect("a URL");
         let paid = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" })).send().await;
-        let paid: Value = paid.expect("an answer").json().await.expect("JSON");
+        let paid: Value = paid.expect("a response").json().await.expect("JSON");
         let back = paid["redirect_url"].as_str().expect("a URL");
         assert!(back.starts_with("myapp://paid"), "{back}");
         app.run_until_idle().await;
@@ -63,8 +63,8 @@ both! {
                 let mut checkout = json!({ "success_url": "https://lender.example/paid" });
                 checkout[field] = json!(url);
                 let message = format!("the checkout.{field} field must be a valid http or https URL, or an app link");
-                for (what, answer) in try_all(app, n, checkout).await {
-                    assert_eq!(answer.failure(), (400, &*message), "{what}: {url}");
+                for (what, response) in try_all(app, n, checkout).await {
+                    assert_eq!(response.failure(), (400, &*message), "{what}: {url}");
                 }
             }
         }

@@ -36,21 +36,21 @@ impl Server {
         let mut child = child.expect("python starts");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let line = lines.next_line().await.expect("a line").expect("a server that runs");
-        let said: Value = serde_json::from_str(&line).expect("JSON");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
         let server = Server {
-            url: format!("http://127.0.0.1:{}", said["port"]),
+            url: format!("http://127.0.0.1:{}", ready["port"]),
             client: client(),
             _child: child,
         };
         let made = server.client.put(format!("{}/exports", server.url)).send().await;
-        assert!(made.expect("an answer").status().is_success());
+        assert!(made.expect("a response").status().is_success());
         Some(server)
     }
 
     /// The server's listing of the bucket.
     async fn list(&self) -> String {
         let list = self.client.get(format!("{}/exports?list-type=2", self.url)).send().await;
-        list.expect("an answer").text().await.expect("a text")
+        list.expect("a response").text().await.expect("a text")
     }
 }
 
@@ -85,7 +85,7 @@ async fn an_export_is_stored_in_a_bucket_and_deleted_when_it_expires() {
     let export = host.client.get(format!("{}/api/v1/user/export", host.api)).bearer_auth(&key);
     let export = reply(export).await;
     let link = export.data()["path"].as_str().expect("a URL").to_owned();
-    let fetched = async || host.client.get(&link).send().await.expect("an answer");
+    let fetched = async || host.client.get(&link).send().await.expect("a response");
     let csv = fetched().await.text().await.expect("a text");
     assert_eq!((csv.lines().count(), csv.matches(&filler).count()), (1_001, 1_000));
     let name = link.split('?').next().and_then(|url| url.rsplit('/').next()).expect("a name");

@@ -52,8 +52,8 @@ both! {
         let placeholder = payment["checkout"]["url"].as_str().expect("what the plugin saw");
         assert!(placeholder.starts_with("vault-") && placeholder.len() > 32, "{placeholder}");
         // The secret is redacted from the response of an upstream that echoes it.
-        let heard = payment["payment_response"].as_str().expect("a text");
-        assert!(heard.contains("Bearer [secret]") && heard.contains("secret=[secret]"), "{heard}");
+        let echoed = payment["payment_response"].as_str().expect("a text");
+        assert!(echoed.contains("Bearer [secret]") && echoed.contains("secret=[secret]"), "{echoed}");
         assert!(!payment.to_string().contains(SECRET));
     }
 
@@ -94,7 +94,7 @@ struct Lab {
     /// Personal data that registers returned.
     personal: Mutex<Vec<String>>,
     /// Routes, and their responses with headers.
-    answers: Mutex<Vec<(String, String)>>,
+    responses: Mutex<Vec<(String, String)>>,
     /// The ids of all completed requests.
     requests: Mutex<Vec<String>>,
 }
@@ -152,7 +152,7 @@ impl Lab {
             names: Mutex::default(),
             at_rest: Mutex::default(),
             personal: Mutex::default(),
-            answers: Mutex::default(),
+            responses: Mutex::default(),
             requests: Mutex::default(),
         };
         let mut looks = tokio::time::interval(Duration::from_millis(50));
@@ -179,7 +179,7 @@ impl Lab {
     }
 
     /// Calls a route (`POST /api/v1/…/{name}`) with the required key, and keeps the response.
-    async fn ask(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
+    async fn send(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
         let (method, template) = route.split_once(' ').expect("a method and a path");
         let is_internal = template.starts_with("/internal");
         let names = self.names.lock().unwrap().clone();
@@ -212,18 +212,18 @@ impl Lab {
     }
 
     async fn keep(&self, route: &str, request: reqwest::RequestBuilder) -> Value {
-        let answer = reply(request).await;
-        let text = format!("{} {:?} {}", answer.status, answer.headers, answer.body);
-        let id = answer.headers["x-request-id"].to_str().expect("a text").to_owned();
+        let response = reply(request).await;
+        let text = format!("{} {:?} {}", response.status, response.headers, response.body);
+        let id = response.headers["x-request-id"].to_str().expect("a text").to_owned();
         self.requests.lock().unwrap().push(id);
-        self.answers.lock().unwrap().push((route.to_owned(), text));
-        answer.body
+        self.responses.lock().unwrap().push((route.to_owned(), text));
+        response.body
     }
 
     async fn call(&self, route: &str, body: Value) -> Value {
-        let answer = self.ask(route, body.to_string()).await;
-        assert_eq!(answer["error"], false, "{route}: {answer}");
-        answer["data"].clone()
+        let response = self.send(route, body.to_string()).await;
+        assert_eq!(response["error"], false, "{route}: {response}");
+        response["data"].clone()
     }
 
     /// Initializes a payment, which may fail.
@@ -233,7 +233,7 @@ impl Lab {
             "narration": narration, "payment_service": provider,
             "checkout": { "success_url": "https://lender.example/paid" },
         });
-        self.ask("POST /api/v1/payment/initialize", order.to_string()).await["data"].clone()
+        self.send("POST /api/v1/payment/initialize", order.to_string()).await["data"].clone()
     }
 
     async fn pay(&self, reference: &str) -> Value {
@@ -241,7 +241,7 @@ impl Lab {
         let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
         let paid =
             self.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
-        assert!(paid.send().await.expect("an answer").status().is_success());
+        assert!(paid.send().await.expect("a response").status().is_success());
         payment
     }
 
@@ -256,7 +256,7 @@ impl Lab {
 /// Sets up plugins, accounts and a company.
 async fn set_up(lab: &Lab) {
     for wasm in [artifacts::PROVIDER_A, artifacts::UNRULY] {
-        assert_eq!(lab.ask("POST /internal/v1/plugins", wasm).await["error"], false);
+        assert_eq!(lab.send("POST /internal/v1/plugins", wasm).await["error"], false);
     }
     lab.name("provider", &json!("unruly"));
     let set = json!({ "credentials": { "secret_key": SECRET, "base_url": lab.upstream.url } });
@@ -302,7 +302,7 @@ async fn pay_and_fail(lab: &Lab) {
             lab.simulators.faults().push(Fault::new(operation, kind).delay_ms(4_000));
             let reference = format!("order-{n}-{kind:?}");
             lab.begin("provider_a", &reference, "").await;
-            lab.ask(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
+            lab.send(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
         }
     }
     let misdeeds = [
@@ -324,7 +324,7 @@ async fn operate(lab: &Lab) {
     lab.call("PUT /api/v1/user/edit/{user_id}", json!({ "middle_name": "Obiwanne" })).await;
     for what in ["email", "phone"] {
         let verify = format!("POST /api/v1/user/{what}-verification/verify/{{user_id}}");
-        lab.ask(&verify, r#"{"token":"none"}"#).await;
+        lab.send(&verify, r#"{"token":"none"}"#).await;
     }
     identities::look_up(lab).await;
     debts::collect(lab).await;
@@ -332,11 +332,11 @@ async fn operate(lab: &Lab) {
     let search = lab.client.get(search).bearer_auth(lab.named("api_key"));
     assert_eq!(lab.keep("a search", search).await["data"]["total"], 0);
     lab.call("POST /api/v1/user/bulk/create", json!({ "users": [user] })).await;
-    let link = lab.ask("GET /api/v1/user/export", "").await["data"].clone();
+    let link = lab.send("GET /api/v1/user/export", "").await["data"].clone();
     let file = lab.client.get(link["path"].as_str().expect("a URL")).send().await;
-    let file = file.expect("an answer").text().await.expect("a text");
+    let file = file.expect("a response").text().await.expect("a text");
     assert!(file.contains("ada.obi@example.com"), "{file}");
-    lab.answers.lock().unwrap().push((FILE.to_owned(), file));
+    lab.responses.lock().unwrap().push((FILE.to_owned(), file));
     let of = |rest: &str| format!("/internal/v1/companies/{{company}}{rest}");
     let second = lab.call(&format!("POST {}", of("/keys")), json!({ "label": "second" })).await;
     lab.name("second_key", &second["api_key"]);
@@ -366,7 +366,7 @@ async fn operate(lab: &Lab) {
     set_paystack(lab, &format!("PUT {}", of("/providers/{provider}")), COMPANYS_OWN_KEY).await;
     lab.pay("order-own").await;
     lab.settle().await;
-    lab.ask("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
+    lab.send("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
     for base in
         [format!("{}/api/v1/payment/list", lab.api), format!("{}/internal/v1/audit", lab.internal)]
     {
@@ -379,21 +379,21 @@ async fn operate(lab: &Lab) {
         let is_json =
             route.path != METRICS && route_name != FILE && !is_on_both_listeners(route.path);
         if route.method == "get" && is_json {
-            let answer = lab.ask(&route_name, "").await;
-            assert_eq!(answer["error"], false, "{}: {answer}", route.path);
+            let response = lab.send(&route_name, "").await;
+            assert_eq!(response["error"], false, "{}: {response}", route.path);
         }
     }
     lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
 }
 
 fn check_that_every_route_was_called(lab: &Lab) {
-    let asked: BTreeSet<String> =
-        lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
+    let called: BTreeSet<String> =
+        lab.responses.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
     let routes = routes::public_routes().into_iter().chain(routes::internal_routes());
     let missed: Vec<String> = routes
         .filter(|route| route.path != METRICS && !is_on_both_listeners(route.path))
         .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))
-        .filter(|route| !asked.contains(route))
+        .filter(|route| !called.contains(route))
         .collect();
     assert!(missed.is_empty(), "not called: {missed:?}");
 }
@@ -407,8 +407,9 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     const ROTATED_KEY: &str = "POST /internal/v1/companies/{company}/keys/{key}/rotate";
     const ROTATE: &str = "POST /internal/v1/companies/{company}/event-secret/rotate";
     let url = format!("{}/paystack/transaction/verify/order-1", lab.simulators.url());
-    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-    let token = told["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
+    let transaction = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    let token =
+        transaction["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
     vec![
         ("the first API key", lab.named("api_key"), COMPANY),
         ("the second API key", lab.named("second_key"), KEY),
@@ -469,9 +470,9 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
             }
         }
         let mut shown = 0;
-        for (route, answer) in lab.answers.lock().unwrap().iter() {
-            let here = encodings(&secret).iter().any(|disguise| answer.contains(disguise));
-            assert!(!here || route == shown_by, "{what} in the answer of {route}: {answer}");
+        for (route, response) in lab.responses.lock().unwrap().iter() {
+            let here = encodings(&secret).iter().any(|disguise| response.contains(disguise));
+            assert!(!here || route == shown_by, "{what} in the response of {route}: {response}");
             shown += usize::from(here);
         }
         assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is returned once, or never");
@@ -482,7 +483,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
 async fn telemetry(lab: &Lab) -> String {
     lab.collector.wait_for_span("DELETE /internal/v1/companies/{company}/keys/{key}").await;
     let page = lab.client.get(format!("{}{METRICS}", lab.internal)).send().await;
-    let page = page.expect("an answer").text().await.expect("text");
+    let page = page.expect("a response").text().await.expect("text");
     page + &lab.collector.text()
 }
 

@@ -101,7 +101,7 @@ impl World<'_> {
 
     /// Sends a request. Returns `None` if the client disconnects or the host crashes before the
     /// response; one of six requests risks each.
-    async fn ask(
+    async fn send(
         &self,
         caller: Caller,
         method: Method,
@@ -212,13 +212,13 @@ impl World<'_> {
                 .all::<(String, String)>()
                 .await
         };
-        let mut told = Events::new();
+        let mut events = Events::new();
         for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
-            let kinds = told.entry(subject).or_default();
+            let kinds = events.entry(subject).or_default();
             assert!(!kinds.contains(&kind), "more than one event {kind}, after {kinds:?}");
             kinds.push(kind);
         }
-        told
+        events
     }
 
     async fn all_events(&self, company: usize) -> Vec<Value> {
@@ -253,9 +253,9 @@ impl World<'_> {
     async fn at_provider(&self, service_ref: &str) -> Value {
         let url =
             format!("{}/paystack/transaction/verify/{service_ref}", self.app.simulators.url());
-        let answer = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
-        let answer: Value = answer.expect("an answer").json().await.expect("JSON");
-        answer["data"]["status"].clone()
+        let response = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
+        let response: Value = response.expect("a response").json().await.expect("JSON");
+        response["data"]["status"].clone()
     }
 }
 
@@ -263,16 +263,16 @@ impl World<'_> {
 type Events = BTreeMap<String, Vec<String>>;
 
 /// Checks that the events of a record match its status. Events of the same second have no order.
-fn check_events(kind: &str, status: &str, told: &[String]) {
-    let tells = |outcome: &str| told.contains(&format!("{kind}.{outcome}"));
+fn check_events(kind: &str, status: &str, kinds: &[String]) {
+    let emitted = |outcome: &str| kinds.contains(&format!("{kind}.{outcome}"));
     let later: &[&str] = match status {
         "pending" => &["failed", "success", "refunded"],
         "failed" => &["success", "refunded"],
         "success" => &["refunded"],
         _ => &[],
     };
-    assert!(status == "pending" || tells(status), "{status}: {told:?}");
-    assert!(!later.iter().any(|outcome| tells(outcome)), "{status}: {told:?}");
+    assert!(status == "pending" || emitted(status), "{status}: {kinds:?}");
+    assert!(!later.iter().any(|outcome| emitted(outcome)), "{status}: {kinds:?}");
 }
 
 /// Days since the start of the tests.

@@ -203,9 +203,9 @@ async fn a_server_that_is_not_authenticated_receives_nothing() {
             let failed = failure(&mailer.expect("settings"), "ada@example.com").await;
             assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
             assert!(failed.reason.contains(reason), "{name} {kind}: {failed}");
-            let heard = server.stop_and_drain().await;
-            let hellos = heard.iter().all(|event| event["event"] == "hello");
-            assert!(hellos && heard.len() <= 1, "{name} {kind}: {heard:?}");
+            let events = server.stop_and_drain().await;
+            let hellos = events.iter().all(|event| event["event"] == "hello");
+            assert!(hellos && events.len() <= 1, "{name} {kind}: {events:?}");
         }
     }
 }
@@ -227,19 +227,19 @@ async fn responses_injected_before_tls_are_not_accepted() {
         let mut upstream =
             tokio::net::TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
         let mut client = BufReader::new(client);
-        let (mut answers, mut asked) = ([0; 1024], String::new());
+        let (mut responses, mut command) = ([0; 1024], String::new());
         loop {
-            let read = upstream.read(&mut answers).await.unwrap();
-            let answer = &answers[..read];
-            if asked.starts_with("STARTTLS") {
-                assert!(answer.starts_with(b"220 "), "it starts TLS");
-                client.write_all(&[answer, b"250 localhost\r\n"].concat()).await.unwrap();
+            let read = upstream.read(&mut responses).await.unwrap();
+            let response = &responses[..read];
+            if command.starts_with("STARTTLS") {
+                assert!(response.starts_with(b"220 "), "it starts TLS");
+                client.write_all(&[response, b"250 localhost\r\n"].concat()).await.unwrap();
                 break;
             }
-            client.write_all(answer).await.unwrap();
-            asked.clear();
-            client.read_line(&mut asked).await.unwrap();
-            upstream.write_all(asked.as_bytes()).await.unwrap();
+            client.write_all(response).await.unwrap();
+            command.clear();
+            client.read_line(&mut command).await.unwrap();
+            upstream.write_all(command.as_bytes()).await.unwrap();
         }
         let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
     };
@@ -265,10 +265,10 @@ async fn an_abandoned_connection_is_not_reused() {
     let late = email("late@example.com");
     let left = tokio::select! {
         sent = mailer.send(&late) => panic!("{sent:?}"),
-        asked = server.next("late") => asked["peer"].clone(),
+        event = server.next("late") => event["peer"].clone(),
     };
     // The late response arrives, and could be mistaken for that of the next command.
-    server.next("answered").await;
+    server.next("responded").await;
     mailer.send(&email("ada@example.com")).await.expect("a new connection");
     assert_ne!(server.next("message").await["peer"], left);
 }

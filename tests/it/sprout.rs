@@ -51,15 +51,16 @@ impl SproutUpstream {
     async fn begin(
         State(upstream): State<SproutUpstream>,
         headers: HeaderMap,
-        Json(asked): Json<Value>,
+        Json(request): Json<Value>,
     ) -> (StatusCode, Json<Value>) {
         if !is_authentic(&headers) {
             return (StatusCode::UNAUTHORIZED, Json(Value::Null));
         }
-        let reference = asked["ref"].as_str().expect("a reference").to_owned();
+        let reference = request["ref"].as_str().expect("a reference").to_owned();
         let url = format!("{}/pay/{reference}", upstream.url);
-        let session =
-            json!({ "status": "open", "amount": asked["amount"], "currency": asked["currency"] });
+        let session = json!({
+            "status": "open", "amount": request["amount"], "currency": request["currency"],
+        });
         upstream.sessions.lock().unwrap().insert(reference, session);
         upstream.began.send_modify(|began| *began += 1);
         let _open = upstream.gate.read().await;

@@ -50,8 +50,8 @@ fn is_test_module(before: &[TokenTree]) -> bool {
     before.iter().map(ToString::to_string).eq(["mod", "tests"])
 }
 
-/// Whether a text is a whole statement. One that ends in a space, selects from nothing or leaves a
-/// parenthesis open begins an assembled statement.
+/// Returns whether a text is a whole statement. One that ends in a space, selects from nothing or
+/// leaves a parenthesis open begins an assembled statement.
 fn is_statement(text: &str) -> bool {
     let begins = ["SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM ", "WITH "];
     let mut depth = 0;

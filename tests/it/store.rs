@@ -30,7 +30,7 @@ async fn write(app: &TestApp, action: &'static str, fail: bool) -> Result<()> {
     let (db, app, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
     db.write(async move |tx| {
         audit::record(tx, &app, &company, action, json!({})).await?;
-        if fail { Err(Error::invalid("told to fail")) } else { Ok(()) }
+        if fail { Err(Error::invalid("deliberate failure")) } else { Ok(()) }
     })
     .await
 }
@@ -48,7 +48,7 @@ both! {
         let panicked = tokio::spawn(async move {
             db.write(async move |tx| -> Result<()> {
                 audit::record(tx, &host, &company, "test", json!({})).await?;
-                panic!("told to");
+                panic!("deliberate panic");
             })
             .await
         });
@@ -147,16 +147,16 @@ both! {
     async fn a_statement_with_an_unbound_parameter_never_reaches_the_database(app: TestApp) {
         for bind in [false, true] {
             let db = app.app.store.clone();
-            let asked = tokio::spawn(async move {
-                let asked: store::Result<(Option<i64>,)> = db
+            let task = tokio::spawn(async move {
+                let result: store::Result<(Option<i64>,)> = db
                     .read(async |tx| {
                         let statement = tx.sql("SELECT MIN(run_at) FROM jobs WHERE company_id = $1");
                         if bind { statement.bind("x").one().await } else { statement.one().await }
                     })
                     .await;
-                asked
+                result
             });
-            assert_eq!(asked.await.is_err_and(|e| e.is_panic()), !bind);
+            assert_eq!(task.await.is_err_and(|e| e.is_panic()), !bind);
         }
     }
 }
@@ -183,13 +183,13 @@ async fn an_announcement_is_delivered_when_it_is_committed() {
     let app = TestApp::start(crate::app::Engine::Postgres(server)).await;
     let another = Store::open(&app.database.url, StoreLimits::default(), Random::system()).await;
     let another = another.expect("another host's store");
-    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let (announced, mut announcements) = tokio::sync::mpsc::unbounded_channel();
     let listening = tokio::spawn(async move {
-        another.listen(CHANNEL, move || heard.send(()).unwrap_or_default()).await
+        another.listen(CHANNEL, move || announced.send(()).unwrap_or_default()).await
     });
     let mut next = async || {
         let patience = std::time::Duration::from_secs(30);
-        tokio::time::timeout(patience, hears.recv())
+        tokio::time::timeout(patience, announcements.recv())
             .await
             .expect("an announcement in time")
             .expect("a listener")
@@ -198,7 +198,7 @@ async fn an_announcement_is_delivered_when_it_is_committed() {
     let db = &app.app.store;
     let rolled_back = db.write(async |tx| -> Result<()> {
         tx.notify(CHANNEL).await?;
-        Err(Error::invalid("told to fail"))
+        Err(Error::invalid("deliberate failure"))
     });
     assert!(rolled_back.await.is_err());
     for _ in 0..2 {
@@ -208,6 +208,6 @@ async fn an_announcement_is_delivered_when_it_is_committed() {
     listening.abort();
     let left = listening.await;
     assert!(left.is_err(), "{left:?}");
-    assert!(hears.recv().await.is_none(), "a rolled-back announcement was delivered");
+    assert!(announcements.recv().await.is_none(), "a rolled-back announcement was delivered");
     app.finish().await;
 }

@@ -224,10 +224,10 @@ async fn a_commit_without_a_response_is_reported_as_unknown_and_not_repeated() {
         assert!(matches!(lost, Error::CommitUnknown(_)), "{lost}");
         assert_eq!(count(&app.app.store, &app.company.id, "lost").await, 1);
 
-        let answer = axum::response::IntoResponse::into_response(error::Error::from(lost));
-        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let response = axum::response::IntoResponse::into_response(error::Error::from(lost));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(
-            !answer.headers().contains_key("retry-after"),
+            !response.headers().contains_key("retry-after"),
             "a blind retry must not be suggested"
         );
 
@@ -262,7 +262,7 @@ async fn a_select_is_one_round_trip() {
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || {
             let one = store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one::<(i32,)>().await);
-            assert_eq!(one.await.expect("an answer"), (1,));
+            assert_eq!(one.await.expect("a response"), (1,));
         };
         select().await; // prepares it
         let before = proxy.round_trips();
@@ -295,7 +295,7 @@ async fn after_a_restart_of_the_server_only_new_connections_are_used() {
         assert!(join_all((0..8).map(|_| open())).await.iter().all(Result::is_ok));
         proxy.restart().await;
         for _ in 0..8 {
-            assert_eq!(select().await.expect("an answer"), (1,));
+            assert_eq!(select().await.expect("a response"), (1,));
         }
     })
     .await;

@@ -13,14 +13,14 @@ use crate::app::TestApp;
 
 /// All metrics of a host, as text.
 pub async fn scrape(app: &TestApp) -> String {
-    let answer = app.client.get(format!("{}/metrics", app.internal)).send().await;
-    let answer = answer.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::OK);
+    let response = app.client.get(format!("{}/metrics", app.internal)).send().await;
+    let response = response.expect("a response");
+    assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(
-        answer.headers()["content-type"],
+        response.headers()["content-type"],
         "application/openmetrics-text; version=1.0.0; charset=utf-8"
     );
-    answer.text().await.expect("text")
+    response.text().await.expect("text")
 }
 
 /// The value of one series, by its name with all its labels in their order.

@@ -102,7 +102,7 @@ where
     })
 }
 
-/// Whether new connections get this certificate.
+/// Returns whether new connections get this certificate.
 async fn serves(tls: &Tls, pair: &Pair) -> bool {
     let (client, server) = tokio::io::duplex(16 << 10);
     let versions = [&TLS13];
@@ -150,12 +150,12 @@ async fn a_tls_listener_serves_no_plain_http() {
         let client = client.build().expect("a client");
         let request = client.get(url("https")).bearer_auth(&app.company.key);
         assert_eq!(
-            request.try_clone().unwrap().send().await.expect("an answer").version(),
+            request.try_clone().unwrap().send().await.expect("a response").version(),
             version
         );
-        let answer = reply(request).await;
-        assert_eq!(answer.data()["total"], 0);
-        assert_eq!(answer.headers["strict-transport-security"], "max-age=63072000");
+        let response = reply(request).await;
+        assert_eq!(response.data()["total"], 0);
+        assert_eq!(response.headers["strict-transport-security"], "max-age=63072000");
     }
     assert!(app.client.get(url("http")).send().await.is_err());
     app.finish().await;
@@ -166,8 +166,8 @@ async fn a_client_that_never_finishes_its_handshake_is_disconnected() {
     let app = TestApp::start_with(Engine::Sqlite, &["--tls-handshake-timeout-s=1"]).await;
     let (address, _close) = listen(&app, Pair::new().write(app.database.dir.path())).await;
     let mut silent = TcpStream::connect(address).await.expect("a connection");
-    let mut said = Vec::new();
-    let read = timeout(STEP_TIMEOUT, silent.read_to_end(&mut said)).await.expect("an end");
+    let mut received = Vec::new();
+    let read = timeout(STEP_TIMEOUT, silent.read_to_end(&mut received)).await.expect("an end");
     assert_eq!(read.expect("no error"), 0);
     app.finish().await;
 }

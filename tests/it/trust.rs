@@ -233,7 +233,7 @@ impl CodeFolder<'_> {
         host.expect("a host that starts")
     }
 
-    /// Whether a host loads the cached machine code of Sprout; its compiler always fails.
+    /// Returns whether a host loads the cached machine code of Sprout; its compiler always fails.
     async fn is_loaded(&self) -> bool {
         served_version(&self.host("/bin/false", MASTER_KEY).await).is_some()
     }

@@ -42,7 +42,7 @@ impl RecordingUpstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let upstream = RecordingUpstream { url, ..RecordingUpstream::default() };
-        let router = Router::new().fallback(answer).with_state(upstream.clone());
+        let router = Router::new().fallback(respond).with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
         upstream
     }
@@ -57,17 +57,17 @@ impl RecordingUpstream {
     }
 }
 
-async fn answer(
+async fn respond(
     State(upstream): State<RecordingUpstream>,
     uri: Uri,
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let heard = format!("{headers:?} {body}");
+    let echo = format!("{headers:?} {body}");
     let path = uri.path().to_owned();
     upstream.received.lock().unwrap().push(ReceivedRequest { path, headers, body });
     match uri.path() {
-        "/echo" => heard.into_response(),
+        "/echo" => echo.into_response(),
         "/slow" => std::future::pending().await,
         "/huge" => "x".repeat(9 << 20).into_response(),
         "/moved" => (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
@@ -114,7 +114,7 @@ pub async fn set_account(app: &TestApp, path: &str, base_url: &str) -> String {
     account["notification_url"].as_str().unwrap().to_owned()
 }
 
-/// Initializes a payment; its narration tells the plugin what to do.
+/// Initializes a payment; its narration is a command to the plugin.
 pub async fn initialize_with_narration(app: &TestApp, reference: &str, narration: &str) -> Reply {
     let mut order = app.order(reference);
     order["payment_service"] = json!("unruly");
@@ -328,8 +328,8 @@ both! {
         // A granted origin is reached, and its redirect is not followed.
         let payment = initialize_with_narration(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
         let raw = payment["payment_response"].as_str().expect("a text");
-        let answer: Value = serde_json::from_str(raw).expect("JSON");
-        assert_eq!(answer, json!({ "status": 302, "body": "" }));
+        let response: Value = serde_json::from_str(raw).expect("JSON");
+        assert_eq!(response, json!({ "status": 302, "body": "" }));
         let paths: Vec<String> = upstream.received().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/moved"]);
     }
@@ -436,8 +436,8 @@ both! {
             // second run would fail it.
             let payment = initialize_with_narration(app, &format!("order-{n}"), "random-request").await.data().clone();
             let url = payment["checkout"]["url"].as_str().unwrap().to_owned();
-            let asked = upstream.received()[n].path.clone();
-            let parts: Vec<&str> = asked.split('/').skip(1).collect();
+            let requested = upstream.received()[n].path.clone();
+            let parts: Vec<&str> = requested.split('/').skip(1).collect();
             let (clock, drawn, calls_before) = (parts[0], parts[1], parts[2]);
             assert_eq!(url, format!("https://x/{clock}/{drawn}"));
             let began = format!("{}000000-", NOW.0); // nanoseconds; the other clock has not moved since
@@ -483,15 +483,15 @@ both! {
         let url = set_account(app, "/providers/unruly", &upstream.url).await;
         initialize_with_narration(app, "order-1", "").await.data();
         app.initialize("order-2").await;
-        let asked = app.simulators.paystack().requests().len();
+        let before = app.simulators.paystack().requests().len();
         for body in ["order-1", "order-2", "nothing that anybody knows", ""] {
-            let told = reply(app.client.post(&url).body(body)).await;
-            assert_eq!(told.status, 200, "{body}");
+            let notified = reply(app.client.post(&url).body(body)).await;
+            assert_eq!(notified.status, 200, "{body}");
         }
         app.run_until_idle().await;
         let paths: Vec<String> = upstream.received().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/verify/order-1"]);
-        assert_eq!(app.simulators.paystack().requests().len(), asked); // another account's payment
+        assert_eq!(app.simulators.paystack().requests().len(), before); // another account's payment
         assert_eq!(app.fetch("order-1").await["status"], "pending");
         assert_eq!(app.fetch("order-2").await["status"], "pending");
         assert!(app.events().is_empty());
@@ -502,8 +502,8 @@ both! {
         let url = set_account(app, "/providers/unruly", &format!("{}/nul", upstream.url)).await;
         let payment = initialize_with_narration(app, "order-1", "say it").await.data().clone();
         assert_eq!(payment["payment_response"], "beforeafter");
-        let told = reply(app.client.post(&url).body("order-\0-1")).await;
-        assert_eq!(told.status, 200, "{}", told.body);
+        let notified = reply(app.client.post(&url).body("order-\0-1")).await;
+        assert_eq!(notified.status, 200, "{}", notified.body);
         app.run_until_idle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
     }

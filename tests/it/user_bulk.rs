@@ -200,17 +200,17 @@ both! {
     async fn an_upload_whose_response_was_lost_runs_once(app: TestApp) {
         set_price(app).await;
         credit(app, 100, "first").await;
-        let ask = async || {
+        let send = async || {
             let request = app.client.post(format!("{}/api/v1/user/bulk/create", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", "k");
             reply(request.json(&json!({ "users": [user(0), user(1)] }))).await
         };
-        assert_eq!(ask().await.status, 200);
+        assert_eq!(send().await.status, 200);
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
-        assert_eq!(ask().await.status, 200);
+        assert_eq!(send().await.status, 200);
         assert_eq!((total(app, &app.company).await, balance(app).await), (json!(2), json!(80)));
     }
 }
@@ -254,10 +254,10 @@ both! {
             let request = app.client.post(format!("{}/api/v1/user/bulk/create", hosts[n % 2]));
             reply(request.bearer_auth(&app.company.key).json(&json!({ "users": users }))).await
         });
-        let answers = join_all(uploads).await;
-        let done = answers.iter().filter(|answer| answer.status == 200).count();
-        assert!(done >= 1, "{answers:?}");
-        assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == PROCESSING));
+        let responses = join_all(uploads).await;
+        let done = responses.iter().filter(|response| response.status == 200).count();
+        assert!(done >= 1, "{responses:?}");
+        assert!(responses.iter().filter(|response| response.status != 200).all(|response| response.failure() == PROCESSING));
         assert_eq!((total(app, &app.company).await, leases(app).await), (json!(done * 200), 0));
     }
 

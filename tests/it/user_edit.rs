@@ -125,10 +125,10 @@ both! {
             create(app, &format!("user-{n}")).await;
         }
         let wanted = json!({ "email": "wanted@example.com" });
-        let answers = join_all((0..8).map(async |n| edit(app, &format!("user-{n}"), wanted.clone()).await)).await;
-        let (won, lost): (Vec<Reply>, Vec<Reply>) = answers.into_iter().partition(|answer| answer.status == 200);
+        let responses = join_all((0..8).map(async |n| edit(app, &format!("user-{n}"), wanted.clone()).await)).await;
+        let (won, lost): (Vec<Reply>, Vec<Reply>) = responses.into_iter().partition(|response| response.status == 200);
         assert_eq!((won.len(), lost.len()), (1, 7));
-        assert!(lost.iter().all(|answer| answer.failure() == (400, "email already exists")));
+        assert!(lost.iter().all(|response| response.failure() == (400, "email already exists")));
         assert_eq!(fetch(app, "wanted@example.com").await, *won[0].data());
     }
 }
@@ -140,8 +140,8 @@ both! {
         set_price(app, 10.0).await;
         credit(app, 25, "first").await;
         let ada = || json!({ "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
-        let answers = join_all((0..10).map(|_| app.post("/user/create", ada()))).await;
-        assert!(answers.iter().all(|answer| answer.data()["id"] == answers[0].data()["id"]));
+        let responses = join_all((0..10).map(|_| app.post("/user/create", ada()))).await;
+        assert!(responses.iter().all(|response| response.data()["id"] == responses[0].data()["id"]));
         assert_eq!(balance(app).await, 15);
         create(app, "bola").await;
         assert_eq!(balance(app).await, 5);

@@ -28,8 +28,8 @@ fn path(link: &Reply) -> &str {
 
 /// Fetches a URL without a key.
 async fn fetch(app: &TestApp, url: &str) -> (StatusCode, String, String) {
-    let answer = app.client.get(url).send().await.expect("an answer");
-    let (status, headers) = (answer.status(), answer.headers().clone());
+    let response = app.client.get(url).send().await.expect("a response");
+    let (status, headers) = (response.status(), response.headers().clone());
     let text = |name: &str| {
         headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
@@ -39,7 +39,7 @@ async fn fetch(app: &TestApp, url: &str) -> (StatusCode, String, String) {
         text("content-disposition"),
         text("cache-control")
     );
-    (status, about, answer.text().await.expect("a text"))
+    (status, about, response.text().await.expect("a text"))
 }
 
 async fn exported(app: &TestApp, query: &str) -> String {
@@ -94,10 +94,10 @@ both! {
 
     async fn a_head_request_creates_no_file(app: TestApp) {
         let url = format!("{}/api/v1/user/export", app.api);
-        let answer = app.client.head(&url).bearer_auth(&app.company.key).send().await.expect("an answer");
-        assert_eq!((answer.status(), &answer.headers()["allow"]), (StatusCode::METHOD_NOT_ALLOWED, &"GET".parse().unwrap()));
+        let response = app.client.head(&url).bearer_auth(&app.company.key).send().await.expect("a response");
+        assert_eq!((response.status(), &response.headers()["allow"]), (StatusCode::METHOD_NOT_ALLOWED, &"GET".parse().unwrap()));
         assert_eq!(files(app), Vec::<PathBuf>::new());
-        let unknown = app.client.head(&url).bearer_auth("sk_test_unknown").send().await.expect("an answer");
+        let unknown = app.client.head(&url).bearer_auth("sk_test_unknown").send().await.expect("a response");
         assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
     }
 

@@ -55,10 +55,10 @@ async fn reserved(app: &TestApp) -> (usize, usize) {
 }
 
 #[track_caller]
-fn check_refused(answer: &Reply, status: u16, message: &str, seconds: i64) {
+fn check_refused(response: &Reply, status: u16, message: &str, seconds: i64) {
     let message = format!("{message}, try again in {seconds} seconds");
-    assert_eq!(answer.failure(), (status, &*message));
-    assert_eq!(answer.headers["retry-after"], seconds.to_string());
+    assert_eq!(response.failure(), (status, &*message));
+    assert_eq!(response.headers["retry-after"], seconds.to_string());
 }
 
 const OF_COMPANY: &str = "the company's export quota is exhausted";
@@ -166,15 +166,15 @@ both! {
         let all = (0..10).map(|_| export(app, &app.company, 45));
         let all = futures::future::join_all(all).await;
         // Each has about 460 KiB; while one is written, it reserves all that is left.
-        let made = all.iter().filter(|answer| answer.status == 200).count();
+        let made = all.iter().filter(|response| response.status == 200).count();
         assert!((1..=2).contains(&made), "{made}");
-        assert!(all.iter().all(|answer| [200, 429].contains(&answer.status.as_u16())));
+        assert!(all.iter().all(|response| [200, 429].contains(&response.status.as_u16())));
         let (files, bytes) = stored(app);
         assert!(files == made && bytes <= MIB, "{files} files of {bytes} bytes");
         assert_eq!(reserved(app).await, (files, bytes));
         app.advance(FILE_LIFETIME_S).await;
         let all = (0..10).map(|_| export(app, &app.company, 1));
-        let made = futures::future::join_all(all).await.iter().filter(|answer| answer.status == 200).count();
+        let made = futures::future::join_all(all).await.iter().filter(|response| response.status == 200).count();
         assert!((1..=3).contains(&made), "{made}");
         assert_eq!((stored(app).0, reserved(app).await.0), (made, made));
     }

@@ -43,13 +43,13 @@ both! {
             ("3", vec!["user-0"], 2, 0),
             ("4", vec![], 3, 0),
         ] {
-            let answer = list(app, &[("limit", "3"), ("page", page)]).await;
-            let data = answer.data();
+            let response = list(app, &[("limit", "3"), ("page", page)]).await;
+            let data = response.data();
             let ids: Vec<&str> = data["docs"].as_array().unwrap().iter().map(|user| user["user_id"].as_str().unwrap()).collect();
             assert_eq!(ids, expected);
             let arithmetic = ["total", "page", "per_page", "prev", "next", "total_page"].map(|name| data[name].as_i64().unwrap());
             assert_eq!(arithmetic, [7, page.parse().unwrap(), 3, prev, next, 3]);
-            assert_eq!(answer.body["message"], "Users fetched successfully");
+            assert_eq!(response.body["message"], "Users fetched successfully");
         }
         let one = list(app, &[("limit", "1")]).await.data()["docs"][0].clone();
         assert_eq!(&one, app.get("/user/fetch/user-6").await.data(), "a listed user equals the fetched one");
@@ -277,34 +277,34 @@ fn day(at: &Value) -> NaiveDate {
     at.as_str().unwrap()[..10].parse().unwrap()
 }
 
-/// Whether a user in the API's form matches a parameter, implemented independently from the
-/// specification.
-fn fits(user: &Value, name: &str, asked: &str, today: NaiveDate) -> bool {
+/// Returns whether a user in the API's form matches a parameter, implemented independently from
+/// the specification.
+fn fits(user: &Value, name: &str, filter: &str, today: NaiveDate) -> bool {
     let text = |field: &str| user[field].as_str().unwrap_or_default();
     let within = |field: &str| {
-        let ends: Vec<i64> = asked.split('/').map(|end| end.parse().unwrap()).collect();
+        let ends: Vec<i64> = filter.split('/').map(|end| end.parse().unwrap()).collect();
         user[field].as_i64().is_some_and(|value| ends[0] <= value && value <= *ends.last().unwrap())
     };
     let date = |text: &str| NaiveDate::parse_from_str(text, "%d-%m-%Y").unwrap();
     match name {
-        "search" => asked.to_lowercase().split_whitespace().all(|word| {
+        "search" => filter.to_lowercase().split_whitespace().all(|word| {
             ["user_id", "first_name", "last_name", "middle_name", "email", "phone"]
                 .iter()
                 .any(|field| text(field).to_lowercase().contains(word))
         }),
-        "active" | "email_verified" | "phone_verified" => user[name] == (asked == "true"),
-        "country" => text("country") == asked.to_lowercase(),
+        "active" | "email_verified" | "phone_verified" => user[name] == (filter == "true"),
+        "country" => text("country") == filter.to_lowercase(),
         "age" | "years_of_employment" => within(name),
         "metadata.tier" => match &user["metadata"]["tier"] {
-            Value::String(tier) => tier == asked,
+            Value::String(tier) => tier == filter,
             Value::Number(tier) => {
-                asked.parse::<f64>().is_ok_and(|asked| tier.as_f64() == Some(asked))
+                filter.parse::<f64>().is_ok_and(|filter| tier.as_f64() == Some(filter))
             }
-            Value::Bool(tier) => tier.to_string() == asked,
+            Value::Bool(tier) => tier.to_string() == filter,
             _ => false,
         },
         "created_at" => {
-            let mut ends = asked.split('/').map(date);
+            let mut ends = filter.split('/').map(date);
             let first = ends.next().unwrap();
             (first..=ends.next().unwrap_or(first)).contains(&day(&user["created_at"]))
         }
@@ -313,7 +313,7 @@ fn fits(user: &Value, name: &str, asked: &str, today: NaiveDate) -> bool {
             let monday = |day: NaiveDate| {
                 day - chrono::Days::new(day.weekday().num_days_from_monday().into())
             };
-            match asked {
+            match filter {
                 "today" => made == today,
                 "yesterday" => made.succ_opt() == Some(today),
                 "this_week" => monday(made) == monday(today),
@@ -326,7 +326,7 @@ fn fits(user: &Value, name: &str, asked: &str, today: NaiveDate) -> bool {
                 _ => made.year() + 1 == today.year(),
             }
         }
-        "user_id" | "role" => text(name) == asked,
+        "user_id" | "role" => text(name) == filter,
         _ => panic!("{name} is not in the model"),
     }
 }

@@ -145,8 +145,8 @@ both! {
         create(app).await;
         for what in ["email", "phone"] {
             let url = format!("{}/api/v1/user/{what}-verification/send/ada", app.api);
-            let answer = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("an answer");
-            assert_eq!((answer.status().as_u16(), &answer.headers()["allow"]), (405, &"GET".parse().unwrap()));
+            let response = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("a response");
+            assert_eq!((response.status().as_u16(), &response.headers()["allow"]), (405, &"GET".parse().unwrap()));
         }
         assert!(listed_messages(app).await.is_empty());
     }
@@ -155,22 +155,22 @@ both! {
         create(app).await;
         send(app, "email").await;
         let token = latest_code(app, EMAIL, 6);
-        let ask = async |key: &str| {
+        let verify = async |key: &str| {
             let request = app.client.post(format!("{}/api/v1/user/email-verification/verify/ada", app.api));
             let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
             reply(request.json(&json!({ "token": token }))).await
         };
-        assert_eq!(ask("k").await.status, 200);
+        assert_eq!(verify("k").await.status, 200);
         let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);
         // It does not verify another address.
         edit(app, json!({ "email": "new@example.com", "email_verified": false })).await;
-        assert_eq!(status_and_message(&ask("k").await), WRONG);
+        assert_eq!(status_and_message(&verify("k").await), WRONG);
         assert_eq!(user(app).await["email_verified"], false);
         edit(app, json!({ "email": EMAIL })).await;
-        assert_eq!(ask("k").await.status, 200);
+        assert_eq!(verify("k").await.status, 200);
         assert_eq!(user(app).await["email_verified"], true);
     }
 }

@@ -55,9 +55,9 @@ both! {
             "employment_status": "self-employed", "years_of_employment": 3, "active": false, "role": "customer",
             "metadata": { "tier": 1, "tags": ["a", null, 1.50], "NESTED": { "ключ": true } },
         });
-        let answer = create(app, sent.clone()).await;
+        let response = create(app, sent.clone()).await;
         let mut expected = sent;
-        expected["id"] = answer.data()["id"].clone();
+        expected["id"] = response.data()["id"].clone();
         expected["country"] = json!("nigeria");
         expected["country_code"] = json!("NG");
         expected["age"] = json!(26);
@@ -65,7 +65,7 @@ both! {
         expected["phone_verified"] = json!(false);
         expected["created_at"] = json!(NOW);
         expected["updated_at"] = json!(NOW);
-        let mut made = answer.data().clone();
+        let mut made = response.data().clone();
         let mut found = fetch(app, "customer-7").await.data().clone();
         // An engine may store a number as written or by its value.
         for user in [&mut made, &mut found, &mut expected] {
@@ -74,7 +74,7 @@ both! {
         }
         assert_eq!(made, expected);
         assert_eq!(found, expected);
-        assert_eq!(answer.body["message"], "User created successfully");
+        assert_eq!(response.body["message"], "User created successfully");
         assert_eq!(fetch(app, "customer-7").await.body["message"], "User fetched successfully");
     }
 
@@ -303,7 +303,7 @@ both! {
         let mut order = app.order("order-1");
         order["user_id"] = made["user_id"].clone();
         app.post("/payment/initialize", order).await.data();
-        app.initialize("order-2").await; // of nobody
+        app.initialize("order-2").await; // without a user
         create(app, with("user_id", json!("customer-7"))).await.data();
         for (user_id, total) in [(text(&made, "user_id"), 0), ("customer-7", 1), ("customer-8", 0)] {
             let listed = app.get(&format!("/payment/list?user_id={user_id}&sort-created_at=asc")).await.data().clone();
@@ -316,12 +316,12 @@ both! {
     async fn a_user_id_of_another_user_is_rejected(app: TestApp) {
         let made = create(app, with("user_id", json!("customer-7"))).await.data().clone();
         let mut bola = json!({ "user_id": "customer-7", "first_name": "Bola", "last_name": "Ade", "email": "bola@example.com" });
-        assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // nobody has the e-mail
+        assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // the e-mail is unused
         assert_eq!(count(app).await, 1);
         bola["user_id"] = json!("customer-8");
         let other = create(app, bola.clone()).await.data().clone();
         bola["user_id"] = json!("customer-7");
-        assert_eq!(create(app, bola).await.failure(), TAKEN); // somebody has it, who is not the holder
+        assert_eq!(create(app, bola).await.failure(), TAKEN); // another user has the e-mail
         assert_eq!(fetch(app, "customer-7").await.data(), &made);
         assert_eq!(fetch(app, "customer-8").await.data(), &other);
 
@@ -334,8 +334,8 @@ both! {
 
     async fn concurrent_requests_for_a_user_create_one(app: TestApp) {
         let emails = ["ada@example.com", "ADA@example.com"];
-        let answers = join_all((0..20).map(|n| create(app, with("email", json!(emails[n % 2]))))).await;
-        let ids: Vec<&Value> = answers.iter().map(|answer| &answer.data()["id"]).collect();
+        let responses = join_all((0..20).map(|n| create(app, with("email", json!(emails[n % 2]))))).await;
+        let ids: Vec<&Value> = responses.iter().map(|response| &response.data()["id"]).collect();
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
         assert_eq!(count(app).await, 1);
 
@@ -345,10 +345,10 @@ both! {
             user["email"] = json!(format!("{n}@example.com"));
             create(app, user)
         });
-        let answers = join_all(strangers).await;
-        let (won, lost): (Vec<Reply>, Vec<Reply>) = answers.into_iter().partition(|answer| answer.status == 200);
+        let responses = join_all(strangers).await;
+        let (won, lost): (Vec<Reply>, Vec<Reply>) = responses.into_iter().partition(|response| response.status == 200);
         assert_eq!((won.len(), lost.len()), (1, 19));
-        assert!(lost.iter().all(|answer| answer.failure() == TAKEN));
+        assert!(lost.iter().all(|response| response.failure() == TAKEN));
         assert_eq!(fetch(app, "wanted").await.data(), won[0].data());
         assert_eq!(count(app).await, 2);
     }
@@ -360,15 +360,15 @@ both! {
             create(app, user).await.data();
         }
         // All of them exist, so each request would rename a user.
-        let answers = join_all((0..8).map(|n| {
+        let responses = join_all((0..8).map(|n| {
             let mut user = with("user_id", json!("wanted"));
             user["email"] = json!(format!("{n}@example.com"));
             create(app, user)
         }))
         .await;
-        let won = answers.iter().filter(|answer| answer.status == 200).count();
+        let won = responses.iter().filter(|response| response.status == 200).count();
         assert_eq!(won, 1);
-        assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == TAKEN));
+        assert!(responses.iter().filter(|response| response.status != 200).all(|response| response.failure() == TAKEN));
         assert_eq!(count(app).await, 8);
     }
 }

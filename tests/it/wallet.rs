@@ -94,10 +94,10 @@ both! {
             ("credit", json!(9_999_999_999_899.99), "e", json!(9_999_999_999_999.99)),
             ("debit", json!(9_999_999_999_999.99), "f", json!(0)),
         ] {
-            let answer = order(app, direction, json!({ "amount": amount, "key": key })).await;
+            let response = order(app, direction, json!({ "amount": amount, "key": key })).await;
             let expected = json!({ "key": key, "amount": amount, "currency": "NGN", "balance": balance });
-            assert_eq!(answer.data().to_string(), expected.to_string());
-            assert_eq!(answer.body["message"], "Wallet updated successfully");
+            assert_eq!(response.data().to_string(), expected.to_string());
+            assert_eq!(response.body["message"], "Wallet updated successfully");
             assert_eq!(app.wallet().await["balance"].to_string(), balance.to_string());
             check_sums(app).await;
         }
@@ -161,27 +161,27 @@ both! {
 
     async fn a_key_is_returned_as_it_was_sent(app: TestApp) {
         for key in ["operator:x", "operator:operator:x", "x", "payment:x:success", "ключ-🔑"] {
-            let answer = order(app, "credit", json!({ "amount": 1, "key": key })).await;
-            assert_eq!(answer.data()["key"], key);
+            let response = order(app, "credit", json!({ "amount": 1, "key": key })).await;
+            assert_eq!(response.data()["key"], key);
         }
         assert_eq!(app.wallet().await["balance"], 5);
     }
 
     async fn concurrent_requests_with_one_key_move_money_once(app: TestApp) {
         let body = json!({ "amount": 50, "key": "top-up" });
-        let answers = join_all((0..20).map(|_| order(app, "credit", body.clone()))).await;
-        assert!(answers.iter().all(|answer| answer.data()["balance"] == 50), "{answers:?}");
+        let responses = join_all((0..20).map(|_| order(app, "credit", body.clone()))).await;
+        assert!(responses.iter().all(|response| response.data()["balance"] == 50), "{responses:?}");
         let body = json!({ "amount": 50, "key": "payout" });
-        let answers = join_all((0..20).map(|_| order(app, "debit", body.clone()))).await;
-        assert!(answers.iter().all(|answer| answer.data()["balance"] == 0), "{answers:?}");
+        let responses = join_all((0..20).map(|_| order(app, "debit", body.clone()))).await;
+        assert!(responses.iter().all(|response| response.data()["balance"] == 0), "{responses:?}");
         assert_eq!(entries(app, "").await["total"], 4);
 
         // Of two different requests with one key one succeeds, and the other gets an error.
         let orders = (0..20).map(|n| order(app, "credit", json!({ "amount": 1 + n % 2, "key": "either" })));
-        let answers = join_all(orders).await;
-        let won = answers.iter().filter(|answer| answer.status == 200).count();
+        let responses = join_all(orders).await;
+        let won = responses.iter().filter(|response| response.status == 200).count();
         assert_eq!(won, 10);
-        assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == USED));
+        assert!(responses.iter().filter(|response| response.status != 200).all(|response| response.failure() == USED));
         assert_eq!(entries(app, "").await["total"], 6);
         check_sums(app).await;
     }
@@ -203,10 +203,10 @@ both! {
         order(app, "credit", json!({ "amount": 100, "key": "top-up" })).await.data();
         let debits = (0..30).map(|n| order(app, "debit", json!({ "amount": 9.99, "key": format!("payout-{n}") })));
         let (done, refused): (Vec<Reply>, Vec<Reply>) =
-            join_all(debits).await.into_iter().partition(|answer| answer.status == 200);
+            join_all(debits).await.into_iter().partition(|response| response.status == 200);
         assert_eq!((done.len(), refused.len()), (10, 20));
-        assert!(refused.iter().all(|answer| answer.failure() == NOT_COVERED));
-        let mut balances: Vec<i64> = done.iter().map(|answer| minor(&answer.data()["balance"])).collect();
+        assert!(refused.iter().all(|response| response.failure() == NOT_COVERED));
+        let mut balances: Vec<i64> = done.iter().map(|response| minor(&response.data()["balance"])).collect();
         balances.sort_unstable();
         assert_eq!(balances, (0..10).map(|n| 10 + n * 999).collect::<Vec<i64>>()); // each saw its own
         assert_eq!(app.wallet().await["balance"], json!(0.1));

@@ -50,7 +50,7 @@ describe('the hosted checkout page', () => {
     await page.waitForURL(`${shop.url}/**`);
 
     // The provider sends no webhook for a failure: Tollhouse verifies, here on request.
-    const verified = await company.ask('POST', `/payment/verify/${reference}`);
+    const verified = await company.call('POST', `/payment/verify/${reference}`);
     assert.deepEqual([verified.status, verified.body.data.status], [200, 'failed']);
     assert.equal(verified.body.data.message, 'Declined');
 
@@ -69,7 +69,7 @@ describe('the hosted checkout page', () => {
     await page.goto(begun.checkout.url);
     await press(page, 'Leave');
     await page.waitForURL(checkout.cancel_url);
-    const verified = await company.ask('POST', `/payment/verify/${reference}`);
+    const verified = await company.call('POST', `/payment/verify/${reference}`);
     assert.deepEqual([verified.status, verified.body.message], [400, 'payment still pending']);
     assert.equal((await company.payment(reference)).status, 'pending');
 

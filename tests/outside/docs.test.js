@@ -26,12 +26,12 @@ describe('the viewer at /docs', () => {
       const shown = page.locator('.opblock-get', { has: page.locator(`[data-path="${path}"]`) });
       await shown.locator('.opblock-summary-control').click();
       await shown.getByRole('button', { name: 'Try it out' }).click();
-      const [answer] = await Promise.all([
+      const [executed] = await Promise.all([
         page.waitForResponse((response) => new URL(response.url()).pathname === path),
         shown.getByRole('button', { name: 'Execute' }).click(),
       ]);
-      assert.equal(answer.status(), 200);
-      assert.equal((await answer.json()).error, false);
+      assert.equal(executed.status(), 200);
+      assert.equal((await executed.json()).error, false);
       await shown.locator('.live-responses-table').waitFor();
       if (PICTURES) await page.screenshot({ path: `${PICTURES}/docs-${name}.png` });
     });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import Flutterwave from 'flutterwave-node-v3';
 
-import { ask, complete, operator, receiver, sandbox, until, unused } from './sandbox.js';
+import { call, complete, operator, receiver, sandbox, until, unused } from './sandbox.js';
 
 // With a slash at the end: the client appends `v3/payments`, and to some URLs `/v3/transactions`.
 const baseUrl = `${sandbox.sandbox}/flutterwave/`;
@@ -27,7 +27,7 @@ async function ok(call) {
 /** The link to the checkout page of a payment of NGN 5,000; the client has no call for it. */
 async function link(secretKey, tx_ref) {
   const body = { tx_ref, amount: 5_000, redirect_url: sandbox.sandbox, customer: { email, name: 'Ada Obi' } };
-  return (await ok(ask('POST', `${baseUrl}v3/payments`, { token: secretKey, body }).then(({ body }) => body))).link;
+  return (await ok(call('POST', `${baseUrl}v3/payments`, { token: secretKey, body }).then(({ body }) => body))).link;
 }
 
 /** Makes a payment and verifies it with the client. */
@@ -40,8 +40,8 @@ test('verify, refund and list', async (t) => {
   const shop = account();
   const { secretKey, flw } = shop;
   const [webhook, hash] = [await receiver(t), unused('hash')];
-  const told = { secret_key: secretKey, hash, url: webhook.url, signed: true };
-  await ask('PUT', `${baseUrl}webhook`, { body: told });
+  const settings = { secret_key: secretKey, hash, url: webhook.url, signed: true };
+  await call('PUT', `${baseUrl}webhook`, { body: settings });
 
   const tx_ref = unused('npm');
   await link(secretKey, unused('untried'));
@@ -56,7 +56,7 @@ test('verify, refund and list', async (t) => {
   const refund = await ok(flw.Transaction.refund({ id: String(paid.id), amount: '2000.5' }));
   assert.deepEqual([refund.status, refund.amount_refunded, refund.tx_id], ['completed', 2_000.5, paid.id]);
   await operator('POST', '/clock/advance', { seconds: 10 });
-  const refunds = await ask('GET', `${baseUrl}v3/refunds?id=${paid.id}`, { token: secretKey });
+  const refunds = await call('GET', `${baseUrl}v3/refunds?id=${paid.id}`, { token: secretKey });
   assert.deepEqual(refunds.body.data.map(({ id, status }) => [id, status]), [[refund.id, 'completed-mpgs']]);
 
   assert.equal(await ok(flw.Transaction.resend_hooks({ id: paid.id })), 'hook sent');

@@ -49,16 +49,16 @@ export class Terminal {
 
   /** Runs a script. Returns its exit code and output. */
   async type(script) {
-    const file = join(this.dir, '.said');
-    const said = openSync(file, 'w');
-    const options = { cwd: this.dir, env: this.env, detached: true, stdio: ['ignore', said, said] };
+    const file = join(this.dir, '.output');
+    const output = openSync(file, 'w');
+    const options = { cwd: this.dir, env: this.env, detached: true, stdio: ['ignore', output, output] };
     const shell = spawn('bash', ['-euo', 'pipefail', '-c', script], options);
-    closeSync(said);
+    closeSync(output);
     this.#groups.push(shell.pid);
     const late = setTimeout(() => this.end(), SCRIPT_TIMEOUT_MS);
     const [code] = await once(shell, 'exit');
     clearTimeout(late);
-    return { code, said: readFileSync(file, 'utf8') };
+    return { code, output: readFileSync(file, 'utf8') };
   }
 
   /** Kills all processes that were started here. */

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { ask, sandbox, unused } from './sandbox.js';
+import { call, sandbox, unused } from './sandbox.js';
 
 /** Sends with a library. Returns its result. */
 function send(library, order) {
@@ -19,7 +19,7 @@ function send(library, order) {
 
 /** The messages to a recipient without their times, newest first. */
 async function mailbox(to) {
-  const { body } = await ask('GET', `${sandbox.sandbox}/mailbox?to=${encodeURIComponent(to)}`);
+  const { body } = await call('GET', `${sandbox.sandbox}/mailbox?to=${encodeURIComponent(to)}`);
   return body.map(({ at, ...message }) => message);
 }
 

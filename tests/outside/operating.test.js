@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 
 import { ROOT, Terminal, commands, folder, freePorts } from './machine.js';
-import { ask, complete, until } from './sandbox.js';
+import { call, complete, until } from './sandbox.js';
 
 /** A PostgreSQL server whose user may create databases and roles. */
 const SERVER = process.env.TOLLHOUSE_TEST_POSTGRES && new URL(process.env.TOLLHOUSE_TEST_POSTGRES);
@@ -60,10 +60,10 @@ describe('docs/OPERATING.md', () => {
     const { ports, text } = await moved(built, [8080, 8081, 9080, 9081, 10080, 10081]);
     const here = terminal(t, 'production', ADMINISTRATOR);
     try {
-      const { code, said } = await here.type(text);
+      const { code, output } = await here.type(text);
       const logs = () => ['first', 'second', 'drill'].map((log) => `${log}.log: ${read(here, `${log}.log`)}`);
-      assert.equal(code, 0, `${said}\n${logs().join('\n')}`);
-      const step = (n) => said.split(`== ${n} ==\n`)[1].split(/^== \d+ ==$/m)[0];
+      assert.equal(code, 0, `${output}\n${logs().join('\n')}`);
+      const step = (n) => output.split(`== ${n} ==\n`)[1].split(/^== \d+ ==$/m)[0];
       assert.match(step(4), /^No problems found\.$/m);
       assert.match(step(6), /^acme is trusted/m);
       assert.match(step(6), /^provider_a \S+ is active/m);
@@ -81,7 +81,7 @@ describe('docs/OPERATING.md', () => {
       const own = 'tollhouse config check --config conf/tollhouse.toml --tls-certificate ca.pem --tls-key ca.key';
       const refused = await here.type(own);
       assert.equal(refused.code, 1);
-      assert.match(refused.said, /ca\.pem: this is a CA certificate/);
+      assert.match(refused.output, /ca\.pem: this is a CA certificate/);
     } finally {
       here.end();
       const forced = (database) => `DROP DATABASE IF EXISTS ${name}_${database} WITH (FORCE)`;
@@ -108,8 +108,8 @@ describe('docs/guides/another-host.md', () => {
     const { ports, text } = await moved(script, [9080, 9081, 9082]);
     const here = terminal(t, 'simulators', more);
     try {
-      const { code, said } = await here.type(`mkdir target\n${text}`);
-      assert.equal(code, 0, `${said}\n${read(here, 'target/host/log')}`);
+      const { code, output } = await here.type(`mkdir target\n${text}`);
+      assert.equal(code, 0, `${output}\n${read(here, 'target/host/log')}`);
       const { api_key: token } = JSON.parse(read(here, 'target/host/company.json'));
       await pay(`http://127.0.0.1:${ports[9080]}/api/v1`, `http://127.0.0.1:${ports[9082]}`, token);
     } finally {
@@ -120,16 +120,16 @@ describe('docs/guides/another-host.md', () => {
   /** The simulator sends a webhook to the host, and the host sends the event to the simulator. */
   async function pay(api, simulators, token) {
     const order = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: 'order-1', checkout: { success_url: simulators } };
-    const begun = await ask('POST', `${api}/payment/initialize`, { token, body: order });
+    const begun = await call('POST', `${api}/payment/initialize`, { token, body: order });
     assert.equal(begun.status, 200, JSON.stringify(begun.body));
     assert.equal((await complete(begun.body.data.checkout.url, 'success')).status, 200);
     // No request verifies the payment, and the schedule would do so only after a minute.
     await until('the payment is a success', async () => {
-      const { body } = await ask('GET', `${api}/payment/fetch/reference/order-1`, { token });
+      const { body } = await call('GET', `${api}/payment/fetch/reference/order-1`, { token });
       return body.data.status === 'success';
     });
     const event = await until('the event arrives', async () => {
-      const { body } = await ask('GET', `${simulators}/events.json`);
+      const { body } = await call('GET', `${simulators}/events.json`);
       return body[0];
     });
     assert.deepEqual([event.event, event.signature], ['payment.success', 'valid']);

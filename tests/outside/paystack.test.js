@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { PaystackApiError, assertOk, createPaystack, verifyPaystackWebhookSignature } from '@alexasomba/paystack-node';
 
-import { ask, complete, operator, receiver, sandbox, until, unused } from './sandbox.js';
+import { call, complete, operator, receiver, sandbox, until, unused } from './sandbox.js';
 
 const baseUrl = `${sandbox.sandbox}/paystack`;
 
@@ -24,7 +24,7 @@ function account() {
 test('initialize, verify and refund', async (t) => {
   const { secretKey, paystack, ok } = account();
   const webhook = await receiver(t);
-  await ask('PUT', `${baseUrl}/webhook`, { body: { secret_key: secretKey, url: webhook.url } });
+  await call('PUT', `${baseUrl}/webhook`, { body: { secret_key: secretKey, url: webhook.url } });
 
   const reference = unused('npm');
   const body = { email: 'ada@example.com', amount: 500_000, currency: 'NGN', reference, metadata: '{"order":7}' };

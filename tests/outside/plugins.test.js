@@ -64,14 +64,14 @@ const CITIZENS = {
 
 /** Starts the register, which stores its requests, until the test `t` ends. */
 async function register(t) {
-  const asked = [];
+  const requests = [];
   const server = createServer((request, response) => {
     const { method, url, headers } = request;
-    asked.push({ method, url, mark: headers['x-mark'] });
+    requests.push({ method, url, mark: headers['x-mark'] });
     const basic = Buffer.from(`tollhouse:${KEY}`).toString('base64');
     const open = headers.authorization === (url === '/tokens' ? `Basic ${basic}` : 'Bearer t0ken');
-    const told = url === '/tokens' ? [200, { token: 't0ken', expires_in: 300 }] : CITIZENS[url.split('/').at(-1)];
-    const [status, body] = open ? told : [401, {}];
+    const granted = url === '/tokens' ? [200, { token: 't0ken', expires_in: 300 }] : CITIZENS[url.split('/').at(-1)];
+    const [status, body] = open ? granted : [401, {}];
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -79,14 +79,14 @@ async function register(t) {
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${server.address().port}`, asked };
+  return { url: `http://127.0.0.1:${server.address().port}`, requests };
 }
 
 async function install(wasm) {
   const headers = { authorization: `Bearer ${sandbox.operator_token}` };
-  const answer = await fetch(`${sandbox.internal}/internal/v1/plugins?grant=true`, { method: 'POST', headers, body: wasm });
-  const { data, message } = await answer.json();
-  assert.equal(answer.status, 200, message);
+  const response = await fetch(`${sandbox.internal}/internal/v1/plugins?grant=true`, { method: 'POST', headers, body: wasm });
+  const { data, message } = await response.json();
+  assert.equal(response.status, 200, message);
   return data;
 }
 
@@ -96,17 +96,17 @@ for (const language of Object.keys(LANGUAGES)) {
       const country = `atlantis_${language}`;
       const { interfaces } = await install(built(language));
       assert.deepEqual(interfaces, ['identity-lookup']);
-      const { url, asked } = await register(t);
+      const { url, requests } = await register(t);
       const account = (key) => operator('PUT', `/providers/${country}`, { credentials: { key, base_url: url }, active: true });
       const company = await Company.create();
       await operator('POST', `/companies/${company.id}/wallet/credit`, { amount: 1_000, key: unused('credit') });
-      const lookup = (number) => company.ask('POST', `/kyc/${country}/citizen/lookup`, { number });
+      const lookup = (number) => company.call('POST', `/kyc/${country}/citizen/lookup`, { number });
 
       const outage = 'citizen service is unavailable, please try again later';
       await account('wrong');
       const unknown = await lookup('204060');
       assert.deepEqual([unknown.status, unknown.body.message], [502, outage]);
-      assert.deepEqual(asked.splice(0).map(({ url }) => url), ['/tokens']);
+      assert.deepEqual(requests.splice(0).map(({ url }) => url), ['/tokens']);
 
       await account(KEY);
       const found = await lookup('204060');
@@ -114,8 +114,8 @@ for (const language of Object.keys(LANGUAGES)) {
       assert.deepEqual(found.body.data.details, { name: 'Critias', date_of_birth: '10/12/1990' });
       assert.equal(found.body.data.phone_number, '+306900000000');
       // The call ran three times: each request was sent once, and all runs had the same mark.
-      assert.deepEqual(asked.map(({ method, url }) => `${method} ${url}`), ['POST /tokens', 'GET /citizens/204060']);
-      assert.ok(asked.every(({ mark }) => /^\d+.* 0\.\d+$/.test(mark)), JSON.stringify(asked));
+      assert.deepEqual(requests.map(({ method, url }) => `${method} ${url}`), ['POST /tokens', 'GET /citizens/204060']);
+      assert.ok(requests.every(({ mark }) => /^\d+.* 0\.\d+$/.test(mark)), JSON.stringify(requests));
 
       for (const [number, status, message] of [
         ['400004', 404, 'citizen data not found'],
@@ -129,7 +129,7 @@ for (const language of Object.keys(LANGUAGES)) {
         assert.deepEqual([refused.status, refused.body.message], [status, message], number);
       }
       // The token was cached: it was requested once.
-      assert.equal(asked.filter(({ url }) => url === '/tokens').length, 1);
+      assert.equal(requests.filter(({ url }) => url === '/tokens').length, 1);
     });
   });
 }

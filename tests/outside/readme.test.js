@@ -77,8 +77,8 @@ describe('README.md and docs/guides', () => {
     assert.equal(type(names + put).match(/"error":false/g).length, 2);
     assert.equal(JSON.parse(type(names + save)).outcome, 'success');
     const charged = await until('the card is saved', () => {
-      const answer = JSON.parse(type(names + charge));
-      return !answer.error && answer.data;
+      const response = JSON.parse(type(names + charge));
+      return !response.error && response.data;
     });
     assert.deepEqual([charged.status, charged.amount, charged.payment_channel], ['success', 150, 'card']);
     const { amount_paid: paid, amount_remaining_to_pay: remaining, schedule } = JSON.parse(type(names + look));
@@ -87,15 +87,15 @@ describe('README.md and docs/guides', () => {
   });
 
   test('install a plugin into a running host', () => {
-    const said = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
-    assert.match(said, /^sprout 1\.0\.0 is active/m);
-    assert.match(said, /^sprout +1\.0\.0 +active/m);
+    const output = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
+    assert.match(output, /^sprout 1\.0\.0 is active/m);
+    assert.match(output, /^sprout +1\.0\.0 +active/m);
   });
 
   test('script a provider fault', async () => {
     const company = await Company.create();
     const body = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: unused('fault') };
-    const initialize = () => company.ask('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
+    const initialize = () => company.call('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
     type(commands('docs/guides/provider-faults.md', '## Script a fault'));
     assert.equal((await initialize()).status, 502);
     const resumed = await initialize();

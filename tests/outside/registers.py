@@ -12,7 +12,7 @@ from dojah_client.exceptions import ApiException
 order = json.load(sys.stdin)
 client = Dojah(host=order["url"], authorization="test_sk_outside", app_id="outside")
 try:
-    answer = getattr(getattr(client, order["api"]), order["function"])(**order["arguments"])
-    print(json.dumps({"entity": answer.body["entity"]}))
+    response = getattr(getattr(client, order["api"]), order["function"])(**order["arguments"])
+    print(json.dumps({"entity": response.body["entity"]}))
 except ApiException as error:
     print(json.dumps({"status": error.status, "error": error.body["error"]}))

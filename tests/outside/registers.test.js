@@ -19,8 +19,8 @@ function dojah(api, name, args) {
 
 /** A picture in base64. */
 async function picture(name) {
-  const answer = await fetch(`${sandbox.sandbox}/images/${name}.jpg`);
-  return Buffer.from(await answer.arrayBuffer()).toString('base64');
+  const response = await fetch(`${sandbox.sandbox}/images/${name}.jpg`);
+  return Buffer.from(await response.arrayBuffer()).toString('base64');
 }
 
 test('dojah-python-sdk looks people up', () => {

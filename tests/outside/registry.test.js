@@ -29,8 +29,8 @@ async function registry(t, dir) {
   const server = spawn('docker-registry', ['serve', `${dir}/registry.yml`], { stdio: 'ignore' });
   t.after(() => server.kill());
   for (let tries = 0; ; tries += 1) {
-    const answer = await fetch(`http://${address}/v2/`).catch(() => undefined);
-    if (answer) return address;
+    const response = await fetch(`http://${address}/v2/`).catch(() => undefined);
+    if (response) return address;
     assert.ok(tries < 200, 'the registry does not respond');
     await setTimeout(100);
   }

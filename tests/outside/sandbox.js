@@ -22,18 +22,18 @@ let drawn = 0;
 export const unused = (prefix) => `${prefix}-${process.pid}-${Date.now()}-${(drawn += 1)}`;
 
 /** Sends a request. Returns status and parsed body of the response. */
-export async function ask(method, url, { token, body } = {}) {
+export async function call(method, url, { token, body } = {}) {
   const headers = {
     ...(token && { authorization: `Bearer ${token}` }),
     ...(body && { 'content-type': 'application/json' }),
   };
-  const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
-  const text = await answer.text();
-  return { status: answer.status, body: text && JSON.parse(text) };
+  const response = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, body: text && JSON.parse(text) };
 }
 
 async function data(method, url, options) {
-  const { status, body } = await ask(method, url, options);
+  const { status, body } = await call(method, url, options);
   assert.equal(status, 200, `${method} ${url}: ${JSON.stringify(body)}`);
   return body.data;
 }
@@ -53,8 +53,8 @@ export class Company {
     return new Company(await operator('POST', '/companies', { name: 'Outside Lending', server: 'test', ...fields }));
   }
 
-  ask(method, path, body) {
-    return ask(method, `${sandbox.api}/api/v1${path}`, { token: this.api_key, body });
+  call(method, path, body) {
+    return call(method, `${sandbox.api}/api/v1${path}`, { token: this.api_key, body });
   }
 
   /** Initializes a payment of NGN 2,500.50. */
@@ -78,7 +78,7 @@ export class Company {
 }
 
 /** Completes a checkout as the buttons of its page do. */
-export const complete = (url, outcome) => ask('POST', `${url}/complete`, { body: { outcome } });
+export const complete = (url, outcome) => call('POST', `${url}/complete`, { body: { outcome } });
 
 /** Polls until `probe` returns a value, and returns it. */
 export async function until(what, probe) {

@@ -12,7 +12,7 @@ setting() { jq -er ".$1" "$SANDBOX_JSON"; }
 api=$(setting api) internal=$(setting internal) company=$(setting company_id)
 
 # Sends a request with the key $1; the other arguments are curl's.
-ask() { curl --silent --show-error --fail --header "Authorization: Bearer $1" "${@:2}"; }
+send() { curl --silent --show-error --fail --header "Authorization: Bearer $1" "${@:2}"; }
 
 # Checks the listener $1 with the key $2: its document is valid OpenAPI and matches its responses,
 # both for random path values and for those on stdin.
@@ -26,20 +26,20 @@ check() {
 }
 
 # A successful payment and its event.
-payment=$(ask "$(setting api_key)" "$api/api/v1/payment/initialize" --json '{"email": "ada@example.com", "amount": 2500.5,
+payment=$(send "$(setting api_key)" "$api/api/v1/payment/initialize" --json '{"email": "ada@example.com", "amount": 2500.5,
     "currency": "NGN", "reference": "schemathesis", "checkout": {"success_url": "https://lender.example/"}}')
 url=$(jq -er .data.checkout.url <<<"$payment")
 curl --silent --fail --output /dev/null "$url/complete" --json '{"outcome": "success"}'
 for _ in $(seq 100); do
-    events=$(ask "$(setting operator_token)" "$internal/internal/v1/companies/$company/events")
+    events=$(send "$(setting operator_token)" "$internal/internal/v1/companies/$company/events")
     event=$(jq -r '.data.docs[] | select(.body.data.reference == "schemathesis").id' <<<"$events")
     [ -n "$event" ] && break
     sleep 0.2
 done
 payment=$(jq -er .data.id <<<"$payment")
 # Another key, to be rotated and revoked.
-key=$(ask "$(setting operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
-account=$(ask "$(setting operator_token)" "$internal/internal/v1/providers" | jq -er '.data[] | select(.provider == "provider_a").notification_url | split("/")[-1]')
+key=$(send "$(setting operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
+account=$(send "$(setting operator_token)" "$internal/internal/v1/providers" | jq -er '.data[] | select(.provider == "provider_a").notification_url | split("/")[-1]')
 
 check "$api" "$(setting api_key)" <<EOF_VALUES
 [parameters]

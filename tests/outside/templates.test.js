@@ -64,13 +64,13 @@ for (const lang of ['rust', 'js', 'python']) {
 
         const file = script.match(/\S+$/)[0];
         const { functions } = JSON.parse(type(folder, `tollhouse plugin bench --json --iterations 5 --cold-starts 1 ${file}`));
-        const answers = functions.map(({ function: called, answer }) => `${called} ${answer}`);
+        const results = functions.map(({ function: called, answer }) => `${called} ${answer}`);
         const expected = {
           provider: ['checkout.start ok', 'notifications.parse ok', 'verification.verify ok'],
           country: ['identity-lookup.lookup ok'],
           sms: ['sms.send ok'],
         };
-        assert.deepEqual(answers.sort(), expected[kind]);
+        assert.deepEqual(results.sort(), expected[kind]);
       });
     }
   });

@@ -56,14 +56,14 @@ impl sms::Guest for AfricasTalking {
         if !sender.is_empty() {
             form.push(("from", &*sender));
         }
-        let answer = Request::post(settings::url("base_url", "/version1/messaging")?)
+        let response = Request::post(settings::url("base_url", "/version1/messaging")?)
             .header("apiKey", vault::secret("api_key")?)
             .header("accept", "application/json")
             .form(&form)
             .timeout_ms(TIMEOUT_MS)
             .send()?;
-        check_service(answer.status)?;
-        message_id(&answer)
+        check_service(response.status)?;
+        message_id(&response)
     }
 }
 
@@ -83,8 +83,8 @@ fn check_service(status: u16) -> Result<(), Fault> {
 }
 
 /// Returns the message id if its one recipient was accepted.
-fn message_id(answer: &Response) -> Result<String, Fault> {
-    let SendResponse { data } = answer.json()?;
+fn message_id(response: &Response) -> Result<String, Fault> {
+    let SendResponse { data } = response.json()?;
     let Some(recipient) = data.recipients.first() else {
         return Err(no_recipient_fault(&data.message));
     };

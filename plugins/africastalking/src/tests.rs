@@ -34,8 +34,8 @@ fn recipient(status: Value, id: Value) -> Value {
     }})
 }
 
-fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
-    let _host = host().answer("POST", SEND, status, answer).install();
+fn send_with_response(status: u16, response: Value) -> Result<String, Fault> {
+    let _host = host().answer("POST", SEND, status, response).install();
     AfricasTalking::send(message())
 }
 
@@ -129,8 +129,8 @@ fn a_response_without_recipients_is_a_fault() {
     ] {
         let bare = json!({ "SMSMessageData": { "Message": message } });
         let empty = json!({ "SMSMessageData": { "Message": message, "Recipients": [] } });
-        for answer in [bare, empty] {
-            let fault = send_with_response(201, answer).unwrap_err();
+        for response in [bare, empty] {
+            let fault = send_with_response(201, response).unwrap_err();
             assert_eq!((fault.category, &*fault.code), (category, code), "{message}");
         }
     }
@@ -138,7 +138,7 @@ fn a_response_without_recipients_is_a_fault() {
 
 #[test]
 fn a_response_without_status_or_id_is_unavailable() {
-    for answer in [
+    for response in [
         json!({}),
         recipient(json!(101), json!("")),
         recipient(json!(101), json!("None")),
@@ -146,7 +146,7 @@ fn a_response_without_status_or_id_is_unavailable() {
         recipient(json!(null), json!("ATXid_1")),
         recipient(json!("Sent"), json!("ATXid_1")),
     ] {
-        let fault = send_with_response(201, answer).unwrap_err();
+        let fault = send_with_response(201, response).unwrap_err();
         assert_eq!(
             (fault.category, &*fault.code),
             (FaultCategory::Unavailable, "unexpected-answer")
@@ -197,10 +197,11 @@ fn upstream_messages_are_never_forwarded() {
     let mut quoted = recipient(json!(403), json!("None"));
     quoted["SMSMessageData"]["Recipients"][0]["status"] = json!(words);
     quoted["SMSMessageData"]["Message"] = json!(words);
-    let nobody = json!({ "SMSMessageData": { "Message": words } });
-    for (status, answer) in [(201, quoted), (201, nobody), (400, json!(words)), (401, json!(words))]
+    let no_recipient = json!({ "SMSMessageData": { "Message": words } });
+    for (status, response) in
+        [(201, quoted), (201, no_recipient), (400, json!(words)), (401, json!(words))]
     {
-        let fault = format!("{:?}", send_with_response(status, answer).unwrap_err());
+        let fault = format!("{:?}", send_with_response(status, response).unwrap_err());
         for private in ["ada", "2348012345678", "4071"] {
             assert!(!fault.contains(private), "{fault}");
         }

@@ -61,12 +61,12 @@ impl IdentityType {
 /// Looks a voter up in the current register, then in the old one: the number does not show which
 /// one it belongs to.
 fn look_up_voter(number: &str, timeout_ms: u32) -> Result<LookupResult, Fault> {
-    let ask = |register: &str| {
+    let query = |register: &str| {
         let body = json!({"number": number, "type": register});
         prembly::call("gh/voters", &body, timeout_ms / 2)
     };
-    match ask("MAIN") {
-        Err(fault) if fault.category == FaultCategory::NotFound => ask("OLD"),
-        answer => answer,
+    match query("MAIN") {
+        Err(fault) if fault.category == FaultCategory::NotFound => query("OLD"),
+        result => result,
     }
 }

@@ -25,8 +25,8 @@ tollhouse_plugin::export!(Ghana: identity_lookup, identity_face);
 impl identity_lookup::Guest for Ghana {
     fn lookup(question: Question) -> Result<Entry, Fault> {
         let identity = IdentityType::from_name(&question.identity)?;
-        let answer = identity.look_up(&question, CALL_TIMEOUT_MS).inspect_err(log_failure)?;
-        Ok(identity.shape().entry(&answer.record))
+        let result = identity.look_up(&question, CALL_TIMEOUT_MS).inspect_err(log_failure)?;
+        Ok(identity.shape().entry(&result.record))
     }
 }
 
@@ -37,10 +37,10 @@ impl identity_face::Guest for Ghana {
             return Err(Fault::invalid("identity", "this identity type has no face comparison"));
         }
         let body = json!({"number": question.identifier, "image": normal::base64(&selfie.bytes)});
-        let answer =
+        let result =
             prembly::call("gh/ssnit/face", &body, CALL_TIMEOUT_MS).inspect_err(log_failure)?;
-        let comparison = answer.comparison().inspect_err(log_failure)?;
-        Ok(Compared { entry: identity.shape().entry(&answer.record), comparison })
+        let comparison = result.comparison().inspect_err(log_failure)?;
+        Ok(Compared { entry: identity.shape().entry(&result.record), comparison })
     }
 }
 

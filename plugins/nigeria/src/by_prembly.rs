@@ -63,9 +63,9 @@ pub(crate) fn compare(
         _ => return Err(unsupported_lookup()),
     };
     body["image"] = selfie.into();
-    let answer = prembly::call(path, &body, timeout_ms)?;
-    let comparison = answer.comparison()?;
-    Ok((answer.record, comparison))
+    let result = prembly::call(path, &body, timeout_ms)?;
+    let comparison = result.comparison()?;
+    Ok((result.record, comparison))
 }
 
 /// Reads a document; returns its identifier and Prembly's record of it.

@@ -42,9 +42,11 @@ impl Upstream {
     }
 }
 
-/// Returns the response of the first available upstream. The second argument of `ask` is its time
+/// Returns the response of the first available upstream. The second argument of `query` is its time
 /// in ms.
-pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<T, Fault> {
+pub(crate) fn try_in_order<T>(
+    query: impl Fn(Upstream, u32) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let upstreams = configured_order()?;
     let patience_ms = upstream_timeout_ms()?;
     let mut left_ms = CALL_TIMEOUT_MS;
@@ -52,7 +54,7 @@ pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -
     for (at, upstream) in upstreams.iter().enumerate() {
         let is_last = at + 1 == upstreams.len();
         let ms = if is_last { left_ms } else { patience_ms.min(left_ms) };
-        match ask(*upstream, ms) {
+        match query(*upstream, ms) {
             Err(fault) if is_unavailable(&fault) => {
                 log_failure(*upstream, &fault);
                 // The duration of other failures is unknown; the host caps the timeout at the
@@ -62,7 +64,7 @@ pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -
                 }
                 last = fault;
             }
-            answer => return answer,
+            result => return result,
         }
     }
     Err(last)

@@ -50,10 +50,10 @@ fn of_ada(question: Question) -> Question {
 }
 
 fn found(name: &str, record: Value) -> Value {
-    let mut answer = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
+    let mut response = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
         "verification": {"status": "VERIFIED", "reference": "r-1"}});
-    answer[name] = record;
-    answer
+    response[name] = record;
+    response
 }
 
 fn entity(record: Value) -> Value {

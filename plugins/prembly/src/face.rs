@@ -13,21 +13,21 @@ const THRESHOLD: f64 = 90.0;
 /// Returns the comparison. `invalid` naming the image if no face was found.
 pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
     let status = parse_bool(&face["status"]);
-    let told = confidence(&face["confidence"]);
-    let nothing = told.is_none_or(|told| told == 0.0);
-    if nothing && status != Some(true) && says_no_face(&face["message"]) {
+    let confidence = confidence(&face["confidence"]);
+    let nothing = confidence.is_none_or(|confidence| confidence == 0.0);
+    if nothing && status != Some(true) && reports_no_face(&face["message"]) {
         return Err(refusal::no_face());
     }
-    if told.is_none() && status.is_none() {
+    if confidence.is_none() && status.is_none() {
         return Err(refusal::unexpected_response("Prembly returned no comparison"));
     }
-    let percent = to_percent(told.unwrap_or_default(), status.is_some());
+    let percent = to_percent(confidence.unwrap_or_default(), status.is_some());
     Ok(normal::comparison(status.unwrap_or(percent >= THRESHOLD), percent))
 }
 
 /// Converts a confidence to percent: some responses use a scale of 0 to 1, others 0 to 100.
-fn to_percent(told: f64, status_known: bool) -> f64 {
-    if status_known && told <= 1.0 { told * 100.0 } else { told }
+fn to_percent(confidence: f64, status_known: bool) -> f64 {
+    if status_known && confidence <= 1.0 { confidence * 100.0 } else { confidence }
 }
 
 fn confidence(value: &Value) -> Option<f64> {
@@ -40,13 +40,13 @@ fn confidence(value: &Value) -> Option<f64> {
 
 fn parse_bool(value: &Value) -> Option<bool> {
     match value {
-        Value::Bool(told) => Some(*told),
+        Value::Bool(flag) => Some(*flag),
         Value::String(text) => text.trim().to_lowercase().parse().ok(),
         _ => None,
     }
 }
 
-fn says_no_face(words: &Value) -> bool {
+fn reports_no_face(words: &Value) -> bool {
     let words = words.as_str().unwrap_or_default().to_lowercase();
     ["no face", "face not", "not detect", "multiple face"].iter().any(|no| words.contains(no))
 }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn both_scales_become_hundredths_of_a_percent() {
-        for (told, matches, hundredths) in [
+        for (face, matches, hundredths) in [
             (json!({"status": true, "confidence": 99.9}), true, 9_990),
             (json!({"status": true, "confidence": 99.90274}), true, 9_990),
             (json!({"status": true, "confidence": 0.0404}), true, 404),
@@ -78,21 +78,21 @@ mod tests {
             (json!({"confidence": 90}), true, 9_000),
             (json!({"confidence": 89.99}), false, 8_999),
         ] {
-            let found = comparison(&told).unwrap();
-            assert_eq!((found.matches, found.confidence), (matches, hundredths), "{told}");
+            let found = comparison(&face).unwrap();
+            assert_eq!((found.matches, found.confidence), (matches, hundredths), "{face}");
         }
     }
 
     #[test]
     fn without_a_face_there_is_no_comparison() {
         for words in ["No face detected", "Face not found on the selfie", "Multiple faces seen"] {
-            let told = json!({"status": false, "message": words});
-            assert_eq!(comparison(&told).unwrap_err().field(), Some("image"), "{words}");
-            let told = json!({"status": false, "message": words, "confidence": 0.0});
-            assert_eq!(comparison(&told).unwrap_err().field(), Some("image"), "{words}");
+            let face = json!({"status": false, "message": words});
+            assert_eq!(comparison(&face).unwrap_err().field(), Some("image"), "{words}");
+            let face = json!({"status": false, "message": words, "confidence": 0.0});
+            assert_eq!(comparison(&face).unwrap_err().field(), Some("image"), "{words}");
         }
-        for told in [json!({}), json!(null), json!({"message": "Face Match"})] {
-            assert_eq!(comparison(&told).unwrap_err().code, "unexpected-answer", "{told}");
+        for face in [json!({}), json!(null), json!({"message": "Face Match"})] {
+            assert_eq!(comparison(&face).unwrap_err().code, "unexpected-answer", "{face}");
         }
     }
 }

@@ -35,8 +35,8 @@ pub fn call(path: &str, body: &Value, timeout_ms: u32) -> Result<LookupResult, F
     if let Some(id) = settings::get("prembly_app_id").filter(|id| !id.is_empty()) {
         request = request.header("app-id", id);
     }
-    let answer = request.send().map_err(refusal::no_response)?;
-    response::parse(&answer, body.get("image").is_some())
+    let response = request.send().map_err(refusal::no_response)?;
+    response::parse(&response, body.get("image").is_some())
 }
 
 /// Fault code: the account has no credit left, so the operator must act.

@@ -10,7 +10,7 @@ pub(crate) fn no_response(fault: Fault) -> Fault {
     Fault { message: "no response from Prembly".to_owned(), details: Vec::new(), ..fault }
 }
 
-/// Maps statuses and codes that need no look at the record.
+/// Maps statuses and codes whose meaning does not depend on the record.
 pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
     let http = format!("http-{status}");
     match (code, status) {
@@ -46,13 +46,13 @@ pub(crate) fn no_face() -> Fault {
 /// found" has the code of a missing record, but does not mean one.
 pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if with_image && says(&["face", "selfie", "image", "photo"]) {
+    let mentions = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if with_image && mentions(&["face", "selfie", "image", "photo"]) {
         no_face()
-    } else if code == "01" || says(&["not found", "no record", "not exist"]) {
+    } else if code == "01" || mentions(&["not found", "no record", "not exist"]) {
         not_found()
-    } else if matches!(status, 400 | 422) || says(&["invalid"]) {
-        let field = if with_image && !says(&["number"]) { "image" } else { "identifier" };
+    } else if matches!(status, 400 | 422) || mentions(&["invalid"]) {
+        let field = if with_image && !mentions(&["number"]) { "image" } else { "identifier" };
         Fault::invalid(field, "Prembly rejected the input")
     } else {
         // Prembly's codes have at most three digits; anything else could contain personal data.

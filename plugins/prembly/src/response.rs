@@ -31,39 +31,39 @@ impl LookupResult {
     }
 }
 
-pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult, Fault> {
-    let told: Option<Map<String, Value>> = answer.json().ok();
-    let code = told.as_ref().map(code).unwrap_or_default();
-    refusal::check_service(answer.status, &code)?;
+pub(crate) fn parse(response: &Response, with_image: bool) -> Result<LookupResult, Fault> {
+    let body: Option<Map<String, Value>> = response.json().ok();
+    let code = body.as_ref().map(code).unwrap_or_default();
+    refusal::check_service(response.status, &code)?;
     // A body with neither field is not from Prembly: the URL is probably wrong.
-    let Some(mut told) =
-        told.filter(|told| told.contains_key("status") || told.contains_key("response_code"))
+    let Some(mut body) =
+        body.filter(|body| body.contains_key("status") || body.contains_key("response_code"))
     else {
         return Err(refusal::unexpected_response("Prembly's response is invalid"));
     };
     let watch_listed = code == WATCH_LISTED;
-    if !(watch_listed || is_accepted(answer, &code, &told["status"])) {
-        let words = [told.remove("detail"), told.remove("message")];
+    if !(watch_listed || is_accepted(response, &code, &body["status"])) {
+        let words = [body.remove("detail"), body.remove("message")];
         let words = words.into_iter().flatten().collect::<Vec<_>>().into();
-        return Err(refusal::fault(answer.status, &code, &words, with_image));
+        return Err(refusal::fault(response.status, &code, &words, with_image));
     }
-    lookup_result(told, watch_listed)
+    lookup_result(body, watch_listed)
 }
 
 /// Returns the code as two digits, also from a number. Without a code, `status` decides.
-fn code(told: &Map<String, Value>) -> String {
-    let code = told.get("response_code").and_then(normal::text);
+fn code(body: &Map<String, Value>) -> String {
+    let code = body.get("response_code").and_then(normal::text);
     code.map(|code| format!("{code:0>2}")).unwrap_or_default()
 }
 
-fn is_accepted(answer: &Response, code: &str, status: &Value) -> bool {
-    answer.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
+fn is_accepted(response: &Response, code: &str, status: &Value) -> bool {
+    response.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
 }
 
-fn lookup_result(mut told: Map<String, Value>, watch_listed: bool) -> Result<LookupResult, Fault> {
-    let mut face = told.remove(FACE);
-    let verified = told.get("verification").map_or(Value::Null, |v| v["status"].clone());
-    let mut record = record(told);
+fn lookup_result(mut body: Map<String, Value>, watch_listed: bool) -> Result<LookupResult, Fault> {
+    let mut face = body.remove(FACE);
+    let verified = body.get("verification").map_or(Value::Null, |v| v["status"].clone());
+    let mut record = record(body);
     if let Some(record) = &mut record {
         face = face.or_else(|| record.take(FACE));
         if watch_listed {
@@ -80,9 +80,9 @@ fn lookup_result(mut told: Map<String, Value>, watch_listed: bool) -> Result<Loo
     }
 }
 
-fn record(mut told: Map<String, Value>) -> Option<Record> {
-    let mut data = told.remove(DATA).and_then(Record::of);
-    let outside = RECORDS.iter().find_map(|name| told.remove(*name).and_then(Record::of));
+fn record(mut body: Map<String, Value>) -> Option<Record> {
+    let mut data = body.remove(DATA).and_then(Record::of);
+    let outside = RECORDS.iter().find_map(|name| body.remove(*name).and_then(Record::of));
     let inside = RECORDS.iter().find_map(|name| data.as_mut()?.take(name).and_then(Record::of));
     let face = data.as_mut().and_then(|data| data.take(FACE));
     let data = data.filter(|data| !data.is_empty());

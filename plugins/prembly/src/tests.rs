@@ -19,19 +19,19 @@ fn host() -> FakeHost {
         .setting("prembly_app_id", "app-1")
 }
 
-fn asked(host: FakeHost, body: &Value) -> Result<LookupResult, Fault> {
+fn call_on(host: FakeHost, body: &Value) -> Result<LookupResult, Fault> {
     let _host = host.install();
     call("bvn", body, 1_000)
 }
 
-fn told(status: u16, answer: Value) -> Result<LookupResult, Fault> {
-    asked(host().answer("POST", BVN, status, answer), &json!({"number": "54651333604"}))
+fn call_with_response(status: u16, response: Value) -> Result<LookupResult, Fault> {
+    call_on(host().answer("POST", BVN, status, response), &json!({"number": "54651333604"}))
 }
 
 #[test]
 fn requests_are_as_documented() {
-    let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
-    let host = host().answer("POST", BVN, 200, answer.clone()).install();
+    let response = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
+    let host = host().answer("POST", BVN, 200, response.clone()).install();
     call("bvn", &json!({"number": "54651333604"}), 1_000).unwrap();
     let sent = &host.requests()[0];
     assert_eq!((&*sent.method, &*sent.url, sent.timeout_ms), ("POST", BVN, Some(1_000)));
@@ -43,7 +43,7 @@ fn requests_are_as_documented() {
 
 #[test]
 fn app_id_and_prefix_are_optional() {
-    let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
+    let response = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
     let url = "https://old.test/api/v2/gh/ssnit";
     for (base, prefix) in [
         ("https://old.test/", "/api/v2/"),
@@ -54,7 +54,7 @@ fn app_id_and_prefix_are_optional() {
             .setting("prembly_url", base)
             .setting("prembly_prefix", prefix)
             .setting("prembly_app_id", "")
-            .answer("POST", url, 200, answer.clone())
+            .answer("POST", url, 200, response.clone())
             .install();
         call("gh/ssnit", &json!({}), 1_000).unwrap();
         assert_eq!(host.requests()[0].header("app-id"), None);

@@ -44,18 +44,18 @@ struct Envelope {
 }
 
 fn send(request: Request) -> Result<Value, Fault> {
-    let answer = request.bearer(&vault::secret(SECRET_KEY)?).send()?;
-    check_service(&answer)?;
-    let envelope: Envelope = answer.json()?;
-    if envelope.status && answer.is_success() {
+    let response = request.bearer(&vault::secret(SECRET_KEY)?).send()?;
+    check_service(&response)?;
+    let envelope: Envelope = response.json()?;
+    if envelope.status && response.is_success() {
         return Ok(envelope.data);
     }
-    Err(refusal(answer.status, &envelope))
+    Err(refusal(response.status, &envelope))
 }
 
-/// Maps HTTP statuses that need no look at the body.
-fn check_service(answer: &Response) -> Result<(), Fault> {
-    match answer.status {
+/// Maps HTTP statuses whose meaning does not depend on the body.
+fn check_service(response: &Response) -> Result<(), Fault> {
+    match response.status {
         401 => Err(Fault::misconfigured("Paystack does not accept the secret key")),
         status @ (408 | 429 | 500..) => {
             Err(Fault::unavailable(format!("Paystack returned {status}"))

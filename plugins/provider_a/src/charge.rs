@@ -46,8 +46,8 @@ fn charge(
         "reference": service_ref,
         "metadata": metadata,
     });
-    let answer = api::post("/transaction/charge_authorization", &body);
+    let response = api::post("/transaction/charge_authorization", &body);
     let data =
-        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
+        repeat::charged(response, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
     transaction::parse_payment(&data, service_ref, Some(amount))
 }

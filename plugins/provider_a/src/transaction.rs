@@ -45,14 +45,15 @@ pub(crate) struct Transaction {
     metadata: Value,
 }
 
-/// Converts a transaction. Paystack omits the amount before money is taken; `asked` replaces it.
+/// Converts a transaction. Paystack omits the amount before money is taken; `requested_amount`
+/// replaces it.
 pub(crate) fn parse_payment(
     data: &Value,
     service_ref: &str,
-    asked: Option<&Money>,
+    requested_amount: Option<&Money>,
 ) -> Result<Payment, Fault> {
     let transaction = Transaction::deserialize(data).map_err(|_| unreadable_transaction())?;
-    let amount = amount(&transaction, asked)?;
+    let amount = amount(&transaction, requested_amount)?;
     let requested = loose::minor(&transaction.requested_amount)
         .map(|minor| Money { minor, currency: amount.currency.clone() });
     let reference = loose::text(&transaction.reference);
@@ -73,12 +74,16 @@ pub(crate) fn parse_payment(
     })
 }
 
-fn amount(transaction: &Transaction, asked: Option<&Money>) -> Result<Money, Fault> {
+fn amount(transaction: &Transaction, requested_amount: Option<&Money>) -> Result<Money, Fault> {
     let currency = loose::text(&transaction.currency);
-    match (loose::minor(&transaction.amount), asked) {
+    match (loose::minor(&transaction.amount), requested_amount) {
         (Some(minor), _) if !currency.is_empty() => Ok(Money { minor, currency }),
-        (Some(minor), Some(asked)) => Ok(Money { minor, currency: asked.currency.clone() }),
-        (None, Some(asked)) if status(transaction) != PaymentStatus::Success => Ok(asked.clone()),
+        (Some(minor), Some(requested_amount)) => {
+            Ok(Money { minor, currency: requested_amount.currency.clone() })
+        }
+        (None, Some(requested_amount)) if status(transaction) != PaymentStatus::Success => {
+            Ok(requested_amount.clone())
+        }
         _ => Err(unreadable_transaction()),
     }
 }

@@ -47,15 +47,15 @@ fn url(path: &str) -> Result<String, Fault> {
 fn send(request: Request) -> Result<Envelope, Fault> {
     let response = request.bearer(&vault::secret("secret_key")?).send()?;
     check_service(&response)?;
-    let answer: Envelope = response.json()?;
-    if answer.status == "success" && response.is_success() {
-        return Ok(answer);
+    let envelope: Envelope = response.json()?;
+    if envelope.status == "success" && response.is_success() {
+        return Ok(envelope);
     }
-    Err(refusal(response.status, &loose::text(&answer.message)))
+    Err(refusal(response.status, &loose::text(&envelope.message)))
 }
 
-/// Maps HTTP statuses that need no look at the body. A 503 may follow a successful operation, so
-/// its outcome is unknown.
+/// Maps HTTP statuses whose meaning does not depend on the body. A 503 may follow a successful
+/// operation, so its outcome is unknown.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Flutterwave does not accept the secret key")),
@@ -70,11 +70,11 @@ fn check_service(response: &Response) -> Result<(), Fault> {
 
 fn refusal(status: u16, message: &str) -> Fault {
     let words = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    if says(&["duplicate", "been used", "already exist", "already used"]) {
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    if mentions(&["duplicate", "been used", "already exist", "already used"]) {
         return Fault::refused(DUPLICATE_REFERENCE, message);
     }
-    if status == 404 || says(&["not found", "was found", "not exist"]) {
+    if status == 404 || mentions(&["not found", "was found", "not exist"]) {
         return Fault::not_found(message);
     }
     match invalid_field(&words) {

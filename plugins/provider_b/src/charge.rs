@@ -51,8 +51,8 @@ fn charge(
 ) -> Result<Payment, Fault> {
     let (amount, currency) = (Major::from(money), &*money.currency);
     let body = Charge { token, email, amount, currency, tx_ref: service_ref, narration };
-    let answer = api::post("/tokenized-charges", &body);
-    let answer =
-        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::parse_payment(&answer, service_ref, Some(money))
+    let response = api::post("/tokenized-charges", &body);
+    let response =
+        repeat::charged(response, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
+    transaction::parse_payment(&response, service_ref, Some(money))
 }

@@ -61,7 +61,7 @@ impl refunds::Guest for Flutterwave {
             Err(refusal) if refusal.is_refusal() => {
                 find_after_refusal(&transaction, &order, refusal)
             }
-            answer => parse_refund(&answer?.data),
+            result => parse_refund(&result?.data),
         }
     }
 
@@ -135,14 +135,14 @@ fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
     let mut all = Vec::new();
     for page in 1..=MAX_PAGES {
         let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
-        let answer = match api::get(&path) {
-            Ok(answer) => answer,
+        let response = match api::get(&path) {
+            Ok(response) => response,
             Err(fault) if fault.category == FaultCategory::NotFound && page == 1 => return Ok(all),
             Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
             Err(fault) => return Err(fault),
         };
-        all.extend(answer.data.read::<Vec<RawJson>>()?);
-        if answer.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
+        all.extend(response.data.read::<Vec<RawJson>>()?);
+        if response.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
             return Ok(all);
         }
     }

@@ -26,9 +26,9 @@ pub(crate) fn find(service_ref: &str) -> Result<Envelope, Fault> {
 
 /// Returns the service reference of a transaction, by Flutterwave's id.
 pub(crate) fn fetch_service_ref(id: &str) -> Result<String, Fault> {
-    let answer =
+    let response =
         api::get_with_short_timeout(&format!("/transactions/{}/verify", http::encode(id)))?;
-    Ok(loose::text(&answer.data.value()["tx_ref"]))
+    Ok(loose::text(&response.data.value()["tx_ref"]))
 }
 
 #[derive(Deserialize, Default)]
@@ -60,16 +60,17 @@ impl Transaction {
     }
 }
 
-/// Converts a transaction. Flutterwave omits the amount before money is taken; `asked` replaces it.
+/// Converts a transaction. Flutterwave omits the amount before money is taken; `requested_amount`
+/// replaces it.
 pub(crate) fn parse_payment(
-    answer: &Envelope,
+    envelope: &Envelope,
     service_ref: &str,
-    asked: Option<&Money>,
+    requested_amount: Option<&Money>,
 ) -> Result<Payment, Fault> {
-    let transaction: Transaction = answer.data.read()?;
+    let transaction: Transaction = envelope.data.read()?;
     let value = loose::text(&transaction.status).to_lowercase();
     let status = parse_status(&value);
-    let requested = requested(&transaction, status, asked)?;
+    let requested = requested(&transaction, status, requested_amount)?;
     let charged = match (transaction.charged(), status) {
         (Some(amount), _) => amount.money(&requested.currency),
         // The requested amount does not prove what was charged.
@@ -90,9 +91,9 @@ pub(crate) fn parse_payment(
         paid_at: created_at.filter(|_| status == PaymentStatus::Success),
         message: if response.is_empty() { value } else { response },
         instrument: instrument::from_transaction(&transaction),
-        challenge_url: challenge_url(answer, &transaction, status),
+        challenge_url: challenge_url(envelope, &transaction, status),
         metadata: metadata(&transaction.meta),
-        raw: loose::without(&["token"], "meta", answer.data.value()),
+        raw: loose::without(&["token"], "meta", envelope.data.value()),
     })
 }
 
@@ -100,13 +101,15 @@ pub(crate) fn parse_payment(
 fn requested(
     transaction: &Transaction,
     status: PaymentStatus,
-    asked: Option<&Money>,
+    requested_amount: Option<&Money>,
 ) -> Result<Money, Fault> {
     let currency = loose::text(&transaction.currency);
-    match (transaction.amount, asked) {
+    match (transaction.amount, requested_amount) {
         (Some(amount), _) if !currency.is_empty() => Ok(amount.money(&currency)),
-        (Some(amount), Some(asked)) => Ok(amount.money(&asked.currency)),
-        (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
+        (Some(amount), Some(requested_amount)) => Ok(amount.money(&requested_amount.currency)),
+        (None, Some(requested_amount)) if status != PaymentStatus::Success => {
+            Ok(requested_amount.clone())
+        }
         _ => Err(missing_amount()),
     }
 }
@@ -132,12 +135,12 @@ fn parse_status(value: &str) -> PaymentStatus {
 
 /// Returns the page on which the customer must continue, from the transaction or from the envelope.
 fn challenge_url(
-    answer: &Envelope,
+    envelope: &Envelope,
     transaction: &Transaction,
     status: PaymentStatus,
 ) -> Option<String> {
     let redirect = |meta: &Value| meta["authorization"]["redirect"].as_str().map(str::to_owned);
-    let url = redirect(&transaction.meta).or_else(|| redirect(&answer.meta))?;
+    let url = redirect(&transaction.meta).or_else(|| redirect(&envelope.meta))?;
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn parse_envelope(response: &Response) -> Result<RawJson, Fault> {
     Err(refusal(response.status, &code, &loose::text(&envelope.response_message)))
 }
 
-/// Maps HTTP statuses that need no look at the body.
+/// Maps HTTP statuses whose meaning does not depend on the body.
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Monnify does not accept the API key and secret key")),
@@ -104,12 +104,12 @@ fn check_service(response: &Response) -> Result<(), Fault> {
 
 fn refusal(status: u16, code: &str, message: &str) -> Fault {
     let words = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    if says(&["duplicate", "been used", "already exist", "already used"]) {
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    if mentions(&["duplicate", "been used", "already exist", "already used"]) {
         return Fault::refused(DUPLICATE_REFERENCE, message);
     }
     let unknown = ["not found", "no transaction", "not exist", "could not find"];
-    if status == 404 || matches!(code, "R1" | "R7") || says(&unknown) {
+    if status == 404 || matches!(code, "R1" | "R7") || mentions(&unknown) {
         return Fault::not_found(message).with_code(code);
     }
     match invalid_field(&words) {

@@ -53,8 +53,8 @@ impl saved_card::Guest for Monnify {
             api_key: vault::secret(api::API_KEY)?,
             meta_data: loose::metadata(&order.metadata)?,
         };
-        let answer = api::post("/api/v1/merchant/cards/charge-card-token", &charge);
-        parse_or_find_payment(answer, &order.service_ref, &order.amount)
+        let response = api::post("/api/v1/merchant/cards/charge-card-token", &charge);
+        parse_or_find_payment(response, &order.service_ref, &order.amount)
     }
 
     /// Monnify cannot revoke tokens.
@@ -72,17 +72,17 @@ impl direct_debit::Guest for Monnify {
             narration: &order.narration,
             customer_email: &order.email,
         };
-        let answer = api::post("/api/v1/direct-debit/mandate/debit", &debit);
-        parse_or_find_payment(answer, &order.service_ref, &order.amount)
+        let response = api::post("/api/v1/direct-debit/mandate/debit", &debit);
+        parse_or_find_payment(response, &order.service_ref, &order.amount)
     }
 }
 
 fn parse_or_find_payment(
-    answer: Result<RawJson, Fault>,
+    response: Result<RawJson, Fault>,
     service_ref: &str,
-    asked: &Money,
+    requested_amount: &Money,
 ) -> Result<Payment, Fault> {
     let value =
-        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::parse_payment(&value, service_ref, Some(asked))
+        repeat::charged(response, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
+    transaction::parse_payment(&value, service_ref, Some(requested_amount))
 }

@@ -106,7 +106,7 @@ impl Transaction {
     /// count as complete, whatever its status.
     fn requested(&self) -> Option<Major> {
         let paid = self.paid()?;
-        self.total_payable.filter(|asked| *asked <= paid)
+        self.total_payable.filter(|requested| *requested <= paid)
     }
 
     fn settled(&self) -> Option<Major> {
@@ -114,11 +114,12 @@ impl Transaction {
     }
 }
 
-/// Converts a transaction. Monnify omits the amount before money is taken; `asked` replaces it.
+/// Converts a transaction. Monnify omits the amount before money is taken; `requested_amount`
+/// replaces it.
 pub(crate) fn parse_payment(
     value: &RawJson,
     service_ref: &str,
-    asked: Option<&Money>,
+    requested_amount: Option<&Money>,
 ) -> Result<Payment, Fault> {
     let transaction: Transaction = value.read()?;
     let word = transaction.status();
@@ -130,7 +131,7 @@ pub(crate) fn parse_payment(
         status,
         service_ref: if reference.is_empty() { service_ref.to_owned() } else { reference },
         transaction_id: transaction.id(),
-        amount: amount(&transaction, status, asked)?,
+        amount: amount(&transaction, status, requested_amount)?,
         requested: transaction.requested().map(|amount| amount.money(&currency)),
         fees_minor: if taken { fees(&transaction)? } else { None },
         channel: channels::channel_name(&loose::text(&transaction.payment_method)),
@@ -147,15 +148,17 @@ pub(crate) fn parse_payment(
 fn amount(
     transaction: &Transaction,
     status: PaymentStatus,
-    asked: Option<&Money>,
+    requested_amount: Option<&Money>,
 ) -> Result<Money, Fault> {
     let value = match status {
         PaymentStatus::Success => transaction.paid(),
         _ => transaction.paid().or(transaction.total_payable),
     };
-    match (value, asked) {
+    match (value, requested_amount) {
         (Some(amount), _) => Ok(amount.money(&transaction.currency())),
-        (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
+        (None, Some(requested_amount)) if status != PaymentStatus::Success => {
+            Ok(requested_amount.clone())
+        }
         _ => Err(Fault::unavailable("Monnify's transaction names no amount")
             .with_code("unexpected-answer")),
     }
@@ -188,12 +191,12 @@ fn fetch_settled_amount(id: &str) -> Result<Option<Major>, Fault> {
 /// status.
 fn message(transaction: &Transaction, word: String) -> String {
     let Transaction { message, response_message, otp_data, .. } = transaction;
-    let said = [message, response_message, &otp_data["message"]].map(loose::text);
+    let messages = [message, response_message, &otp_data["message"]].map(loose::text);
     match (word.as_str(), transaction.amount_paid, transaction.total_payable) {
-        ("OVERPAID" | "PARTIALLY_PAID", Some(paid), Some(asked)) => {
-            format!("{word}: {paid} of {asked} {}", transaction.currency())
+        ("OVERPAID" | "PARTIALLY_PAID", Some(paid), Some(requested)) => {
+            format!("{word}: {paid} of {requested} {}", transaction.currency())
         }
-        _ => said.into_iter().find(|text| !text.is_empty()).unwrap_or(word),
+        _ => messages.into_iter().find(|text| !text.is_empty()).unwrap_or(word),
     }
 }
 

@@ -33,12 +33,12 @@ struct SendResponse {
 
 impl sms::Guest for Termii {
     fn send(message: TextMessage) -> Result<String, Fault> {
-        let answer = Request::post(settings::url("base_url", "/sms/send")?)
+        let response = Request::post(settings::url("base_url", "/sms/send")?)
             .json(&request(&message)?)
             .timeout_ms(TIMEOUT_MS)
             .send()?;
-        refusal::check_service(answer.status)?;
-        message_id(&answer)
+        refusal::check_service(response.status)?;
+        message_id(&response)
     }
 }
 
@@ -59,10 +59,10 @@ fn request(message: &TextMessage) -> Result<Value, Fault> {
 
 /// Returns the id of an accepted message. Neither the HTTP status nor the code alone proves
 /// acceptance.
-fn message_id(answer: &Response) -> Result<String, Fault> {
-    let value: SendResponse = answer.json()?;
-    if !(answer.is_success() && text(&value.code).eq_ignore_ascii_case("ok")) {
-        return Err(refusal::fault(answer.status, &text(&value.message)));
+fn message_id(response: &Response) -> Result<String, Fault> {
+    let value: SendResponse = response.json()?;
+    if !(response.is_success() && text(&value.code).eq_ignore_ascii_case("ok")) {
+        return Err(refusal::fault(response.status, &text(&value.message)));
     }
     let ids = [text(&value.message_id_str), text(&value.message_id)];
     ids.into_iter().find(|id| !id.is_empty()).ok_or_else(|| {

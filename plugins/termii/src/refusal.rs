@@ -2,7 +2,7 @@
 
 use tollhouse_plugin::types::Fault;
 
-/// Maps HTTP statuses that need no look at the body.
+/// Maps HTTP statuses whose meaning does not depend on the body.
 pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
     let code = format!("http-{status}");
     match status {
@@ -20,19 +20,19 @@ pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
 /// about the account, and "Invalid Sender Id" not about the recipient.
 pub(crate) fn fault(status: u16, words: &str) -> Fault {
     let words = words.to_lowercase();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if says(&["dnd active", "blacklist"]) {
+    let mentions = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if mentions(&["dnd active", "blacklist"]) {
         Fault::refused("do-not-disturb", "the recipient has opted out of such messages")
-    } else if says(&["insufficient", "balance"]) {
+    } else if mentions(&["insufficient", "balance"]) {
         Fault::unavailable("the account has no credit left").with_code("no-credit")
-    } else if says(&["limit"]) {
+    } else if mentions(&["limit"]) {
         Fault::unavailable("the account has reached its sending limit").with_code("limit")
-    } else if says(&["sender"]) {
+    } else if mentions(&["sender"]) {
         Fault::misconfigured("the sender is not registered").with_code("sender")
-    } else if says(&["api key", "not active", "inactive", "not set up", "route", "country"]) {
+    } else if mentions(&["api key", "not active", "inactive", "not set up", "route", "country"]) {
         Fault::misconfigured("the account may not send to this country or by this route")
             .with_code("account")
-    } else if says(&["phone", "number", "recipient", "destination"]) {
+    } else if mentions(&["phone", "number", "recipient", "destination"]) {
         Fault::invalid("to", "the number is not valid").with_code("number")
     } else if (400..500).contains(&status) {
         Fault::other(format!("Termii returned {status}")).with_code(&format!("http-{status}"))

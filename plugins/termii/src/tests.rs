@@ -32,15 +32,15 @@ fn accepted() -> Value {
 
 /// The response with some fields replaced; `null` counts as absent.
 fn accepted_with(changes: Value) -> Value {
-    let mut answer = accepted();
+    let mut response = accepted();
     for (name, value) in changes.as_object().into_iter().flatten() {
-        answer[name] = value.clone();
+        response[name] = value.clone();
     }
-    answer
+    response
 }
 
-fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
-    let _host = host().answer("POST", SEND, status, answer).install();
+fn send_with_response(status: u16, response: Value) -> Result<String, Fault> {
+    let _host = host().answer("POST", SEND, status, response).install();
     Termii::send(message())
 }
 
@@ -55,11 +55,11 @@ fn requests_are_as_documented() {
     assert_eq!(Termii::send(message()).unwrap(), "9122821270554876574");
     let sent = &host.requests()[0];
     assert_eq!(sent.timeout_ms, Some(10_000));
-    let asked = json!({
+    let expected = json!({
         "api_key": "TL_secret_key", "to": "2348012345678", "from": "Acme",
         "sms": "Your code is 012345.", "type": "plain", "channel": "dnd",
     });
-    assert_eq!(sent.json(), asked);
+    assert_eq!(sent.json(), expected);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_message_id_is_read_from_strings_and_numbers() {
 
 #[test]
 fn http_success_without_acceptance_is_a_fault() {
-    for (answer, category, code) in [
+    for (response, category, code) in [
         (json!({}), FaultCategory::Unavailable, "unexpected-answer"),
         (json!({"code": "ok"}), FaultCategory::Unavailable, "unexpected-answer"),
         (
@@ -110,7 +110,7 @@ fn http_success_without_acceptance_is_a_fault() {
             "do-not-disturb",
         ),
     ] {
-        let fault = send_with_response(200, answer).unwrap_err();
+        let fault = send_with_response(200, response).unwrap_err();
         assert_eq!((fault.category, &*fault.code), (category, code));
     }
 }

@@ -44,13 +44,13 @@ impl sms::Guest for Twilio {
             sender => sender,
         };
         let by = if is_messaging_service(&sender) { "MessagingServiceSid" } else { "From" };
-        let answer = Request::post(settings::url("base_url", &path)?)
+        let response = Request::post(settings::url("base_url", &path)?)
             .basic(&vault::basic("account_sid", "auth_token")?)
             .form(&[("To", &*message.to), (by, &*sender), ("Body", &*message.text)])
             .timeout_ms(TIMEOUT_MS)
             .send()?;
-        refusal::check_service(answer.status)?;
-        message_id(&answer)
+        refusal::check_service(response.status)?;
+        message_id(&response)
     }
 }
 
@@ -61,8 +61,8 @@ fn is_messaging_service(sender: &str) -> bool {
 }
 
 /// Returns the id of a message that was created and did not fail immediately.
-fn message_id(answer: &Response) -> Result<String, Fault> {
-    let value: SendResponse = answer.json()?;
+fn message_id(response: &Response) -> Result<String, Fault> {
+    let value: SendResponse = response.json()?;
     if let Some(code) = value.error_code.or(value.code) {
         return Err(refusal::fault(code));
     }
@@ -71,9 +71,9 @@ fn message_id(answer: &Response) -> Result<String, Fault> {
         return Err(Fault::unavailable("Twilio created the message but did not send it")
             .with_code("not-sent"));
     }
-    let sid = value.sid.filter(|sid| answer.is_success() && !sid.is_empty());
+    let sid = value.sid.filter(|sid| response.is_success() && !sid.is_empty());
     sid.ok_or_else(|| {
-        Fault::unavailable(format!("Twilio returned {} without a message id", answer.status))
+        Fault::unavailable(format!("Twilio returned {} without a message id", response.status))
             .with_code("unexpected-answer")
     })
 }

@@ -2,7 +2,7 @@
 
 use tollhouse_plugin::types::Fault;
 
-/// Maps HTTP statuses that need no look at the body.
+/// Maps HTTP statuses whose meaning does not depend on the body.
 pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
     let code = format!("http-{status}");
     match status {

@@ -34,11 +34,11 @@ fn made() -> Value {
 }
 
 fn made_with(changes: Value) -> Value {
-    let mut answer = made();
+    let mut response = made();
     for (name, value) in changes.as_object().into_iter().flatten() {
-        answer[name] = value.clone();
+        response[name] = value.clone();
     }
-    answer
+    response
 }
 
 fn error(status: u16, code: u64) -> Value {
@@ -48,8 +48,8 @@ fn error(status: u16, code: u64) -> Value {
     })
 }
 
-fn send_with_response(status: u16, answer: Value) -> Result<String, Fault> {
-    let _host = host().answer("POST", SEND, status, answer).install();
+fn send_with_response(status: u16, response: Value) -> Result<String, Fault> {
+    let _host = host().answer("POST", SEND, status, response).install();
     Twilio::send(message())
 }
 
@@ -179,14 +179,14 @@ fn upstream_messages_are_never_forwarded() {
         made_with(json!({"status": "failed", "error_code": code, "error_message": words}))
     };
     let refused = |code: u64| json!({"code": code, "message": words, "status": 400});
-    for (status, answer) in [
+    for (status, response) in [
         (400, refused(21211)),
         (400, refused(1)),
         (401, refused(20003)),
         (201, failed(json!(30008))),
         (201, failed(json!(null))),
     ] {
-        let fault = format!("{:?}", send_with_response(status, answer).unwrap_err());
+        let fault = format!("{:?}", send_with_response(status, response).unwrap_err());
         for private in ["ada", "2348012345678", "4071"] {
             assert!(!fault.contains(private), "{fault}");
         }

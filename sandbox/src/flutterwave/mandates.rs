@@ -230,17 +230,17 @@ fn consent_json() -> Value {
 /// Returns the period: it starts tomorrow at the earliest (now by default) and lasts at most a
 /// year.
 fn period(params: &Params, now: Timestamp) -> Result<(DateTime<Utc>, DateTime<Utc>), ApiError> {
-    let told = |name: &str| {
+    let date_param = |name: &str| {
         let Some(text) = params.text(name) else { return Ok(None) };
         date(&text).map(Some).ok_or_else(|| ApiError::invalid(format!("{name} must be a date")))
     };
     let now = now.to_datetime();
-    let start = told("start_date")?;
+    let start = date_param("start_date")?;
     if start.is_some_and(|start| start.date_naive() <= now.date_naive()) {
         return Err(ApiError::invalid("start_date must be at least one day after today"));
     }
     let start = start.unwrap_or(now);
-    let end = told("end_date")?.ok_or_else(|| ApiError::missing("end_date"))?;
+    let end = date_param("end_date")?.ok_or_else(|| ApiError::missing("end_date"))?;
     if end <= start || (end - start).num_days() > MAX_DAYS {
         return Err(ApiError::invalid("end_date must be within 365 days after start_date"));
     }

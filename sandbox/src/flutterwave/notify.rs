@@ -96,9 +96,10 @@ struct WebhookRequest {
 
 /// Control endpoint of the simulators: sets the webhook of an account.
 pub(super) async fn set_webhook(State(flutterwave): State<Flutterwave>, body: String) -> Response {
-    let told = serde_json::from_str::<WebhookRequest>(&body).ok();
-    let told = told.filter(|t| is_secret_key(&t.secret_key) && url::Url::parse(&t.url).is_ok());
-    let Some(WebhookRequest { secret_key, hash, url, signed }) = told else {
+    let request = serde_json::from_str::<WebhookRequest>(&body).ok();
+    let request =
+        request.filter(|t| is_secret_key(&t.secret_key) && url::Url::parse(&t.url).is_ok());
+    let Some(WebhookRequest { secret_key, hash, url, signed }) = request else {
         let wanted = "secret_key (FLWSECK_TEST-...), hash and url are required";
         return error_response(StatusCode::BAD_REQUEST, wanted);
     };

@@ -164,15 +164,20 @@ impl Account {
     }
 
     fn create_link(&mut self, env: &Env, params: &Params) -> ApiResult {
-        let told = |name: &str| fields::text(params.get("customer")?.get(name)?);
-        let email = told("email").ok_or_else(|| ApiError::missing("customer.email"))?;
+        let customer_field = |name: &str| fields::text(params.get("customer")?.get(name)?);
+        let email = customer_field("email").ok_or_else(|| ApiError::missing("customer.email"))?;
         let order = Order::new(params, valid_email(&email)?, self)?;
         let redirect_url = params.required("redirect_url")?;
         let minutes = params.text("session_duration").and_then(|minutes| minutes.parse().ok());
         if minutes.is_some_and(|minutes: i64| !(1..=MAX_SESSION_MINUTES).contains(&minutes)) {
             return Err(ApiError::invalid("session_duration must be between 1 and 1440 minutes"));
         }
-        self.upsert_customer(&order.email, told("name"), told("phonenumber"), env);
+        self.upsert_customer(
+            &order.email,
+            customer_field("name"),
+            customer_field("phonenumber"),
+            env,
+        );
         let page = env.random.code(20);
         let link = format!("{}/checkout/{page}", env.url);
         let options = params.text("payment_options").unwrap_or_default();

@@ -47,8 +47,8 @@ impl Card {
 
 const fn card(number: &'static str, meaning: &'static str) -> Card {
     let kind = if number.as_bytes()[0] == b'4' { "VISA" } else { "VERVE" };
-    let (asks, returns) = (CardChallenge::NotRequired, RefundOutcome::Completed);
-    Card { number, meaning, kind, decline_reason: None, challenge: asks, refund_outcome: returns }
+    let (challenge, refund_outcome) = (CardChallenge::NotRequired, RefundOutcome::Completed);
+    Card { number, meaning, kind, decline_reason: None, challenge, refund_outcome }
 }
 
 /// The success card is first, because it is the default. The first four are Monnify's; it has no

@@ -229,13 +229,13 @@ impl Account {
 
 /// Returns the requested payment methods; cards and transfers by default.
 fn methods(params: &Params) -> Result<Vec<String>, ApiError> {
-    let asked = params.get("paymentMethods").and_then(Value::as_array);
-    let asked = asked.map(Vec::as_slice).unwrap_or_default();
+    let requested = params.get("paymentMethods").and_then(Value::as_array);
+    let requested = requested.map(Vec::as_slice).unwrap_or_default();
     let known = |method: &Value| {
         let method = method.as_str().filter(|method| METHODS.contains(method));
         method.map(str::to_owned).ok_or_else(|| ApiError::invalid("Unknown payment method"))
     };
-    let methods = asked.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+    let methods = requested.iter().map(known).collect::<Result<Vec<_>, _>>()?;
     let usual = || METHODS[..2].iter().map(|method| (*method).to_owned()).collect();
     Ok(if methods.is_empty() { usual() } else { methods })
 }

@@ -134,10 +134,10 @@ impl Account {
     /// Returns the requested reference, if it is well formed and unused, or a new one.
     pub(super) fn new_reference(
         &self,
-        asked: Option<String>,
+        requested: Option<String>,
         env: &Env,
     ) -> Result<String, ApiError> {
-        let Some(reference) = asked else { return Ok(env.random.code(10)) };
+        let Some(reference) = requested else { return Ok(env.random.code(10)) };
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-.=".contains(c);
         if !reference.chars().all(allowed) {
             return Err(ApiError::invalid(

@@ -50,7 +50,7 @@ pub(super) struct Session {
     letter: Option<ReceivedMail>,
 }
 
-/// How the next bytes are parsed.
+/// The parser of the next bytes.
 enum ReadState {
     Commands(RequestReceiver),
     Mail(DataReceiver, ReceivedMail),
@@ -135,9 +135,9 @@ impl Session {
                 if !receiver.ingest(bytes) {
                     return None;
                 }
-                let (asked, line) = (receiver.state, mem::take(&mut receiver.buf));
+                let (expected, line) = (receiver.state, mem::take(&mut receiver.buf));
                 self.reading = ReadState::commands();
-                Some(self.handle_credential(asked, &line))
+                Some(self.handle_credential(expected, &line))
             }
         }
     }
@@ -185,20 +185,20 @@ impl Session {
         if !self.greeted || self.authenticated || self.letter.is_some() {
             return reply("503 5.5.1 Bad sequence: AUTH is valid once, after EHLO and before MAIL");
         }
-        let asked = match mechanism {
+        let expected = match mechanism {
             AUTH_PLAIN => CredentialPrompt::Plain,
             AUTH_LOGIN => CredentialPrompt::Username,
             _ => return reply("504 5.5.4 Only PLAIN and LOGIN are supported"),
         };
         match initial {
-            "" => self.prompt_for(asked),
-            initial => self.handle_credential(asked, initial.as_bytes()),
+            "" => self.prompt_for(expected),
+            initial => self.handle_credential(expected, initial.as_bytes()),
         }
     }
 
-    fn prompt_for(&mut self, asked: CredentialPrompt) -> Step {
-        self.reading = ReadState::Credentials(LineReceiver::new(asked));
-        let prompt = match asked {
+    fn prompt_for(&mut self, expected: CredentialPrompt) -> Step {
+        self.reading = ReadState::Credentials(LineReceiver::new(expected));
+        let prompt = match expected {
             CredentialPrompt::Plain => "",
             CredentialPrompt::Username => "Username:",
             CredentialPrompt::Password => "Password:",
@@ -206,15 +206,15 @@ impl Session {
         reply(&format!("334 {}", BASE64_STANDARD.encode(prompt)))
     }
 
-    fn handle_credential(&mut self, asked: CredentialPrompt, line: &[u8]) -> Step {
+    fn handle_credential(&mut self, expected: CredentialPrompt, line: &[u8]) -> Step {
         if line == b"*" {
             return reply("501 5.7.0 Authentication cancelled");
         }
         let Ok(given) = BASE64_STANDARD.decode(line) else { return reply(INVALID_BASE64) };
-        if !asked.accepts(&given) {
+        if !expected.accepts(&given) {
             return reply("535 5.7.8 A user name and a password are required; any are accepted");
         }
-        if asked == CredentialPrompt::Username {
+        if expected == CredentialPrompt::Username {
             return self.prompt_for(CredentialPrompt::Password);
         }
         self.authenticated = true;

@@ -70,9 +70,9 @@ pub(super) async fn send(State(termii): State<Termii>, params: Params) -> ApiRes
     let token = Token::generate(&termii, &params, to)?;
     let text = text.replace(placeholder, &token.pin);
     termii.deliver(from, &[format!("+{to}")], &text)?;
-    let answer = json!({ "pinId": token.id, "to": to, "smsStatus": "Message Sent" });
+    let response = json!({ "pinId": token.id, "to": to, "smsStatus": "Message Sent" });
     termii.store_token(token);
-    Ok(Json(answer))
+    Ok(Json(response))
 }
 
 /// Returns a code that the client sends itself.
@@ -92,16 +92,16 @@ pub(super) async fn verify(State(termii): State<Termii>, params: Params) -> ApiR
         return Err(ApiError::invalid("Pin not found"));
     };
     let token = &mut tokens[at];
-    let mut answer = json!({ "pinId": id, "msisdn": token.number });
+    let mut response = json!({ "pinId": id, "msisdn": token.number });
     if token.expires_at <= now || token.attempts_left == 0 {
-        answer["verified"] = json!("Expired");
+        response["verified"] = json!("Expired");
     } else if token.pin == pin {
-        answer["verified"] = json!(true);
+        response["verified"] = json!(true);
         tokens.remove(at);
     } else {
         token.attempts_left -= 1;
-        answer["verified"] = json!(false);
-        answer["attemptsRemaining"] = json!(token.attempts_left);
+        response["verified"] = json!(false);
+        response["attemptsRemaining"] = json!(token.attempts_left);
     }
-    Ok(Json(answer))
+    Ok(Json(response))
 }

@@ -54,9 +54,9 @@ async fn a_card_has_one_signature_per_account_and_a_new_code_per_payment() {
 #[tokio::test]
 async fn a_bin_is_resolved() {
     let world = World::new().await;
-    let answer = world.get("/decision/bin/408408").await;
-    assert_eq!(answer["data"]["brand"], "Visa");
-    assert_eq!(answer["data"]["country_code"], "NG");
+    let response = world.get("/decision/bin/408408").await;
+    assert_eq!(response["data"]["brand"], "Visa");
+    assert_eq!(response["data"]["country_code"], "NG");
     let (status, _) = world.call(reqwest::Method::GET, "/decision/bin/999999", json!(null)).await;
     assert_eq!(status, 400);
 }

@@ -115,6 +115,6 @@ async fn an_existing_customer_gets_a_mandate_and_can_retry_its_activation() {
     assert_eq!(world.post_rejected("/customer/CUS_no/initialize-direct-debit", body).await.0, 404);
     let path = format!("/customer/{customer}/directdebit-activation-charge");
     let body = json!({ "authorization_id": list["authorization_id"] });
-    let (status, answer) = world.call(Method::PUT, &path, body).await;
-    assert_eq!((status, &answer["message"]), (200, &json!("Mandate is queued for retry")));
+    let (status, response) = world.call(Method::PUT, &path, body).await;
+    assert_eq!((status, &response["message"]), (200, &json!("Mandate is queued for retry")));
 }

@@ -47,8 +47,8 @@ impl Shop {
     async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
         let (status, mut body) = self.call(method, path, body).await;
         assert_eq!((status, &body["requestSuccessful"]), (200, &json!(true)), "{body}");
-        let said = (&body["responseMessage"], &body["responseCode"]);
-        assert_eq!(said, (&json!("success"), &json!("0")));
+        let outcome = (&body["responseMessage"], &body["responseCode"]);
+        assert_eq!(outcome, (&json!("success"), &json!("0")));
         body["responseBody"].take()
     }
 
@@ -109,8 +109,8 @@ impl Shop {
 
     /// Returns the event types of the webhooks received so far.
     async fn events(&self) -> Vec<String> {
-        let told = self.notified().await;
-        told.iter().map(|body| body["eventType"].as_str().unwrap().to_owned()).collect()
+        let webhooks = self.notified().await;
+        webhooks.iter().map(|body| body["eventType"].as_str().unwrap().to_owned()).collect()
     }
 }
 

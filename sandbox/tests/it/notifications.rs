@@ -42,8 +42,8 @@ async fn the_background_task_sends_webhooks() {
 async fn missing_metadata_is_zero_in_the_webhook() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100, "reference": "bare" });
-    let answer = world.post("/transaction/initialize", body).await;
-    let page = answer["data"]["access_code"].as_str().unwrap();
+    let response = world.post("/transaction/initialize", body).await;
+    let page = response["data"]["access_code"].as_str().unwrap();
     world.complete(page, json!({ "outcome": "success" })).await;
     world.notification_events().await;
     assert_eq!(world.receiver.bodies()[0]["data"]["metadata"], 0);
@@ -97,9 +97,9 @@ async fn a_webhook_can_be_duplicated_lost_or_delayed() {
         world.pay(reference, SUCCESS).await;
     }
     // Webhooks of different payments are concurrent, so their order is undefined.
-    let mut told = references(&world).await;
-    told.sort();
-    assert_eq!(told, ["late", "twice", "twice"]);
+    let mut received = references(&world).await;
+    received.sort();
+    assert_eq!(received, ["late", "twice", "twice"]);
 }
 
 /// The signature must be valid; otherwise the webhook would be rejected for it.
@@ -149,8 +149,8 @@ async fn an_account_without_a_webhook_gets_none() {
     let request = world.request(Method::POST, "/paystack/transaction/initialize");
     let body = json!({ "email": "a@b.co", "amount": 100 });
     let response = request.bearer_auth("sk_test_silent").json(&body).send().await.unwrap();
-    let answer: serde_json::Value = response.json().await.unwrap();
-    let page = answer["data"]["access_code"].as_str().unwrap();
+    let body: serde_json::Value = response.json().await.unwrap();
+    let page = body["data"]["access_code"].as_str().unwrap();
     assert_eq!(world.complete(page, json!({ "outcome": "success" })).await.0, 200);
     assert_eq!(world.simulators.run_until_idle().await, 0);
 }

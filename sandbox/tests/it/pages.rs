@@ -60,8 +60,8 @@ async fn a_browser_is_redirected_by_outcome() {
 async fn without_a_redirect_url_the_customer_stays_on_the_page() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": 100 });
-    let answer = world.post("/transaction/initialize", body).await;
-    let id = answer["data"]["access_code"].as_str().unwrap().to_owned();
+    let initialized = world.post("/transaction/initialize", body).await;
+    let id = initialized["data"]["access_code"].as_str().unwrap().to_owned();
     let response = submit(&world, &id, "outcome=abandoned").await;
     assert_eq!(response.status(), 200);
     assert!(response.text().await.unwrap().contains("You left"));
@@ -98,8 +98,8 @@ async fn other_channels_need_no_card() {
     let body = json!({
         "email": "a@b.co", "amount": 100, "reference": "ussd-1", "channels": ["ussd", "bank"],
     });
-    let answer = world.post("/transaction/initialize", body).await;
-    let id = answer["data"]["access_code"].as_str().unwrap();
+    let response = world.post("/transaction/initialize", body).await;
+    let id = response["data"]["access_code"].as_str().unwrap();
     assert!(!html(&world, &format!("/checkout/{id}")).await.contains(SUCCESS));
     for card in [SUCCESS, "4084080000005408", "1"] {
         let body = json!({ "outcome": "success", "card": card });

@@ -77,8 +77,8 @@ async fn simulators_alone_send_webhooks_and_receive_events_of_any_host() {
     let running =
         program(&folder.0).arg("--simulators-only").stdout(Stdio::null()).spawn().unwrap();
     let _running = Running(running);
-    let told = ready(&folder.0).await;
-    let names: Vec<&String> = told.as_object().unwrap().keys().collect();
+    let info = ready(&folder.0).await;
+    let names: Vec<&String> = info.as_object().unwrap().keys().collect();
     assert_eq!(
         names,
         ["sandbox", "smtp"],
@@ -88,7 +88,7 @@ async fn simulators_alone_send_webhooks_and_receive_events_of_any_host() {
 
     tollhouse_platform::crypto::tls::install_provider();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = |path: &str| format!("{}{path}", told["sandbox"].as_str().unwrap());
+    let url = |path: &str| format!("{}{path}", info["sandbox"].as_str().unwrap());
     let webhook = json!({ "secret_key": KEY, "url": receiver.url });
     let set = client.put(url("/paystack/webhook")).json(&webhook).send().await.unwrap();
     assert_eq!(set.status(), 204);

@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 use crate::world::{SUCCESS, World};
 
 async fn refund(world: &World, body: Value) -> Value {
-    let answer = world.post("/refund", body).await;
-    assert_eq!(answer["message"], "Refund has been queued for processing");
-    answer["data"].clone()
+    let response = world.post("/refund", body).await;
+    assert_eq!(response["message"], "Refund has been queued for processing");
+    response["data"].clone()
 }
 
 #[tokio::test]

@@ -12,9 +12,9 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::world::World;
 
-async fn answer(request: RequestBuilder) -> (u16, Value) {
-    let answer = request.send().await.unwrap();
-    (answer.status().as_u16(), answer.json().await.unwrap())
+async fn send(request: RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
 }
 
 fn prembly(world: &World, path: &str, body: &Value) -> RequestBuilder {
@@ -28,14 +28,13 @@ fn dojah(world: &World, method: Method, path: &str) -> RequestBuilder {
 
 /// Returns Prembly's record of this BVN.
 async fn bvn_at_prembly(world: &World, bvn: &str) -> Value {
-    let (status, body) =
-        answer(prembly(world, "/verification/bvn", &json!({ "number": bvn }))).await;
+    let (status, body) = send(prembly(world, "/verification/bvn", &json!({ "number": bvn }))).await;
     assert_eq!(status, 200, "{body}");
     body
 }
 
 async fn bvn_at_dojah(world: &World, bvn: &str) -> (u16, Value) {
-    answer(dojah(world, Method::GET, &format!("/api/v1/kyc/bvn/full?bvn={bvn}"))).await
+    send(dojah(world, Method::GET, &format!("/api/v1/kyc/bvn/full?bvn={bvn}"))).await
 }
 
 /// Panics unless the record has exactly these keys.
@@ -84,9 +83,9 @@ async fn a_phone_number_has_the_same_person_in_every_format() {
     let mut found = Vec::new();
     for number in ["08082838283", "2348082838283", "+2348082838283"] {
         let body = json!({ "number": number });
-        let (_, answered) =
-            answer(prembly(&world, "/verification/phone_number/advance", &body)).await;
-        found.push(answered["data"].clone());
+        let (_, response) =
+            send(prembly(&world, "/verification/phone_number/advance", &body)).await;
+        found.push(response["data"].clone());
     }
     assert_eq!(found[0]["email"], "2348082838283@people.example");
     assert_eq!(found[0]["telephoneno"], "08082838283");
@@ -94,9 +93,9 @@ async fn a_phone_number_has_the_same_person_in_every_format() {
     // Dojah's client library sends it as a number.
     for number in ["8082838283", "08082838283", "2348082838283", "%2B2348082838283"] {
         let path = format!("/api/v1/kyc/phone_number?phone_number={number}");
-        let (_, answered) = answer(dojah(&world, Method::GET, &path)).await;
-        assert_eq!(answered["entity"]["msisdn"], "2348082838283", "{number}");
-        assert_eq!(answered["entity"]["lastName"], found[0]["surname"]);
+        let (_, response) = send(dojah(&world, Method::GET, &path)).await;
+        assert_eq!(response["entity"]["msisdn"], "2348082838283", "{number}");
+        assert_eq!(response["entity"]["lastName"], found[0]["surname"]);
     }
 }
 
@@ -129,7 +128,7 @@ async fn the_ending_of_a_number_selects_the_failure() {
         assert_eq!(bvn_at_dojah(&world, bvn).await.1["entity"]["watch_listed"], listed);
     }
     let path = "/verification/voters_card";
-    let (_, voter) = answer(prembly(&world, path, &json!({ "number": "90F5B17777" }))).await;
+    let (_, voter) = send(prembly(&world, path, &json!({ "number": "90F5B17777" }))).await;
     assert_eq!(voter["response_code"], "00", "there is no watch list for voters");
 
     let silent = &bvn_at_prembly(&world, "22222226666").await["data"];
@@ -137,19 +136,20 @@ async fn the_ending_of_a_number_selects_the_failure() {
         assert_eq!(silent[key], "", "{key}");
     }
     let path = "/api/v1/kyc/nin?nin=22222226666";
-    let nin = &answer(dojah(&world, Method::GET, path)).await.1["entity"];
+    let nin = &send(dojah(&world, Method::GET, path)).await.1["entity"];
     assert_eq!((&nin["email"], &nin["telephone"]), (&Value::Null, &json!("")));
 }
 
 #[tokio::test]
 async fn a_documented_identity_succeeds_with_any_ending() {
     let world = World::new().await;
-    let asked = json!({ "number": "A00400000", "last_name": "anything", "dob": "1900-01-01" });
+    let request_body =
+        json!({ "number": "A00400000", "last_name": "anything", "dob": "1900-01-01" });
     let path = "/verification/national_passport";
-    let (_, passport) = answer(prembly(&world, path, &asked)).await;
+    let (_, passport) = send(prembly(&world, path, &request_body)).await;
     assert_eq!(passport["response_code"], "00", "{passport}");
     assert_eq!(passport["data"]["last_name"], "Test");
-    let (_, other) = answer(prembly(&world, path, &json!({ "number": "A00410000" }))).await;
+    let (_, other) = send(prembly(&world, path, &json!({ "number": "A00410000" }))).await;
     assert_eq!(other["response_code"], "01");
 }
 
@@ -157,8 +157,8 @@ async fn a_documented_identity_succeeds_with_any_ending() {
 async fn a_slow_register_responds_eventually() {
     let world = World::new().await;
     let start = Instant::now();
-    let asked = (bvn_at_prembly(&world, "22222228888"), bvn_at_dojah(&world, "22222228888"));
-    let (prembly, (status, dojah)) = tokio::join!(asked.0, asked.1);
+    let lookups = (bvn_at_prembly(&world, "22222228888"), bvn_at_dojah(&world, "22222228888"));
+    let (prembly, (status, dojah)) = tokio::join!(lookups.0, lookups.1);
     assert!(start.elapsed() >= Duration::from_secs(20), "{:?}", start.elapsed());
     assert_eq!((&prembly["response_code"], status), (&json!("00"), 200));
     assert_eq!(prembly["data"]["lastName"], dojah["entity"]["last_name"]);
@@ -169,21 +169,21 @@ async fn faults_make_each_upstream_fail() {
     let world = World::new().await;
     for upstream in ["prembly", "dojah"] {
         let script = |kind| world.simulators.faults().push(Fault::new(upstream, kind).delay_ms(20));
-        let ask = || match upstream {
+        let query = || match upstream {
             "prembly" => {
                 prembly(&world, "/verification/bvn", &json!({ "number": "22222222222" })).send()
             }
             _ => dojah(&world, Method::GET, "/api/v1/kyc/bvn/full?bvn=22222222222").send(),
         };
         script(FaultKind::Error500);
-        assert_eq!(ask().await.unwrap().status(), 500);
+        assert_eq!(query().await.unwrap().status(), 500);
         script(FaultKind::Malformed);
-        assert!(ask().await.unwrap().json::<Value>().await.is_err());
+        assert!(query().await.unwrap().json::<Value>().await.is_err());
         script(FaultKind::Cut);
-        assert!(ask().await.is_err());
+        assert!(query().await.is_err());
         script(FaultKind::Slow);
         let start = Instant::now();
-        assert_eq!(ask().await.unwrap().status(), 200);
+        assert_eq!(query().await.unwrap().status(), 200);
         assert!(start.elapsed() >= Duration::from_millis(20), "{upstream}");
         assert!(world.simulators.faults().list().is_empty());
         for kind in [FaultKind::Decline, FaultKind::Pending, FaultKind::Hold] {

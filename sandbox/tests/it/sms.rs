@@ -11,9 +11,9 @@ use crate::world::World;
 const ACCOUNT: &str = "ACffffffffffffffffffffffffffffffff";
 const GATEWAYS: [&str; 3] = ["termii", "africastalking", "twilio"];
 
-async fn answer(request: RequestBuilder) -> (u16, Value) {
-    let answer = request.send().await.unwrap();
-    (answer.status().as_u16(), answer.json().await.unwrap())
+async fn send(request: RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
 }
 
 fn termii(world: &World, path: &str, changes: Value) -> RequestBuilder {
@@ -73,7 +73,7 @@ async fn termii_accepts_messages_to_one_number_or_many() {
     ];
     let mut ids = Vec::new();
     for (n, (path, changes, from)) in cases.into_iter().enumerate() {
-        let (status, body) = answer(termii(&world, path, changes)).await;
+        let (status, body) = send(termii(&world, path, changes)).await;
         assert_eq!((status, &body["code"]), (200, &json!("ok")), "{path}: {body}");
         assert_eq!(body["message_id"].to_string(), body["message_id_str"].as_str().unwrap());
         assert!(body["message_id"].as_u64().unwrap() > 1 << 53, "{body}");
@@ -85,7 +85,7 @@ async fn termii_accepts_messages_to_one_number_or_many() {
     ids.dedup();
     assert_eq!((ids.len(), delivered(&world, "+2348030000008").len()), (4, 2));
     let request = world.request(Method::GET, "/termii/api/get-balance?api_key=TL1");
-    assert_eq!(answer(request).await.1["currency"], "NGN");
+    assert_eq!(send(request).await.1["currency"], "NGN");
 }
 
 #[tokio::test]
@@ -117,23 +117,23 @@ async fn invalid_requests_to_termii_are_refused_with_a_reason() {
         (json!({ "type": "rich" }), 400, "type must be one of plain, unicode, encrypted"),
     ];
     for (changes, status, message) in cases {
-        let refused = answer(termii(&world, "/sms/send", changes)).await;
+        let refused = send(termii(&world, "/sms/send", changes)).await;
         assert_eq!(
             refused,
             (status, json!({ "code": status, "message": message, "status": "error" }))
         );
     }
     let request = world.request(Method::POST, "/termii/api/sms/send").body("no JSON");
-    assert_eq!(answer(request).await.0, 400);
+    assert_eq!(send(request).await.0, 400);
     let request = world.request(Method::GET, "/termii/api/get-balance");
-    assert_eq!(answer(request).await.0, 401);
+    assert_eq!(send(request).await.0, 401);
     assert!(world.simulators.mailbox().list(None).is_empty());
 }
 
 #[tokio::test]
 async fn termii_tokens_are_sent_and_verified() {
     let world = World::new().await;
-    let asked = |ttl: u64| {
+    let token_request = |ttl: u64| {
         json!({
             "pin_type": "NUMERIC", "pin_attempts": 2, "pin_time_to_live": ttl, "pin_length": 6,
             "pin_placeholder": "< 1234 >", "message_text": "Your pin is < 1234 >",
@@ -142,9 +142,9 @@ async fn termii_tokens_are_sent_and_verified() {
     };
     let verify = async |id: &Value, pin: &str| {
         let request = termii(&world, "/sms/otp/verify", json!({ "pin_id": id, "pin": pin }));
-        answer(request).await
+        send(request).await
     };
-    let (status, sent) = answer(termii(&world, "/sms/otp/send", asked(5))).await;
+    let (status, sent) = send(termii(&world, "/sms/otp/send", token_request(5))).await;
     assert_eq!((status, &sent["smsStatus"]), (200, &json!("Message Sent")));
     let text = delivered(&world, "2348030000007")[0].1.clone();
     let pin = text.strip_prefix("Your pin is ").unwrap();
@@ -154,11 +154,11 @@ async fn termii_tokens_are_sent_and_verified() {
     assert_eq!(verify(&sent["pinId"], pin).await.1["verified"], true);
     assert_eq!(verify(&sent["pinId"], pin).await.0, 400);
 
-    let made = answer(termii(&world, "/sms/otp/generate", asked(1))).await.1;
+    let made = send(termii(&world, "/sms/otp/generate", token_request(1))).await.1;
     let (id, pin) = (&made["data"]["pin_id"], made["data"]["otp"].as_str().unwrap());
     world.advance(60).await;
     assert_eq!(verify(id, pin).await.1["verified"], "Expired");
-    assert_eq!(answer(termii(&world, "/sms/otp/generate", asked(61))).await.0, 400);
+    assert_eq!(send(termii(&world, "/sms/otp/generate", token_request(61))).await.0, 400);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn africastalking_returns_a_status_per_recipient() {
     let world = World::new().await;
     let to = "+2348030000007,2348030000008,+2348030000000,+2348030000002";
     let fields = [("username", "sandbox"), ("to", to), ("message", "Code 123456")];
-    let (status, body) = answer(africastalking(&world, &fields)).await;
+    let (status, body) = send(africastalking(&world, &fields)).await;
     assert_eq!(status, 201);
     let data = &body["SMSMessageData"];
     assert_eq!(data["Message"], "Sent to 1/4 Total Cost: NGN 2.2000");
@@ -190,7 +190,7 @@ async fn africastalking_returns_a_status_per_recipient() {
 async fn invalid_requests_to_africastalking_are_refused_with_a_reason() {
     let world = World::new().await;
     let valid = [("username", "sandbox"), ("to", "+2348030000007"), ("message", "Hi")];
-    for (missing, status, said) in [
+    for (missing, status, reason) in [
         ("username", 401, "The supplied authentication is invalid"),
         ("to", 400, "Request is missing required form field 'to'"),
         ("message", 400, "Request is missing required form field 'message'"),
@@ -198,16 +198,17 @@ async fn invalid_requests_to_africastalking_are_refused_with_a_reason() {
         let fields: Vec<_> = valid.into_iter().filter(|(name, _)| *name != missing).collect();
         let refused = africastalking(&world, &fields).send().await.unwrap();
         assert_eq!(refused.status(), status);
-        assert_eq!(refused.text().await.unwrap(), said);
+        assert_eq!(refused.text().await.unwrap(), reason);
     }
     let path = "/africastalking/version1/messaging";
     let form_type = "application/x-www-form-urlencoded";
     let bare = world.request(Method::POST, path).header("content-type", form_type);
     assert_eq!(bare.body(form(&valid)).send().await.unwrap().status(), 401);
     let sender = [&valid[..], &[("from", "A Lender Too Long")]].concat();
-    let refused = answer(africastalking(&world, &sender)).await;
-    let nobody = json!({ "SMSMessageData": { "Message": "InvalidSenderId", "Recipients": [] } });
-    assert_eq!(refused, (201, nobody));
+    let refused = send(africastalking(&world, &sender)).await;
+    let invalid_sender =
+        json!({ "SMSMessageData": { "Message": "InvalidSenderId", "Recipients": [] } });
+    assert_eq!(refused, (201, invalid_sender));
     assert!(world.simulators.mailbox().list(None).is_empty());
     let request = world.request(Method::POST, path).header("apiKey", "atsk_1");
     let request = request.header("content-type", form_type).body(form(&valid));
@@ -217,7 +218,7 @@ async fn invalid_requests_to_africastalking_are_refused_with_a_reason() {
 #[tokio::test]
 async fn twilio_accepts_a_message_and_returns_it() {
     let world = World::new().await;
-    let (status, sent) = answer(text(&world, "twilio", "+2348030000007")).await;
+    let (status, sent) = send(text(&world, "twilio", "+2348030000007")).await;
     assert_eq!((status, &sent["status"]), (201, &json!("queued")));
     assert_eq!(sent["date_created"], "Sat, 21 Nov 2026 10:00:00 +0000");
     let sid = sent["sid"].as_str().unwrap();
@@ -227,7 +228,7 @@ async fn twilio_accepts_a_message_and_returns_it() {
 
     let fetch = |uri: &str, account: &str| {
         let request = world.request(Method::GET, &format!("/twilio{uri}"));
-        answer(request.basic_auth(account, Some("token")))
+        send(request.basic_auth(account, Some("token")))
     };
     let uri = sent["uri"].as_str().unwrap();
     let (status, shown) = fetch(uri, ACCOUNT).await;
@@ -238,7 +239,7 @@ async fn twilio_accepts_a_message_and_returns_it() {
 
     let service =
         [("To", "+2348030000008"), ("MessagingServiceSid", "MG1"), ("Body", "Code 123456")];
-    let sent = answer(twilio(&world, &service)).await.1;
+    let sent = send(twilio(&world, &service)).await.1;
     assert_eq!((&sent["status"], &sent["from"]), (&json!("accepted"), &Value::Null));
 }
 
@@ -270,12 +271,12 @@ async fn invalid_requests_to_twilio_are_refused_with_a_reason() {
             "code": code, "message": message, "status": 400,
             "more_info": format!("https://www.twilio.com/docs/errors/{code}"),
         });
-        assert_eq!(answer(twilio(&world, fields)).await, (400, expected));
+        assert_eq!(send(twilio(&world, fields)).await, (400, expected));
     }
     let path = format!("/twilio/2010-04-01/Accounts/{ACCOUNT}/Messages.json");
     for (user, token) in [(ACCOUNT, ""), ("ACother", "token")] {
         let request = world.request(Method::POST, &path).basic_auth(user, Some(token));
-        let (status, body) = answer(request).await;
+        let (status, body) = send(request).await;
         assert_eq!((status, &body["code"]), (401, &json!(20003)));
     }
     assert!(world.simulators.mailbox().list(None).is_empty());
@@ -296,7 +297,7 @@ async fn the_ending_of_a_number_selects_the_delivery_failure() {
         ("twilio", "0002", 429, "/code", json!(20429)),
     ];
     for (gateway, ending, status, at, expected) in cases {
-        let (got, body) = answer(text(&world, gateway, &format!("+234803000{ending}"))).await;
+        let (got, body) = send(text(&world, gateway, &format!("+234803000{ending}"))).await;
         assert_eq!(
             (got, body.pointer(at)),
             (status, Some(&expected)),
@@ -322,8 +323,8 @@ async fn faults_make_each_gateway_fail() {
         script(FaultKind::Cut);
         assert!(text(&world, gateway, number).send().await.is_err());
         script(FaultKind::Decline);
-        let (_, declined) = answer(text(&world, gateway, number)).await;
-        let (_, refused) = answer(text(&world, gateway, "+2348030000000")).await;
+        let (_, declined) = send(text(&world, gateway, number)).await;
+        let (_, refused) = send(text(&world, gateway, "+2348030000000")).await;
         assert_eq!(declined.to_string().replace(number, "+2348030000000"), refused.to_string());
         assert_eq!(count(), before, "{gateway}");
         script(FaultKind::CutAfter);

@@ -17,7 +17,7 @@ impl Smtp {
     /// Connects and sends EHLO.
     async fn greeted(world: &World) -> Smtp {
         let mut smtp = Smtp::connect(world).await;
-        assert!(smtp.say("EHLO client.example").await.starts_with("250-"));
+        assert!(smtp.send_line("EHLO client.example").await.starts_with("250-"));
         smtp
     }
 
@@ -46,7 +46,7 @@ impl Smtp {
         }
     }
 
-    async fn say(&mut self, line: &str) -> String {
+    async fn send_line(&mut self, line: &str) -> String {
         self.write(&format!("{line}\r\n")).await;
         self.reply().await
     }
@@ -55,7 +55,7 @@ impl Smtp {
     async fn codes(&mut self, lines: &[&str]) -> Vec<String> {
         let mut codes = Vec::new();
         for line in lines {
-            codes.push(self.say(line).await.chars().take(3).collect());
+            codes.push(self.send_line(line).await.chars().take(3).collect());
         }
         codes
     }
@@ -64,7 +64,7 @@ impl Smtp {
     async fn send(&mut self, to: &str, mail: &str) -> String {
         let envelope = ["MAIL FROM:<no-reply@lender.example>", &format!("RCPT TO:<{to}>"), "DATA"];
         assert_eq!(self.codes(&envelope).await, ["250", "250", "354"]);
-        self.say(&format!("{mail}\r\n.")).await
+        self.send_line(&format!("{mail}\r\n.")).await
     }
 }
 
@@ -148,7 +148,7 @@ async fn any_nonempty_credentials_are_accepted() {
         assert_eq!(codes[codes.len() - 1], code, "{lines:?}");
         assert!(smtp.send("ada@example.com", MAIL).await.starts_with("250"), "{lines:?}");
     }
-    let offered = Smtp::connect(&world).await.say("EHLO x").await;
+    let offered = Smtp::connect(&world).await.send_line("EHLO x").await;
     for extension in ["AUTH PLAIN LOGIN", "SIZE 10485760", "PIPELINING", "8BITMIME", "SMTPUTF8"] {
         assert!(offered.contains(extension), "{offered}");
     }
@@ -162,9 +162,9 @@ async fn oversized_and_unparsable_mails_are_rejected() {
     assert!(smtp.send("ada@example.com", &large).await.starts_with("552"));
     assert!(smtp.send("ada@example.com", MAIL).await.starts_with("250"));
     let long = format!("NOOP {}", "x".repeat(100_000));
-    assert!(smtp.say(&long).await.starts_with("500"));
+    assert!(smtp.send_line(&long).await.starts_with("500"));
     assert!(smtp.send("ada@example.com", "").await.starts_with("554"));
-    assert!(smtp.say("NOOP").await.starts_with("250"));
+    assert!(smtp.send_line("NOOP").await.starts_with("250"));
     assert_eq!(world.simulators.mailbox().list(None).len(), 1);
 }
 
@@ -200,7 +200,7 @@ async fn a_declined_recipient_does_not_affect_the_others() {
     let lines =
         ["MAIL FROM:<a@b.co>", "RCPT TO:<one@example.com>", "RCPT TO:<two@example.com>", "DATA"];
     assert_eq!(smtp.codes(&lines).await, ["250", "550", "250", "354"]);
-    assert!(smtp.say(&format!("{MAIL}\r\n.")).await.starts_with("250"));
+    assert!(smtp.send_line(&format!("{MAIL}\r\n.")).await.starts_with("250"));
     let messages = world.simulators.mailbox().list(None);
     assert_eq!(messages.iter().map(|m| &*m.to).collect::<Vec<_>>(), ["two@example.com"]);
 }
@@ -216,7 +216,7 @@ async fn a_mail_in_flight_prevents_idleness() {
     assert_eq!(smtp.codes(&["RCPT TO:<ada@example.com>", "DATA"]).await, ["250", "354"]);
     let waiting = Duration::from_millis(50);
     assert!(tokio::time::timeout(waiting, world.simulators.run_until_idle()).await.is_err());
-    assert!(smtp.say(&format!("{MAIL}\r\n.")).await.starts_with("250"));
+    assert!(smtp.send_line(&format!("{MAIL}\r\n.")).await.starts_with("250"));
     world.simulators.run_until_idle().await;
     world.simulators.faults().push(Fault::new("smtp", FaultKind::Slow).delay_ms(50));
     smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;

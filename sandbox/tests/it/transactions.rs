@@ -7,9 +7,9 @@ use crate::world::{KEY, SUCCESS, World};
 async fn initialization_returns_the_documented_shape() {
     let world = World::new().await;
     let body = json!({ "email": "a@b.co", "amount": "30050" });
-    let answer = world.post("/transaction/initialize", body).await;
-    assert_eq!(answer["message"], "Authorization URL created");
-    let data = &answer["data"];
+    let response = world.post("/transaction/initialize", body).await;
+    assert_eq!(response["message"], "Authorization URL created");
+    let data = &response["data"];
     let url =
         format!("{}/checkout/{}", world.simulators.url(), data["access_code"].as_str().unwrap());
     assert_eq!(data["authorization_url"], url);
@@ -134,17 +134,17 @@ async fn a_saved_card_is_charged_until_it_is_deactivated() {
     let code = world.pay("first", SUCCESS).await["authorization"]["authorization_code"].clone();
     let charge = |reference: &str, email: &str| json!({ "email": email, "amount": 100, "authorization_code": code, "reference": reference });
     let path = "/transaction/charge_authorization";
-    let answer = world.post(path, charge("second", "ada@example.com")).await;
-    assert_eq!(answer["message"], "Charge attempted");
-    assert_eq!(answer["data"]["status"], "success");
-    assert_eq!(answer["data"]["authorization"]["authorization_code"], code);
+    let response = world.post(path, charge("second", "ada@example.com")).await;
+    assert_eq!(response["message"], "Charge attempted");
+    assert_eq!(response["data"]["status"], "success");
+    assert_eq!(response["data"]["authorization"]["authorization_code"], code);
     assert_eq!(world.post_rejected(path, charge("third", "eve@example.com")).await.0, 400);
     let again = world.post_rejected(path, charge("second", "ada@example.com")).await;
     assert_eq!(again.1, "duplicate_reference");
 
     let body = json!({ "authorization_code": code });
-    let answer = world.post("/customer/authorization/deactivate", body).await;
-    assert_eq!(answer["message"], "Authorization has been deactivated");
+    let response = world.post("/customer/authorization/deactivate", body).await;
+    assert_eq!(response["message"], "Authorization has been deactivated");
     assert_eq!(world.post_rejected(path, charge("fourth", "ada@example.com")).await.0, 400);
     let unknown = json!({ "authorization_code": "AUTH_none" });
     assert_eq!(world.post_rejected("/customer/authorization/deactivate", unknown).await.0, 400);

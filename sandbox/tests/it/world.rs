@@ -75,8 +75,8 @@ impl World {
             "callback_url": "https://shop.test/back?x=1",
             "metadata": { "cancel_action": "https://shop.test/cancel" },
         });
-        let answer = self.post("/transaction/initialize", body).await;
-        answer["data"]["access_code"].as_str().unwrap().to_owned()
+        let response = self.post("/transaction/initialize", body).await;
+        response["data"]["access_code"].as_str().unwrap().to_owned()
     }
 
     pub async fn complete(&self, id: &str, body: Value) -> (u16, Value) {

@@ -6,11 +6,11 @@ import { Fault, cache, http, log, settings, vault } from 'tollhouse-plugin';
 export const identityLookup = {
   lookup({ identifier }) {
     const url = settings.url('base_url', `/citizens/${http.encode(identifier)}`);
-    const answer = send(http.get(url).bearer(token()));
-    if (answer.status === 404) throw Fault.notFound('no such citizen');
-    if (answer.status === 422) throw Fault.invalid('number', 'the register rejected the number');
-    if (answer.status === 451) throw Fault.refused('sealed', 'the entry is sealed');
-    const { name, born, email, phone } = read(answer, { name: 'string', born: 'string' });
+    const response = send(http.get(url).bearer(token()));
+    if (response.status === 404) throw Fault.notFound('no such citizen');
+    if (response.status === 422) throw Fault.invalid('number', 'the register rejected the number');
+    if (response.status === 451) throw Fault.refused('sealed', 'the entry is sealed');
+    const { name, born, email, phone } = read(response, { name: 'string', born: 'string' });
     const [year, month, day] = born.split('-');
     const details = { name, date_of_birth: `${day}/${month}/${year}` };
     return { details: JSON.stringify(details), email, phone };
@@ -22,8 +22,8 @@ function token() {
   const kept = cache.get('token');
   if (kept !== undefined) return kept;
   const url = settings.url('base_url', '/tokens');
-  const answer = send(http.post(url).basic(vault.basic('client', 'key')).json({ scope: 'citizens' }));
-  const { token, expires_in } = read(answer, { token: 'string', expires_in: 'number' });
+  const response = send(http.post(url).basic(vault.basic('client', 'key')).json({ scope: 'citizens' }));
+  const { token, expires_in } = read(response, { token: 'string', expires_in: 'number' });
   cache.put('token', token, expires_in);
   return token;
 }
@@ -33,9 +33,9 @@ function token() {
  */
 const send = (request) => request.header('x-mark', `${Date.now()} ${Math.random()}`).send();
 
-function read(answer, shape) {
-  if (answer.status === 200) return answer.json(shape);
-  if (answer.status === 401) throw Fault.misconfigured('the register does not accept the key');
-  if (answer.status === 402) log.error('the account at the register has no credit');
-  throw Fault.unavailable(`the register returned ${answer.status}`);
+function read(response, shape) {
+  if (response.status === 200) return response.json(shape);
+  if (response.status === 401) throw Fault.misconfigured('the register does not accept the key');
+  if (response.status === 402) log.error('the account at the register has no credit');
+  throw Fault.unavailable(`the register returned ${response.status}`);
 }

@@ -13,7 +13,7 @@ const lookup = () => identityLookup.lookup({ identity: 'citizen', identifier: '2
 const host = () => new FakeHost().examples(manifest);
 /** A host whose register returns this status for a lookup. */
 const refusing = (status) => {
-  const answers = manifest.examples.answers.map((answer) => (answer.to === CITIZEN ? { ...answer, status } : answer));
+  const answers = manifest.examples.answers.map((example) => (example.to === CITIZEN ? { ...example, status } : example));
   return new FakeHost().examples({ ...manifest, examples: { answers } });
 };
 

@@ -12,14 +12,14 @@ from wit_world.imports.identity import Entry, Question
 class IdentityLookup(exports.IdentityLookup):
     def lookup(self, question: Question) -> Entry:
         url = settings.url("base_url", f"/citizens/{http.encode(question.identifier)}")
-        answer = send(http.get(url).bearer(token()))
-        if answer.status == 404:
+        response = send(http.get(url).bearer(token()))
+        if response.status == 404:
             raise faults.not_found("no such citizen")
-        if answer.status == 422:
+        if response.status == 422:
             raise faults.invalid("number", "the register rejected the number")
-        if answer.status == 451:
+        if response.status == 451:
             raise faults.refused("sealed", "the entry is sealed")
-        citizen = read(answer, {"name": str, "born": str})
+        citizen = read(response, {"name": str, "born": str})
         year, month, day = citizen["born"].split("-")
         details = {"name": citizen["name"], "date_of_birth": f"{day}/{month}/{year}"}
         return Entry(json.dumps(details), citizen.get("email"), citizen.get("phone"))
@@ -31,10 +31,10 @@ def token() -> str:
     if kept is not None:
         return kept
     url = settings.url("base_url", "/tokens")
-    answer = send(http.post(url).basic(vault.basic("client", "key")).json({"scope": "citizens"}))
-    told = read(answer, {"token": str, "expires_in": int})
-    cache.put("token", told["token"], told["expires_in"])
-    return told["token"]
+    response = send(http.post(url).basic(vault.basic("client", "key")).json({"scope": "citizens"}))
+    body = read(response, {"token": str, "expires_in": int})
+    cache.put("token", body["token"], body["expires_in"])
+    return body["token"]
 
 
 def send(request: http.Request) -> http.Response:
@@ -44,11 +44,11 @@ def send(request: http.Request) -> http.Response:
     return request.header("x-mark", f"{time.time()} {random.SystemRandom().random()}").send()
 
 
-def read(answer: http.Response, shape: dict[str, type]) -> dict:
-    if answer.status == 200:
-        return answer.json(shape)
-    if answer.status == 401:
+def read(response: http.Response, shape: dict[str, type]) -> dict:
+    if response.status == 200:
+        return response.json(shape)
+    if response.status == 401:
         raise faults.misconfigured("the register does not accept the key")
-    if answer.status == 402:
+    if response.status == 402:
         log.error("the account at the register has no credit")
-    raise faults.unavailable(f"the register returned {answer.status}")
+    raise faults.unavailable(f"the register returned {response.status}")

@@ -32,8 +32,8 @@ both! {
 
     async fn a_provider_test_reports_whether_the_credentials_are_accepted(app: TestApp) {
         let tested = run(app, &["provider", "test", "provider_a"]).await;
-        let said = (field(tested.success_output(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
-        assert_eq!(said, ("test", "accepted", "provider_a was reached and accepted the credentials"));
+        let result = (field(tested.success_output(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
+        assert_eq!(result, ("test", "accepted", "provider_a was reached and accepted the credentials"));
         let none = run(app, &["provider", "test", "provider_a", "--mode", "live"]).await;
         assert_eq!(none.failure(), (1, "tollhouse: payment service key not found"));
 
@@ -47,7 +47,7 @@ both! {
         assert_eq!((refused.code, field(&refused.out, "outcome")), (1, "credentials_refused"));
         assert_eq!(refused.err.trim_end(), "tollhouse: sprout was reached and refused the credentials");
         let refused = run(app, &["provider", "test", "sprout", "--company", id, "--json"]).await;
-        let told: serde_json::Value = serde_json::from_str(&refused.out).expect("JSON");
-        assert_eq!((refused.code, &told["outcome"]), (1, &json!("credentials_refused")));
+        let result: serde_json::Value = serde_json::from_str(&refused.out).expect("JSON");
+        assert_eq!((refused.code, &result["outcome"]), (1, &json!("credentials_refused")));
     }
 }

@@ -60,8 +60,8 @@ both! {
         assert!(broken.failure().0 == 2 && broken.err.starts_with("tollhouse: standard input: it must be a JSON object"), "{}", broken.err);
         let refused = run_with_stdin(app, &put, &json!({ "user_id": "ada", "token": token }).to_string()).await;
         assert_eq!(refused.failure().0, 1);
-        for said in [saved, shown, broken, refused] {
-            assert!(!said.out.contains(token) && !said.err.contains(token));
+        for output in [saved, shown, broken, refused] {
+            assert!(!output.out.contains(token) && !output.err.contains(token));
         }
         let missing = run(app, &["loan", "put", id, "loan-1", "--file", "/no/such.json"]).await;
         assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.json: "), "{}", missing.err);
@@ -79,11 +79,11 @@ both! {
         assert_eq!(run(app, &["card-refund", "list", "--status", "done"]).await.success_output(), "none\n");
         assert_eq!(run(app, &["card-refund", "list", "--status", "lost"]).await.failure().0, 2);
         let retry = ["card-refund", "retry", id, &refund];
-        let unasked = run(app, &retry).await;
-        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        let unconfirmed = run(app, &retry).await;
+        assert!(unconfirmed.failure().0 == 2 && unconfirmed.err.contains("--yes"), "{}", unconfirmed.err);
         let retry = [&retry[..], &["--yes"]].concat();
-        let asked = run(app, &retry).await;
-        assert_eq!(asked.success_output(), "a refund of 100.00 NGN is requested from provider_a\n");
+        let retried = run(app, &retry).await;
+        assert_eq!(retried.success_output(), "a refund of 100.00 NGN is requested from provider_a\n");
         assert_eq!(run(app, &list).await.success_output(), "none\n");
         let again = run(app, &retry).await;
         assert_eq!(again.failure(), (1, "tollhouse: only a failed refund can be retried"));

@@ -10,14 +10,14 @@ const HASH: &str = "the_hash_of_the_services_own_account";
 
 pub struct Flutterwave;
 
-fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
+fn provider_request(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
     let url = format!("{}/flutterwave/v3{path}", app.simulators.url());
     app.client.request(method, url).bearer_auth(KEY)
 }
 
 async fn verified(app: &TestApp, reference: &str) -> Value {
     let path = format!("/transactions/verify_by_reference?tx_ref={reference}");
-    reply(ask(app, Method::GET, &path)).await.body["data"].clone()
+    reply(provider_request(app, Method::GET, &path)).await.body["data"].clone()
 }
 
 impl Subject for Flutterwave {
@@ -73,15 +73,15 @@ impl Subject for Flutterwave {
             "tx_ref": reference, "amount": 2500.5, "currency": "NGN", "redirect_url": "https://eve.example/",
             "customer": { "email": "eve@example.com" },
         });
-        let taken = ask(app, Method::POST, "/payments").json(&order).send().await;
-        assert!(taken.expect("an answer").status().is_success());
+        let taken = provider_request(app, Method::POST, "/payments").json(&order).send().await;
+        assert!(taken.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
         let path = format!("/transactions/{}/refund", verified(app, reference).await["id"]);
         let part = json!({ "amount": minor / 100 });
-        let refunded = ask(app, Method::POST, &path).json(&part).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        let refunded = provider_request(app, Method::POST, &path).json(&part).send().await;
+        assert!(refunded.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {
@@ -90,12 +90,16 @@ impl Subject for Flutterwave {
             "account_bank": "058", "account_number": "0123456789", "start_date": "2026-11-22T00:00:00.000Z",
             "end_date": "2027-11-20T00:00:00.000Z", "narration": "loan",
         });
-        let opened = reply(ask(app, Method::POST, "/accounts/tokenize").json(&order)).await.body;
+        let opened = reply(provider_request(app, Method::POST, "/accounts/tokenize").json(&order))
+            .await
+            .body;
         // First the customer's transfer arrives, then the consent of the bank.
         app.advance(10).await;
         app.advance(10).await;
         let reference = opened["data"]["reference"].as_str().expect("a reference");
-        let found = reply(ask(app, Method::GET, &format!("/accounts/token/{reference}"))).await;
+        let found =
+            reply(provider_request(app, Method::GET, &format!("/accounts/token/{reference}")))
+                .await;
         found.body["data"]["token"].as_str().expect("a token").to_owned()
     }
 

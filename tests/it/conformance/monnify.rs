@@ -11,7 +11,7 @@ const CONTRACT: &str = "4934121686";
 
 pub struct Monnify;
 
-async fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
+async fn provider_request(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
     let url = |path: &str| format!("{}/monnify/api{path}", app.simulators.url());
     let login = app.client.post(url("/v1/auth/login")).basic_auth(KEY, Some(SECRET));
     let token = reply(login).await.body["responseBody"]["accessToken"].clone();
@@ -20,7 +20,7 @@ async fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
 
 async fn queried(app: &TestApp, reference: &str) -> Value {
     let path = format!("/v2/merchant/transactions/query?paymentReference={reference}");
-    reply(ask(app, Method::GET, &path).await).await.body["responseBody"].clone()
+    reply(provider_request(app, Method::GET, &path).await).await.body["responseBody"].clone()
 }
 
 impl Subject for Monnify {
@@ -74,8 +74,9 @@ impl Subject for Monnify {
             "customerEmail": "eve@example.com", "customerName": "Eve", "paymentDescription": "x",
             "redirectUrl": "https://eve.example/",
         });
-        let begin = ask(app, Method::POST, "/v1/merchant/transactions/init-transaction").await;
-        assert!(begin.json(&order).send().await.expect("an answer").status().is_success());
+        let begin =
+            provider_request(app, Method::POST, "/v1/merchant/transactions/init-transaction").await;
+        assert!(begin.json(&order).send().await.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
@@ -84,8 +85,8 @@ impl Subject for Monnify {
             "refundReference": "elsewhere-1", "refundAmount": minor / 100, "refundReason": "a part",
             "customerNote": "a part",
         });
-        let refund = ask(app, Method::POST, "/v1/refunds/initiate-refund").await;
-        assert!(refund.json(&order).send().await.expect("an answer").status().is_success());
+        let refund = provider_request(app, Method::POST, "/v1/refunds/initiate-refund").await;
+        assert!(refund.json(&order).send().await.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {
@@ -98,13 +99,15 @@ impl Subject for Monnify {
             "mandateStartDate": "2026-11-21T10:15:30", "mandateEndDate": "2027-11-21T10:15:30",
             "mandateAmount": "50000.00",
         });
-        let create = ask(app, Method::POST, "/v1/direct-debit/mandate/create").await;
+        let create = provider_request(app, Method::POST, "/v1/direct-debit/mandate/create").await;
         let created = reply(create.json(&order)).await.body["responseBody"].clone();
         let find = "/v1/direct-debit/mandate/?mandateReferences=ada-1";
-        let found = reply(ask(app, Method::GET, find).await).await.body["responseBody"][0].clone();
+        let found =
+            reply(provider_request(app, Method::GET, find).await).await.body["responseBody"][0]
+                .clone();
         let page = found["authorizationLink"].as_str().expect("a page");
         let done = app.client.post(format!("{page}/complete"));
-        done.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
+        done.json(&json!({ "outcome": "success" })).send().await.expect("a response");
         app.advance(10).await;
         created["mandateCode"].as_str().expect("a code").to_owned()
     }

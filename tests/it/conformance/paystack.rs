@@ -49,14 +49,14 @@ impl Subject for Paystack {
             json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });
         let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
         let taken = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
-        assert!(taken.expect("an answer").status().is_success());
+        assert!(taken.expect("a response").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
         let order = json!({ "transaction": reference, "amount": minor });
         let url = format!("{}/paystack/refund", app.simulators.url());
         let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
+        assert!(refunded.expect("a response").status().is_success());
     }
 
     async fn mandate(app: &TestApp) -> String {
@@ -65,8 +65,8 @@ impl Subject for Paystack {
 
     async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let url = format!("{}/paystack/transaction/verify/{reference}", app.simulators.url());
-        let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-        let authorization = &told["data"]["authorization"];
+        let transaction = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+        let authorization = &transaction["data"]["authorization"];
         ["authorization_code", "signature"]
             .map(|name| authorization[name].as_str().expect("a card token").to_owned())
             .to_vec()

@@ -20,12 +20,12 @@ async fn initialize(lab: &Lab, company: &Company, reference: &str) -> Option<Val
     lab.try_send(lab.to_api(company, Method::POST, "/payment/initialize").json(&order)).await
 }
 
-async fn run_client(lab: Arc<Lab>, company: Company, name: String, asked: RequestLog) {
+async fn run_client(lab: Arc<Lab>, company: Company, name: String, requests: RequestLog) {
     for n in 0.. {
         let reference = format!("{name}-{n}");
-        asked.lock().unwrap().insert(reference.clone(), None);
+        requests.lock().unwrap().insert(reference.clone(), None);
         let Some(payment) = initialize(&lab, &company, &reference).await else { return };
-        asked.lock().unwrap().insert(reference, Some(id(&payment)));
+        requests.lock().unwrap().insert(reference, Some(id(&payment)));
         lab.pay(&payment).await;
     }
 }
@@ -33,30 +33,31 @@ async fn run_client(lab: Arc<Lab>, company: Company, name: String, asked: Reques
 async fn killing_the_host(engine: Engine) {
     let lab = Arc::new(Lab::build(engine).await);
     let process = Process::start(&lab).await;
-    let (company, asked) = (lab.set_up().await, RequestLog::default());
-    let client = |name| run_client(lab.clone(), company.clone(), name, asked.clone());
+    let (company, requests) = (lab.set_up().await, RequestLog::default());
+    let client = |name| run_client(lab.clone(), company.clone(), name, requests.clone());
     let process = kill_repeatedly(&lab, process, client).await;
 
     // Requests without a response can be repeated, and all payments succeed in the end.
-    let asked = asked.lock().unwrap().clone();
-    let answered = asked.values().flatten().count();
-    println!("{} payments asked for, {answered} answered before a kill", asked.len());
-    for reference in asked.iter().filter(|(_, id)| id.is_none()).map(|(reference, _)| reference) {
+    let requests = requests.lock().unwrap().clone();
+    let completed = requests.values().flatten().count();
+    println!("{} payments requested, {completed} completed before a kill", requests.len());
+    for reference in requests.iter().filter(|(_, id)| id.is_none()).map(|(reference, _)| reference)
+    {
         // The checkout lease of a killed host must expire first.
         lab.advance(21).await;
         let payment = initialize(&lab, &company, reference).await.expect("a payment that resumes");
         lab.pay(&payment).await;
     }
     lab.advance(4 * 3600).await;
-    check(&lab, &company, &asked).await;
+    check(&lab, &company, &requests).await;
     process.kill();
     lab.database.drop_schema().await;
 }
 
-async fn check(lab: &Lab, company: &Company, asked: &BTreeMap<String, Option<String>>) {
-    assert!(asked.values().any(Option::is_some), "no request was answered");
+async fn check(lab: &Lab, company: &Company, requests: &BTreeMap<String, Option<String>>) {
+    assert!(requests.values().any(Option::is_some), "no request received a response");
     let mut paid = BTreeSet::new();
-    for (reference, known) in asked {
+    for (reference, known) in requests {
         let path = format!("/payment/fetch/reference/{reference}");
         let payment = reply(lab.to_api(company, Method::GET, &path)).await.data().clone();
         assert_eq!(payment["status"], "success", "{reference}");
@@ -65,9 +66,9 @@ async fn check(lab: &Lab, company: &Company, asked: &BTreeMap<String, Option<Str
         }
         paid.insert(id(&payment));
     }
-    let told = lab.event_ids("payment.success");
-    assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), paid);
-    assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
+    let events = lab.event_ids("payment.success");
+    assert_eq!(events.keys().cloned().collect::<BTreeSet<_>>(), paid);
+    assert!(events.values().all(|ids| ids.len() == 1), "{events:?}");
     // 100 NGN less 1.5 %.
     assert_eq!(lab.balance(company).await, 9_850 * i64::try_from(paid.len()).unwrap());
 }

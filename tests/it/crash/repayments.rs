@@ -40,15 +40,15 @@ impl World {
         lab.operator(Method::PATCH, &path, json!({ "recollection.card": FEE / 100 })).await;
         let path = format!("/companies/{}/wallet/credit", company.id);
         lab.operator(Method::POST, &path, json!({ "amount": FUNDS, "key": "funds" })).await;
-        let ask = async |path: &str, body: Value| {
+        let post = async |path: &str, body: Value| {
             reply(lab.to_api(&company, Method::POST, path).json(&body)).await.data().clone()
         };
         let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
-        ask("/user/create", user).await;
+        post("/user/create", user).await;
         let card = json!({
             "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
         });
-        let card = ask("/card/create", card).await;
+        let card = post("/card/create", card).await;
         lab.pay(&card).await;
         // This fails if the webhook arrived first.
         let verify = format!("/card/verify/{}", id(&card));
@@ -90,32 +90,32 @@ impl World {
         for n in first.. {
             let loan = format!("{name}-{n}");
             let is_left = n % 2 == 1;
-            let asked = if is_left { &self.left } else { &self.repaid };
-            asked.lock().unwrap().insert(loan.clone(), None);
+            let requests = if is_left { &self.left } else { &self.repaid };
+            requests.lock().unwrap().insert(loan.clone(), None);
             let due_days = if is_left { DUE_NOW } else { DUE_LATER };
-            let mut answer = self.lab.try_send(self.put(&loan, due_days)).await;
-            if answer.is_some() && !is_left {
-                answer = self.lab.try_send(self.repay(&loan)).await;
+            let mut response = self.lab.try_send(self.put(&loan, due_days)).await;
+            if response.is_some() && !is_left {
+                response = self.lab.try_send(self.repay(&loan)).await;
             }
-            let Some(answer) = answer else { return };
-            asked.lock().unwrap().insert(loan, Some(id(&answer)));
+            let Some(response) = response else { return };
+            requests.lock().unwrap().insert(loan, Some(id(&response)));
         }
     }
 
     /// Sends the loans without a response again.
     async fn put_again(&self) {
-        for loan in unanswered(&self.repaid) {
+        for loan in without_response(&self.repaid) {
             reply(self.put(&loan, DUE_LATER)).await.data();
         }
-        for loan in unanswered(&self.left) {
+        for loan in without_response(&self.left) {
             reply(self.put(&loan, DUE_NOW)).await.data();
         }
     }
 
     /// Repeats the repayments without a response: those with an idempotency key, or the others.
     async fn repay_again(&self, with_key: bool) {
-        let unanswered = unanswered(&self.repaid).into_iter();
-        for loan in unanswered.filter(|loan| has_key(loan) == with_key) {
+        let without_response = without_response(&self.repaid).into_iter();
+        for loan in without_response.filter(|loan| has_key(loan) == with_key) {
             let again = reply(self.repay(&loan)).await;
             if with_key || again.status == 200 {
                 assert_eq!(again.data()["status"], "success");
@@ -130,7 +130,7 @@ impl World {
     async fn check(&self) {
         let (repaid, left) =
             (self.repaid.lock().unwrap().clone(), self.left.lock().unwrap().clone());
-        assert!(repaid.values().any(Option::is_some), "no request was answered");
+        assert!(repaid.values().any(Option::is_some), "no request received a response");
         for loan in repaid.keys().chain(left.keys()) {
             let path = format!("/companies/{}/loans/{loan}", self.company.id);
             let loan = self.lab.operator(Method::GET, &path, json!({})).await;
@@ -141,7 +141,7 @@ impl World {
             );
         }
         let made = self.made().await;
-        assert!(made.keys().eq(self.asked().iter()), "{made:?}");
+        assert!(made.keys().eq(self.loans().iter()), "{made:?}");
         for (loan, recollection) in &made {
             assert_eq!(
                 (&recollection["status"], minor(&recollection["amount"])),
@@ -153,9 +153,9 @@ impl World {
         }
         let mut ids: Vec<String> = made.values().map(id).collect();
         ids.sort();
-        let told = self.lab.event_ids("recollection.success");
-        assert!(told.keys().eq(ids.iter()), "{told:?}");
-        assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
+        let events = self.lab.event_ids("recollection.success");
+        assert!(events.keys().eq(ids.iter()), "{events:?}");
+        assert!(events.values().all(|ids| ids.len() == 1), "{events:?}");
         ids.push(id(&self.card));
         ids.sort();
         assert_eq!(self.charged().await, ids);
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Returns the names of all loans, sorted.
-    fn asked(&self) -> Vec<String> {
+    fn loans(&self) -> Vec<String> {
         let (repaid, left) = (self.repaid.lock().unwrap(), self.left.lock().unwrap());
         let mut all: Vec<String> = repaid.keys().chain(left.keys()).cloned().collect();
         all.sort();
@@ -187,7 +187,7 @@ impl World {
     async fn charged(&self) -> Vec<String> {
         let url = format!("{}/paystack/transaction?perPage=10000", self.lab.simulators.url());
         let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
-        let listed: Value = listed.expect("an answer").json().await.expect("JSON");
+        let listed: Value = listed.expect("a response").json().await.expect("JSON");
         let listed = listed["data"].as_array().expect("a list").iter();
         let ours =
             |charge: &Value| charge["metadata"]["tollhouse_payment"].as_str().map(str::to_owned);
@@ -203,9 +203,9 @@ fn has_key(loan: &str) -> bool {
     ["-c0-", "-c1-"].iter().any(|client| loan.contains(client))
 }
 
-fn unanswered(asked: &RequestLog) -> Vec<String> {
-    let asked = asked.lock().unwrap();
-    asked.iter().filter(|(_, id)| id.is_none()).map(|(loan, _)| loan.clone()).collect()
+fn without_response(requests: &RequestLog) -> Vec<String> {
+    let requests = requests.lock().unwrap();
+    requests.iter().filter(|(_, id)| id.is_none()).map(|(loan, _)| loan.clone()).collect()
 }
 
 async fn killing_the_host(engine: Engine) {
@@ -214,9 +214,11 @@ async fn killing_the_host(engine: Engine) {
     let world = Arc::new(World::set_up(lab).await);
     let lab = &world.lab;
     let process = kill_repeatedly(lab, process, |name| world.clone().run_client(name)).await;
-    let (all, left) = (world.asked().len(), world.left.lock().unwrap().len());
-    let lost = unanswered(&world.repaid).len() + unanswered(&world.left).len();
-    println!("{all} loans, {left} of them left to the host, {lost} not answered before a kill");
+    let (all, left) = (world.loans().len(), world.left.lock().unwrap().len());
+    let lost = without_response(&world.repaid).len() + without_response(&world.left).len();
+    println!(
+        "{all} loans, {left} of them left to the host, {lost} without a response before a kill"
+    );
     world.put_again().await;
     world.repay_again(false).await;
     // Then all leases of killed hosts have expired, also those of idempotency keys.

@@ -8,7 +8,7 @@ use super::{Lab, TERMII_KEY, places::database_contents};
 /// Sends codes by e-mail and SMS. The last code has eight digits: a shorter one may occur in
 /// another number by chance.
 pub async fn send(lab: &Lab) {
-    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
+    assert_eq!(lab.send("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
     let base_url = format!("{}/termii/api", lab.simulators.url());
     let account =
         json!({ "credentials": { "api_key": TERMII_KEY, "sender": "Acme", "base_url": base_url } });
@@ -33,7 +33,7 @@ pub async fn send(lab: &Lab) {
     let code = text.split(|c: char| !c.is_ascii_digit()).find(|run| run.len() == 8);
     lab.name("code", &json!(code));
     let wrong = json!({ "identifier": "ada.obi@example.com", "token": "none" });
-    lab.ask("POST /api/v1/otp/verify", wrong.to_string()).await;
+    lab.send("POST /api/v1/otp/verify", wrong.to_string()).await;
     let right = json!({ "identifier": "ada.obi@example.com", "token": code });
     lab.call("POST /api/v1/otp/verify", right).await;
 }

@@ -15,7 +15,7 @@ async fn save_card(lab: &Lab, number: &str) -> Value {
     let url = card["checkout"]["url"].as_str().expect("a checkout URL");
     let body = json!({ "outcome": "success", "card": number });
     let paid = lab.client.post(format!("{url}/complete")).json(&body).send().await;
-    assert!(paid.expect("an answer").status().is_success());
+    assert!(paid.expect("a response").status().is_success());
     lab.name("card", &card["id"]);
     card
 }
@@ -23,12 +23,12 @@ async fn save_card(lab: &Lab, number: &str) -> Value {
 /// Verifies, charges and deletes cards, repays a loan by card, and debits a mandate.
 pub async fn collect(lab: &Lab) {
     let card = save_card(lab, SUCCESS_CARD).await;
-    let verified = lab.ask("POST /api/v1/card/verify/{card}", "{}").await;
+    let verified = lab.send("POST /api/v1/card/verify/{card}", "{}").await;
     assert_eq!(verified["data"]["valid"], true, "{verified}");
     let reference = card["service_ref"].as_str().expect("a reference");
     let url = format!("{}/paystack/transaction/verify/{reference}", lab.simulators.url());
-    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
-    lab.name("card_token", &told["data"]["authorization"]["authorization_code"]);
+    let transaction = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    lab.name("card_token", &transaction["data"]["authorization"]["authorization_code"]);
     lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;
     lab.name("loan", &json!("loan-1"));
     lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", loan_body("ada")).await;
@@ -45,9 +45,9 @@ pub async fn collect(lab: &Lab) {
     lab.call(create, debit).await;
     lab.settle().await;
     lab.name("refund", &json!("none"));
-    lab.ask("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
+    lab.send("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
     let first = card["id"].clone();
     save_card(lab, "4084080000671803").await;
-    lab.ask("DELETE /api/v1/card/delete/{card}", "").await;
+    lab.send("DELETE /api/v1/card/delete/{card}", "").await;
     lab.name("card", &first);
 }

@@ -14,7 +14,7 @@ const PHOTO: usize = 80;
 
 /// Runs lookups that succeed, with and without a face and with a code, and lookups that fail.
 pub async fn look_up(lab: &Lab) {
-    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::NIGERIA).await["error"], false);
+    assert_eq!(lab.send("POST /internal/v1/plugins", artifacts::NIGERIA).await["error"], false);
     let sandbox = lab.simulators.url();
     let account = json!({ "credentials": {
         "prembly_key": PREMBLY_KEY, "prembly_app_id": "app", "prembly_url": format!("{sandbox}/prembly"),
@@ -36,26 +36,26 @@ pub async fn look_up(lab: &Lab) {
     for picture in ["match", "noface"] {
         let image = format!("{sandbox}/images/{picture}-{NUMBER}.jpg");
         let body = json!({ "bvn": NUMBER, "user_id": "ada", "image": image });
-        let told = lab.ask(LOOKUP, body.to_string()).await;
-        assert_eq!(told["error"], picture == "noface", "{told}");
+        let response = lab.send(LOOKUP, body.to_string()).await;
+        assert_eq!(response["error"], picture == "noface", "{response}");
     }
     lab.name("*path", &json!("bvn/lookup"));
     for number in ["22345670000", "22345699999", "2234567890x"] {
-        let told = lab.ask(LOOKUP, json!({ "bvn": number }).to_string()).await;
-        assert_eq!(told["error"], true, "{told}");
+        let response = lab.send(LOOKUP, json!({ "bvn": number }).to_string()).await;
+        assert_eq!(response["error"], true, "{response}");
         lab.personal.lock().unwrap().push(number.to_owned());
     }
     let body = json!({ "bvn": NUMBER, "send_otp": true });
     let found = lab.call(LOOKUP, body).await;
     lab.name("uid_id", &found["id"]);
     lab.settle().await;
-    lab.ask("POST /api/v1/kyc/uid/verify/{uid_id}", r#"{"token":"none"}"#).await;
+    lab.send("POST /api/v1/kyc/uid/verify/{uid_id}", r#"{"token":"none"}"#).await;
     keep_personal_data(lab, &found);
 }
 
 /// Runs lookups at a register that puts personal data into faults.
 async fn look_up_at_leaking_register(lab: &Lab) {
-    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::ATLANTIS).await["error"], false);
+    assert_eq!(lab.send("POST /internal/v1/plugins", artifacts::ATLANTIS).await["error"], false);
     lab.name("provider", &json!("atlantis"));
     let account = json!({ "credentials": {}, "active": true });
     lab.call("PUT /internal/v1/providers/{provider}", account).await;
@@ -63,7 +63,7 @@ async fn look_up_at_leaking_register(lab: &Lab) {
     lab.name("country", &json!("atlantis"));
     lab.name("*path", &json!("citizen/lookup"));
     for number in ["gossip", "unavailable", "refused", "broken", "well"] {
-        lab.ask(LOOKUP, json!({ "number": number }).to_string()).await;
+        lab.send(LOOKUP, json!({ "number": number }).to_string()).await;
     }
     lab.personal
         .lock()

@@ -26,7 +26,7 @@ const DEBIT_FEE: i64 = 1_000;
 struct Loan {
     id: String,
     user: &'static str,
-    /// Whether only charges by the host repay it.
+    /// Set if only charges by the host repay it.
     is_charged_only: bool,
 }
 
@@ -74,7 +74,7 @@ impl World<'_> {
 
     /// Sends a request and keeps the checkout URL of the response.
     async fn open_page(&mut self, path: &str, body: Value) {
-        if let Some(reply) = self.ask(LENDER, Method::POST, path, Some(body)).await {
+        if let Some(reply) = self.send(LENDER, Method::POST, path, Some(body)).await {
             let url = reply.body["data"]["checkout"]["url"].as_str();
             self.debts.pages.extend(url.map(str::to_owned));
         }
@@ -89,7 +89,7 @@ impl World<'_> {
         let number = [SUCCESS_CARD, OTHER_CARD][self.pick(2)];
         let body = json!({ "outcome": outcome, "card": number });
         let paid = self.app.client.post(format!("{url}/complete")).json(&body).send().await;
-        let _already = paid.expect("an answer");
+        let _already = paid.expect("a response");
     }
 
     async fn cards(&self, user: &str) -> Vec<Value> {
@@ -109,7 +109,7 @@ impl World<'_> {
             2 => (Method::DELETE, format!("/card/delete/{id}?delete_default=true"), None),
             _ => (Method::POST, format!("/card/verify/{id}"), Some(json!({}))),
         };
-        self.ask(LENDER, method, &path, body).await;
+        self.send(LENDER, method, &path, body).await;
     }
 
     /// Puts a new loan, or resends one with other installments.
@@ -189,7 +189,7 @@ impl World<'_> {
         if !all.is_empty() {
             let reference = all[self.pick(all.len())]["reference"].as_str().expect("a reference");
             let path = format!("/recollection/verify/{reference}");
-            self.ask(LENDER, Method::POST, &path, Some(json!({}))).await;
+            self.send(LENDER, Method::POST, &path, Some(json!({}))).await;
         }
     }
 
@@ -205,11 +205,11 @@ impl World<'_> {
         for recollection in &all {
             let id = recollection["id"].as_str().expect("an id").to_owned();
             let status = recollection["status"].as_str().expect("a status").to_owned();
-            let told = events.get(&id).map_or(&[][..], Vec::as_slice);
-            check_events("recollection", &status, told);
+            let kinds = events.get(&id).map_or(&[][..], Vec::as_slice);
+            check_events("recollection", &status, kinds);
             // In a checkout a customer may fail and then pay; a charge ends once.
             let has_page = recollection["checkout"]["url"].is_string();
-            assert!(has_page || told.len() <= 1, "{told:?}: {recollection}");
+            assert!(has_page || kinds.len() <= 1, "{kinds:?}: {recollection}");
             let before = self.debts.seen.insert(id, status.clone());
             let before = before.unwrap_or_else(|| "pending".into());
             let legal = before == status

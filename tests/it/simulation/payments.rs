@@ -46,7 +46,7 @@ impl World<'_> {
     async fn initialize(&mut self, n: usize) {
         let known = &self.payments[n];
         let (caller, order) = (Caller::Company(known.company), known.order.clone());
-        let reply = self.ask(caller, Method::POST, "/payment/initialize", Some(order)).await;
+        let reply = self.send(caller, Method::POST, "/payment/initialize", Some(order)).await;
         let Some(reply) = reply else {
             return self.app.advance(LEASE_WAIT_SECONDS).await;
         };
@@ -65,8 +65,9 @@ impl World<'_> {
         let Some(url) = &self.payments[n].url else { return };
         let outcome = ["success", "success", "failed", "abandoned"][self.pick(4)];
         let request = self.app.client.post(format!("{url}/complete"));
-        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
-        if answer.status().is_success() && outcome == "success" {
+        let response =
+            request.json(&json!({ "outcome": outcome })).send().await.expect("a response");
+        if response.status().is_success() && outcome == "success" {
             self.payments[n].paid = true;
         }
     }
@@ -75,7 +76,7 @@ impl World<'_> {
         let Some(n) = self.any_payment() else { return };
         let known = &self.payments[n];
         let path = format!("/payment/verify/{}", known.reference);
-        self.ask(Caller::Company(known.company), Method::POST, &path, Some(json!({}))).await;
+        self.send(Caller::Company(known.company), Method::POST, &path, Some(json!({}))).await;
     }
 
     pub async fn refund_payment(&mut self) {
@@ -88,7 +89,7 @@ impl World<'_> {
         let Some(id) = payment.body["data"]["id"].as_str() else { return };
         let path = format!("/companies/{}/payments/{id}/refund", company.id);
         let body = json!({ "force": self.pick(2) == 0 });
-        self.ask(Caller::Operator, Method::POST, &path, Some(body)).await;
+        self.send(Caller::Operator, Method::POST, &path, Some(body)).await;
     }
 
     /// Verifies paid payments: after three days, only requests do so.
@@ -120,8 +121,8 @@ impl World<'_> {
                 continue;
             };
             let id = payment["id"].as_str().expect("an id");
-            let told = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
-            known.check(payment, told);
+            let kinds = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
+            known.check(payment, kinds);
             // Payments of the other company go to its own account.
             if known.company == 0 {
                 let held = refunds.get(id).is_some_and(|status| status == "requested");
@@ -154,7 +155,7 @@ impl World<'_> {
 }
 
 impl Payment {
-    fn check(&mut self, payment: &Value, told: &[String]) {
+    fn check(&mut self, payment: &Value, kinds: &[String]) {
         let (before, status) = (&*self.status, payment["status"].as_str().expect("a status"));
         let legal = before == status
             || matches!(
@@ -162,7 +163,7 @@ impl Payment {
                 ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
             );
         assert!(legal, "{before} -> {status}: {payment}");
-        check_events("payment", status, told);
+        check_events("payment", status, kinds);
         let succeeded = ["success", "refunded"].contains(&status);
         assert!(!succeeded || self.paid, "a success that was not paid: {payment}");
         self.status = status.to_owned();

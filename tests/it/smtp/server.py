@@ -30,7 +30,7 @@ DATA = {
 }
 
 
-def say(**what):
+def report(**what):
     print(json.dumps(what), flush=True)
 
 
@@ -41,7 +41,7 @@ def name(address):
 class Handler:
     async def handle_EHLO(self, server, session, envelope, hostname, responses):
         session.host_name = hostname
-        say(event="hello", peer=session.peer[1], name=hostname)
+        report(event="hello", peer=session.peer[1], name=hostname)
         return responses
 
     async def handle_MAIL(self, server, session, envelope, address, options):
@@ -52,9 +52,9 @@ class Handler:
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         if name(address) == "late":
-            say(event="late", peer=session.peer[1])
+            report(event="late", peer=session.peer[1])
             await asyncio.sleep(0.3)
-            asyncio.get_running_loop().call_later(0.1, lambda: say(event="answered"))
+            asyncio.get_running_loop().call_later(0.1, lambda: report(event="responded"))
         if name(address) in RCPT:
             return RCPT[name(address)]
         envelope.rcpt_tos.append(address)
@@ -64,7 +64,7 @@ class Handler:
         to = name(envelope.rcpt_tos[0])
         if to in DATA:
             return DATA[to]
-        say(
+        report(
             event="message",
             peer=session.peer[1],
             sender=envelope.mail_from,
@@ -105,7 +105,7 @@ async def main():
     loop.set_exception_handler(lambda loop, context: None)
     implicit = tls if kind == "tls" else None
     server = await loop.create_server(smtp, "127.0.0.1", 0, ssl=implicit)
-    say(event="listening", port=server.sockets[0].getsockname()[1])
+    report(event="listening", port=server.sockets[0].getsockname()[1])
     async with server:
         await server.serve_forever()
 

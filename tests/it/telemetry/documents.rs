@@ -147,9 +147,9 @@ fn promtool_accepts_the_alert_rules() {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring/alerts.yml");
     match Command::new("promtool").args(["check", "rules"]).arg(rules).output() {
         Ok(checked) => {
-            let said =
+            let output =
                 String::from_utf8_lossy(&[checked.stdout, checked.stderr].concat()).into_owned();
-            assert!(checked.status.success(), "{said}");
+            assert!(checked.status.success(), "{output}");
         }
         Err(_) => {
             let text =

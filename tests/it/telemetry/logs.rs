@@ -13,9 +13,9 @@ fn text<'l>(line: &'l Value, pointer: &str) -> &'l str {
 }
 
 /// Checks that every line is JSON, that every line of the host within a request has the request's
-/// id, and that each of these requests has one line `answered`.
+/// id, and that each of these requests has one line `request completed`.
 pub fn check_json_lines(log: &str, requests: &[String]) {
-    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+    let mut completed: BTreeMap<String, usize> = BTreeMap::new();
     for line in log.lines() {
         let parsed: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         let target = text(&parsed, "/target");
@@ -32,7 +32,7 @@ pub fn check_json_lines(log: &str, requests: &[String]) {
                 let id = text(request, "/id");
                 assert!(!id.is_empty() && !text(request, "/method").is_empty(), "{line}");
                 if text(&parsed, "/fields/message") == "request completed" {
-                    *answered.entry(id.to_owned()).or_default() += 1;
+                    *completed.entry(id.to_owned()).or_default() += 1;
                 }
             }
             (None, Some(job)) => assert!(!text(job, "/subject").is_empty(), "{line}"),
@@ -43,17 +43,17 @@ pub fn check_json_lines(log: &str, requests: &[String]) {
         }
     }
     for request in requests {
-        assert_eq!(answered.get(request), Some(&1), "lines `answered` of {request}");
+        assert_eq!(completed.get(request), Some(&1), "lines `request completed` of {request}");
     }
 }
 
-/// Checks that each request has one text line `answered` with its id.
+/// Checks that each request has one text line `completed` with its id.
 pub fn check_text_lines(log: &str, requests: &[String]) {
-    let answered: Vec<&str> =
+    let completed: Vec<&str> =
         log.lines().filter(|line| line.contains(": request completed ")).collect();
     for request in requests {
         let id = format!("request{{id=\"{request}\" ");
-        let lines = answered.iter().filter(|line| line.contains(&id)).count();
-        assert_eq!(lines, 1, "lines `answered` of {request}");
+        let lines = completed.iter().filter(|line| line.contains(&id)).count();
+        assert_eq!(lines, 1, "lines `request completed` of {request}");
     }
 }

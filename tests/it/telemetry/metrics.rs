@@ -25,17 +25,17 @@ both! {
         app.get("/payment/fetch/nobody-knows-it").await;
         app.get("/nowhere/ada@example.com").await;
         let page = scrape(app).await;
-        let answered = |listener: &str, method: &str, route: &str, status: u16| {
+        let request_count = |listener: &str, method: &str, route: &str, status: u16| {
             let labels = format!("listener=\"{listener}\",method=\"{method}\",route=\"{route}\",status=\"{status}\"");
             metric_value(&page, &format!("tollhouse_http_requests_total{{{labels}}}"))
         };
-        assert_eq!(answered("public", "POST", "/api/v1/payment/initialize", 200), Some(1.0));
-        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/reference/{reference}", 200), Some(1.0));
-        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/{id}", 404), Some(1.0));
-        assert_eq!(answered("public", "GET", "", 404), Some(1.0));
-        assert_eq!(answered("internal", "POST", "/internal/v1/companies", 200), Some(1.0));
-        let asked = r#"listener="public",method="POST",route="/api/v1/payment/initialize""#;
-        assert_eq!(metric_value(&page, &format!("tollhouse_http_request_duration_seconds_count{{{asked}}}")), Some(1.0));
+        assert_eq!(request_count("public", "POST", "/api/v1/payment/initialize", 200), Some(1.0));
+        assert_eq!(request_count("public", "GET", "/api/v1/payment/fetch/reference/{reference}", 200), Some(1.0));
+        assert_eq!(request_count("public", "GET", "/api/v1/payment/fetch/{id}", 404), Some(1.0));
+        assert_eq!(request_count("public", "GET", "", 404), Some(1.0));
+        assert_eq!(request_count("internal", "POST", "/internal/v1/companies", 200), Some(1.0));
+        let series = r#"listener="public",method="POST",route="/api/v1/payment/initialize""#;
+        assert_eq!(metric_value(&page, &format!("tollhouse_http_request_duration_seconds_count{{{series}}}")), Some(1.0));
         // The scrape itself.
         assert_eq!(metric_value(&page, r#"tollhouse_http_requests_in_flight{listener="internal"}"#), Some(1.0));
         assert_eq!(metric_value(&page, r#"tollhouse_http_requests_in_flight{listener="public"}"#), Some(0.0));
@@ -113,12 +113,12 @@ both! {
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
         let begun = async { while app.get("/payment/list").await.data()["total"] != 1 {} };
         tokio::select! {
-            _ = app.post("/payment/initialize", app.order("order-1")) => panic!("an answer before the provider's"),
+            _ = app.post("/payment/initialize", app.order("order-1")) => panic!("a response before the provider's"),
             () = begun => {}
         }
         let labels = r#"listener="public",method="POST",route="/api/v1/payment/initialize",status="499""#;
         let counted = async { while metric_value(&scrape(app).await, &format!("tollhouse_http_requests_total{{{labels}}}")) != Some(1.0) {} };
-        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without an answer");
+        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without a response");
     }
 
     async fn the_delay_of_a_job_is_measured(app: TestApp) {
@@ -207,8 +207,8 @@ both! {
     }
 
     async fn the_metrics_are_on_the_internal_listener_only(app: TestApp) {
-        let answer = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
-        assert_eq!(answer.failure(), (404, "path not found"));
+        let response = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
+        assert_eq!(response.failure(), (404, "path not found"));
         let page = scrape(app).await;
         assert!(page.ends_with("# EOF\n"));
         assert_eq!(metric_value(&page, "process_start_time_seconds"), Some(1_795_251_600.0));

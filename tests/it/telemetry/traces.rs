@@ -212,7 +212,7 @@ async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
     let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
     let paid =
         host.process.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
-    assert!(paid.send().await.expect("an answer").status().is_success());
+    assert!(paid.send().await.expect("a response").status().is_success());
     host.settle().await;
     reply(host.initialize(key, "unruly", "order-at-unruly")).await.data();
     host.simulators.faults().push(Fault::new("initialize", FaultKind::Error500).times(1));

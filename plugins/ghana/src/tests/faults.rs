@@ -9,8 +9,8 @@ fn passport() -> String {
     format!("{BASE}/passport")
 }
 
-fn host_with(status: u16, answer: Value) -> FakeHost {
-    host().answer("POST", &passport(), status, answer)
+fn host_with(status: u16, response: Value) -> FakeHost {
+    host().answer("POST", &passport(), status, response)
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn errors_become_faults_and_log_lines() {
 
 #[test]
 fn a_selfie_without_a_face_is_invalid() {
-    let mut answer = found(json!({"FullName": "MENSAH AMA"}));
-    answer["face_data"] = json!({"status": false, "message": "No face detected"});
-    let host = host().answer("POST", &format!("{BASE}/ssnit/face"), 200, answer).install();
+    let mut response = found(json!({"FullName": "MENSAH AMA"}));
+    response["face_data"] = json!({"status": false, "message": "No face detected"});
+    let host = host().answer("POST", &format!("{BASE}/ssnit/face"), 200, response).install();
     assert_eq!(compare(question("ssnit", "C1")).unwrap_err().field(), Some("image"));
     assert!(host.logs().is_empty());
 }
@@ -57,11 +57,11 @@ fn upstream_messages_are_never_forwarded_or_logged() {
     for word in ["", "not found", "invalid", "face", "image", "number"] {
         for status in [200, 400, 401, 404, 500] {
             let words = format!("ama Mensah C987464748983 1990 4071 {word}");
-            let answer = json!({"status": words, "detail": words, "message": words,
+            let response = json!({"status": words, "detail": words, "message": words,
                 "response_code": words, "face_data": {"message": words}});
             let host = host()
-                .answer("POST", &format!("{BASE}/drivers_license"), status, answer.clone())
-                .answer("POST", &format!("{BASE}/ssnit/face"), status, answer)
+                .answer("POST", &format!("{BASE}/drivers_license"), status, response.clone())
+                .answer("POST", &format!("{BASE}/ssnit/face"), status, response)
                 .install();
             let looked_up = lookup(of_ama(question("drivers_license", "C987464748983")));
             let compared = compare(of_ama(question("ssnit", "C987464748983")));

@@ -27,14 +27,14 @@ fn fits(identity: &Value, identifier: &str) -> bool {
 
 #[test]
 fn the_manifest_lists_the_capabilities() {
-    let said = identities()
+    let listed = identities()
         .iter()
         .map(|i| {
             json!([i["path"], i["display_name"], i["field"], i["face"], i["document"], i["upper"]])
         })
         .collect::<Vec<_>>();
     assert_eq!(
-        said,
+        listed,
         [
             json!(["passport", "Passport", "number", false, false, true]),
             json!(["ssnit", "SSNIT", "number", true, false, true]),
@@ -85,9 +85,9 @@ fn examples_suffice_for_one_call_of_each_interface() {
     let manifest = manifest();
     let mut host =
         FakeHost::new().manifest(crate::MANIFEST).secret("prembly_key", "example-secret");
-    for answer in manifest["examples"]["answers"].as_array().unwrap() {
-        let (method, url) = text(answer, "to").split_once(' ').unwrap();
-        host = host.answer(method, url, 200, answer["body"].clone());
+    for example in manifest["examples"]["answers"].as_array().unwrap() {
+        let (method, url) = text(example, "to").split_once(' ').unwrap();
+        host = host.answer(method, url, 200, example["body"].clone());
     }
     let _host = host.install();
     let first = |face: bool| {

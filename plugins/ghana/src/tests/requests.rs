@@ -42,7 +42,7 @@ fn requests_have_the_number_and_for_a_licence_the_birth_date() {
 fn a_voter_missing_from_the_current_register_is_looked_up_in_the_old_one() {
     let url = format!("{BASE}/voters");
     let known = found(json!({"VoterID": "9001332866"}));
-    let asked = |sent: Vec<Sent>| {
+    let bodies_and_timeouts = |sent: Vec<Sent>| {
         sent.iter().map(|sent| (sent.json(), sent.timeout_ms)).collect::<Vec<_>>()
     };
     let both = [
@@ -52,13 +52,13 @@ fn a_voter_missing_from_the_current_register_is_looked_up_in_the_old_one() {
     let old = host().answer("POST", &url, 200, not_found()).answer("POST", &url, 200, known);
     let old = old.install();
     assert!(lookup(question("voters_card", "9001332866")).is_ok());
-    assert_eq!(asked(old.requests()), both);
-    let nobody = host().answer("POST", &url, 200, not_found()).install();
+    assert_eq!(bodies_and_timeouts(old.requests()), both);
+    let unregistered = host().answer("POST", &url, 200, not_found()).install();
     assert!(lookup(question("voters_card", "9001332866")).is_err());
-    assert_eq!(asked(nobody.requests()), both);
+    assert_eq!(bodies_and_timeouts(unregistered.requests()), both);
     let down = host().timeout("POST", &url).install();
     assert!(lookup(question("voters_card", "9001332866")).is_err());
-    assert_eq!(asked(down.requests()), both[..1]);
+    assert_eq!(bodies_and_timeouts(down.requests()), both[..1]);
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn a_selfie_is_compared_with_the_photo_of_an_insured_person() {
         (json!({"status": false, "confidence": 0.0404}), false, 404),
     ] {
         let url = format!("{BASE}/ssnit/face");
-        let mut answer = found(json!({"FullName": "MENSAH AMA"}));
-        answer["face_data"] = face;
-        let host = host().answer("POST", &url, 200, answer).install();
+        let mut response = found(json!({"FullName": "MENSAH AMA"}));
+        response["face_data"] = face;
+        let host = host().answer("POST", &url, 200, response).install();
         let compared = compare(question("ssnit", "C987464748983")).unwrap();
         let comparison = compared.comparison;
         assert_eq!((comparison.matches, comparison.confidence), (matches, hundredths));

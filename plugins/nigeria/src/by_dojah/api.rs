@@ -42,14 +42,14 @@ fn url(path: &str) -> Result<String, Fault> {
 }
 
 fn send(request: Request, image: &str, timeout_ms: u32) -> Result<Value, Fault> {
-    let answer = request
+    let response = request
         .header("authorization", vault::secret("dojah_key")?)
         .header("appid", settings::required("dojah_app_id")?)
         .timeout_ms(timeout_ms)
         .send()
         .map_err(no_response)?;
-    check_service(answer.status)?;
-    entity(&answer, !image.is_empty())
+    check_service(response.status)?;
+    entity(&response, !image.is_empty())
 }
 
 /// Replaces the host's message, which may contain the URL and thus an identifier.
@@ -71,13 +71,13 @@ fn check_service(status: u16) -> Result<(), Fault> {
     }
 }
 
-fn entity(answer: &Response, with_image: bool) -> Result<Value, Fault> {
+fn entity(response: &Response, with_image: bool) -> Result<Value, Fault> {
     let mut value: Value =
-        answer.json().map_err(|_| unexpected_response("Dojah's response is invalid"))?;
+        response.json().map_err(|_| unexpected_response("Dojah's response is invalid"))?;
     let entity = value.get_mut("entity").map(Value::take);
     match (entity, value.get("error")) {
-        (Some(entity), _) if answer.is_success() && !entity.is_null() => Ok(entity),
-        (_, Some(words)) => Err(refusal(answer.status, words, with_image)),
+        (Some(entity), _) if response.is_success() && !entity.is_null() => Ok(entity),
+        (_, Some(words)) => Err(refusal(response.status, words, with_image)),
         _ => Err(unexpected_response("Dojah's response has neither a record nor an error")),
     }
 }
@@ -86,10 +86,10 @@ fn entity(answer: &Response, with_image: bool) -> Result<Value, Fault> {
 /// record.
 fn refusal(status: u16, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if with_image && says(&["face", "selfie", "image", "photo", "document"]) {
+    let mentions = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if with_image && mentions(&["face", "selfie", "image", "photo", "document"]) {
         unreadable_image()
-    } else if status == 404 || says(&["not found", "no record"]) {
+    } else if status == 404 || mentions(&["not found", "no record"]) {
         Fault::not_found("the register has no such entry")
     } else if matches!(status, 400 | 422) {
         Fault::invalid("identifier", "Dojah rejected the identifier")

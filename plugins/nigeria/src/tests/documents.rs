@@ -60,9 +60,9 @@ fn prembly_reads_and_looks_up_in_one_request() {
 #[test]
 fn an_unreadable_document_is_invalid() {
     for words in ["Image is too dark", "Unable to read document"] {
-        let answer = json!({"status": false, "detail": words});
+        let response = json!({"status": false, "detail": words});
         let url = format!("{PREMBLY}/national_passport_image");
-        let fault = read(host().answer("POST", &url, 400, answer), "passport").unwrap_err();
+        let fault = read(host().answer("POST", &url, 400, response), "passport").unwrap_err();
         assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("image")));
     }
     for texts in [
@@ -81,9 +81,9 @@ fn an_unreadable_document_is_invalid() {
     assert_eq!(read(host, "passport").unwrap_err().field(), Some("image"));
 }
 
-fn analysed(answer: Value) -> Result<Reading, Fault> {
+fn analysed(response: Value) -> Result<Reading, Fault> {
     let url = format!("{DOJAH}/document/analysis");
-    let host = dojah_first().answer("POST", &url, 200, answer).answer(
+    let host = dojah_first().answer("POST", &url, 200, response).answer(
         "GET",
         &format!("{DOJAH}/kyc/passport"),
         200,
@@ -94,9 +94,9 @@ fn analysed(answer: Value) -> Result<Reading, Fault> {
 
 #[test]
 fn a_reading_by_prembly_without_a_number_is_unavailable() {
-    let answer = found("data", json!({"first_name": "Ada"}));
+    let response = found("data", json!({"first_name": "Ada"}));
     let url = format!("{PREMBLY}/national_passport_image");
-    let host = host().setting("order", "prembly").answer("POST", &url, 200, answer);
+    let host = host().setting("order", "prembly").answer("POST", &url, 200, response);
     assert_eq!(read(host, "passport").unwrap_err().code, "unexpected-answer");
 }
 

@@ -16,14 +16,14 @@ fn compare(host: FakeHost, question: Question) -> Result<Compared, Fault> {
     Nigeria::compare(question, selfie())
 }
 
-fn by_prembly(answer: Value) -> Result<Compared, Fault> {
+fn by_prembly(response: Value) -> Result<Compared, Fault> {
     let url = format!("{PREMBLY}/bvn_w_face");
-    compare(host().answer("POST", &url, 200, answer), question("bvn", "1"))
+    compare(host().answer("POST", &url, 200, response), question("bvn", "1"))
 }
 
-fn dojahs(answer: Value) -> Result<Compared, Fault> {
+fn dojahs(response: Value) -> Result<Compared, Fault> {
     let url = format!("{DOJAH}/kyc/bvn/verify");
-    let host = dojah_first().setting("order", "dojah").answer("POST", &url, 200, answer);
+    let host = dojah_first().setting("order", "dojah").answer("POST", &url, 200, response);
     compare(host, question("bvn", "1"))
 }
 
@@ -40,10 +40,10 @@ fn requests_to_prembly_are_as_documented() {
         for (question, person) in
             [(question(identity, "N1"), json!({})), (of_ada(question(identity, "N1")), person)]
         {
-            let answer =
+            let response =
                 changed(&found(name, json!({"firstName": "Ada"})), json!({"face_data": face}));
             let url = format!("{PREMBLY}/{path}");
-            let host = host().answer("POST", &url, 200, answer).install();
+            let host = host().answer("POST", &url, 200, response).install();
             let compared = Nigeria::compare(question, selfie()).unwrap();
             assert_eq!(details(&compared.entry)["first_name"], "Ada");
             let comparison = compared.comparison;
@@ -65,8 +65,8 @@ fn comparisons_by_prembly_have_two_scales_and_two_places() {
         let beside =
             changed(&found("bvn_data", json!({"firstName": "Ada"})), json!({"face_data": face}));
         let within = found("data", json!({"firstName": "Ada", "face_data": face}));
-        for answer in [beside, within] {
-            let value = by_prembly(answer).unwrap().comparison;
+        for response in [beside, within] {
+            let value = by_prembly(response).unwrap().comparison;
             assert_eq!((value.matches, value.confidence), (matches, hundredths), "{face}");
             assert_eq!(value.message, if matches { "Face match" } else { "Face does not match" });
         }
@@ -79,8 +79,8 @@ fn a_selfie_without_a_face_is_invalid() {
     let beside =
         changed(&found("bvn_data", json!({"firstName": "Ada"})), json!({"face_data": none}));
     let refused = json!({"status": false, "detail": "Face could not be detected"});
-    for answer in [beside, refused] {
-        assert_eq!(by_prembly(answer).unwrap_err().field(), Some("image"));
+    for response in [beside, refused] {
+        assert_eq!(by_prembly(response).unwrap_err().field(), Some("image"));
     }
     for words in ["No face detected", "Invalid selfie image"] {
         let url = format!("{DOJAH}/kyc/bvn/verify");

@@ -27,17 +27,17 @@ fn ada_at_prembly(host: FakeHost) -> FakeHost {
 }
 
 /// Looks up; returns the fault's category, if any, and the queried upstreams.
-fn asked(host: &Installed) -> (Result<(), Fault>, String) {
-    let answer = Nigeria::lookup(question("nin", "12345678909")).map(|_| ());
+fn look_up(host: &Installed) -> (Result<(), Fault>, String) {
+    let result = Nigeria::lookup(question("nin", "12345678909")).map(|_| ());
     let who = |url: &str| if url.starts_with(PREMBLY) { 'p' } else { 'd' };
-    (answer, host.requests().iter().map(|sent| who(&sent.url)).collect())
+    (result, host.requests().iter().map(|sent| who(&sent.url)).collect())
 }
 
 /// Ways in which Prembly is unavailable, and the level of the log line: `error` if the account has
 /// no credit.
 fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
     let url = prembly();
-    let host_with = |status: u16, answer: Value| host().answer("POST", &url, status, answer);
+    let host_with = |status: u16, response: Value| host().answer("POST", &url, status, response);
     let no = |code: &str| json!({"status": false, "response_code": code});
     vec![
         (host().timeout("POST", &url), Level::Warn),
@@ -61,8 +61,8 @@ fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
 fn dojah_is_queried_if_prembly_is_unavailable() {
     for (n, (host, level)) in prembly_out_of_order().into_iter().enumerate() {
         let host = ada_at_dojah(host).install();
-        let (answer, who) = asked(&host);
-        assert!(answer.is_ok(), "{n}: {answer:?}");
+        let (result, who) = look_up(&host);
+        assert!(result.is_ok(), "{n}: {result:?}");
         assert_eq!(who, "pd", "{n}");
         let logs = host.logs();
         assert_eq!((logs.len(), logs[0].0), (1, level), "{n}");
@@ -94,16 +94,17 @@ fn prembly_is_queried_if_dojah_is_unavailable() {
         (dojah_first().answer("GET", &url, 200, json!({"entity": null})), Level::Warn),
     ] {
         let host = ada_at_prembly(host).install();
-        let (answer, who) = asked(&host);
-        assert_eq!((answer, &*who), (Ok(()), "dp"));
+        let (result, who) = look_up(&host);
+        assert_eq!((result, &*who), (Ok(()), "dp"));
         assert_eq!((host.logs().len(), host.logs()[0].0), (1, level));
     }
 }
 
 #[test]
 fn a_refusal_is_final_and_no_other_upstream_is_queried() {
-    let no = |status: u16, answer: Value| host().answer("POST", &prembly(), status, answer);
-    let dojahs = |status: u16, answer: Value| dojah_first().answer("GET", &dojah(), status, answer);
+    let no = |status: u16, response: Value| host().answer("POST", &prembly(), status, response);
+    let dojahs =
+        |status: u16, response: Value| dojah_first().answer("GET", &dojah(), status, response);
     let found = json!({"status": true, "response_code": "01", "nin_data": {"firstname": "Ada"}});
     for (host, category, who) in [
         (no(200, found), NotFound, "p"),
@@ -117,9 +118,9 @@ fn a_refusal_is_final_and_no_other_upstream_is_queried() {
         (dojahs(409, json!({"error": "Not today"})), Refused, "d"),
     ] {
         let host = host.install();
-        let (answer, asked) = asked(&host);
-        let fault = answer.unwrap_err();
-        assert_eq!((fault.category, &*asked), (category, who));
+        let (result, upstreams) = look_up(&host);
+        let fault = result.unwrap_err();
+        assert_eq!((fault.category, &*upstreams), (category, who));
         assert_eq!(fault.field(), (category == Invalid).then_some("identifier"));
         assert!(host.logs().is_empty());
     }
@@ -138,7 +139,7 @@ fn if_all_upstreams_are_unavailable_the_last_fault_is_returned() {
         (key(get(dojah_first(), 500)), Misconfigured, "http-401", [Level::Warn; 2]),
     ] {
         let host = host.install();
-        let fault = asked(&host).0.unwrap_err();
+        let fault = look_up(&host).0.unwrap_err();
         assert_eq!((fault.category, &*fault.code), (category, code));
         assert_eq!(host.logs().iter().map(|log| log.0).collect::<Vec<_>>(), levels);
     }
@@ -159,8 +160,8 @@ fn upstreams_without_credentials_are_skipped() {
         (host().setting("order", " DOJAH ,"), "d"),
     ] {
         let host = host.timeout("POST", &prembly()).timeout("GET", &dojah()).install();
-        let (answer, asked) = asked(&host);
-        assert_eq!((answer.unwrap_err().category, &*asked), (Unavailable, who));
+        let (result, upstreams) = look_up(&host);
+        assert_eq!((result.unwrap_err().category, &*upstreams), (Unavailable, who));
     }
 }
 
@@ -179,8 +180,8 @@ fn invalid_settings_are_misconfigured() {
         host().setting("prembly_url", "").setting("order", "prembly"),
     ] {
         let host = host.install();
-        let (answer, asked) = asked(&host);
-        assert_eq!((answer.unwrap_err().category, &*asked), (Misconfigured, ""));
+        let (result, upstreams) = look_up(&host);
+        assert_eq!((result.unwrap_err().category, &*upstreams), (Misconfigured, ""));
     }
 }
 
@@ -188,7 +189,7 @@ fn invalid_settings_are_misconfigured() {
 fn the_second_upstream_gets_the_remaining_time() {
     let timeouts = |host: FakeHost| {
         let host = ada_at_dojah(host).install();
-        let _ = asked(&host);
+        let _ = look_up(&host);
         host.requests().iter().map(|sent| sent.timeout_ms.unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(timeouts(host().timeout("POST", &prembly())), [24_000, 5_000]);

@@ -30,14 +30,14 @@ fn fits(identity: &Value, identifier: &str) -> bool {
 
 #[test]
 fn capabilities_match_the_specification() {
-    let said = identities()
+    let listed = identities()
         .iter()
         .map(|i| {
             json!([i["path"], i["display_name"], i["field"], i["face"], i["document"], i["otp"]])
         })
         .collect::<Vec<_>>();
     assert_eq!(
-        said,
+        listed,
         [
             json!(["bvn", "BVN", "bvn", true, false, true]),
             json!(["nin", "NIN", "nin", true, false, true]),
@@ -121,9 +121,9 @@ fn examples_suffice_for_one_call_of_each_interface() {
         .secret("dojah_key", "example-secret")
         .setting("prembly_app_id", "example")
         .setting("dojah_app_id", "example");
-    for answer in manifest["examples"]["answers"].as_array().unwrap() {
-        let (method, url) = text(answer, "to").split_once(' ').unwrap();
-        host = host.answer(method, url, 200, answer["body"].clone());
+    for example in manifest["examples"]["answers"].as_array().unwrap() {
+        let (method, url) = text(example, "to").split_once(' ').unwrap();
+        host = host.answer(method, url, 200, example["body"].clone());
     }
     let _host = host.install();
     let first = |capability: &str| {
@@ -137,7 +137,7 @@ fn examples_suffice_for_one_call_of_each_interface() {
     let compared =
         <Nigeria as identity_face::Guest>::compare(first("face"), image.clone()).unwrap();
     assert!(compared.comparison.matches);
-    let asked = first("document");
-    let reading = <Nigeria as identity_document::Guest>::read(asked.identity, image).unwrap();
-    assert_eq!(reading.identifier, asked.identifier);
+    let request = first("document");
+    let reading = <Nigeria as identity_document::Guest>::read(request.identity, image).unwrap();
+    assert_eq!(reading.identifier, request.identifier);
 }

@@ -72,9 +72,9 @@ fn missing_fields_of_a_bvn_are_null() {
 
 #[test]
 fn a_watch_listed_response_code_overrides_the_record() {
-    let mut answer = found("bvn_data", prembly_bvn());
-    answer["response_code"] = json!("07");
-    let _host = host().answer("POST", &format!("{PREMBLY}/bvn"), 200, answer).install();
+    let mut response = found("bvn_data", prembly_bvn());
+    response["response_code"] = json!("07");
+    let _host = host().answer("POST", &format!("{PREMBLY}/bvn"), 200, response).install();
     let entry = Nigeria::lookup(question("bvn", "54651333604")).unwrap();
     assert_eq!(details(&entry), changed(&published_bvn(), json!({"watch_listed": "YES"})));
 }

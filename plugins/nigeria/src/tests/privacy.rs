@@ -26,11 +26,11 @@ fn base(method_and_path: &str) -> &str {
     if dojah { DOJAH } else { PREMBLY }
 }
 
-fn answering(order: &str, answer: impl Fn(FakeHost, &str, &str) -> FakeHost) -> FakeHost {
+fn host_with(order: &str, add_response: impl Fn(FakeHost, &str, &str) -> FakeHost) -> FakeHost {
     let host = host().setting("order", order);
-    CALLS
-        .iter()
-        .fold(host, |host, (method, path)| answer(host, method, &format!("{}{path}", base(path))))
+    CALLS.iter().fold(host, |host, (method, path)| {
+        add_response(host, method, &format!("{}{path}", base(path)))
+    })
 }
 
 /// Returns everything visible of three failing calls: faults and log lines.
@@ -61,10 +61,10 @@ fn upstream_messages_are_never_forwarded_or_logged() {
         for word in ["", "not found", "invalid", "face", "image", "number", "balance"] {
             for status in [200, 400, 401, 402, 404, 409, 424, 500] {
                 let words = format!("ada Obi {NUMBER} 1990 4071 {word}");
-                let answer = json!({"status": words, "detail": words, "message": words,
+                let response = json!({"status": words, "detail": words, "message": words,
                     "response_code": words, "error": words, "code": words});
-                assert_silent(answering(order, |host, method, url| {
-                    host.answer(method, url, status, answer.clone())
+                assert_silent(host_with(order, |host, method, url| {
+                    host.answer(method, url, status, response.clone())
                 }));
             }
         }
@@ -77,7 +77,7 @@ fn unreadable_bodies_are_never_quoted() {
         ["ada Obi 54651333604 1990", "{\"ada\":\"Obi\"}", "[\"ada\"]", "{\"entity\":\"ada\"}"]
     {
         for status in [200, 404] {
-            assert_silent(answering("prembly,dojah", |host, method, url| {
+            assert_silent(host_with("prembly,dojah", |host, method, url| {
                 host.answer_text(method, url, status, body)
             }));
         }
@@ -91,7 +91,7 @@ fn messages_of_host_faults_are_never_forwarded() {
         let words = format!("no answer from https://api.dojah.io/?bvn={NUMBER} for ada 1990");
         let fault = Fault::unavailable("").with_code(code).with_detail("url", &words);
         let fault = Fault { message: words, ..fault };
-        assert_silent(answering("dojah,prembly", |host, method, url| {
+        assert_silent(host_with("dojah,prembly", |host, method, url| {
             host.fault(method, url, fault.clone())
         }));
     }
@@ -102,9 +102,9 @@ fn a_comparison_has_a_fixed_message() {
     let words = format!("ada Obi {NUMBER}");
     let face =
         json!({"status": true, "confidence": 99.9, "message": words, "response_code": words});
-    let answer: Value = json!({"status": true, "response_code": "00",
+    let response: Value = json!({"status": true, "response_code": "00",
         "bvn_data": {"firstName": "Ada"}, "face_data": face});
-    let _host = host().answer("POST", "/bvn_w_face", 200, answer).install();
+    let _host = host().answer("POST", "/bvn_w_face", 200, response).install();
     let image = Image { media_type: "image/png".into(), bytes: vec![1] };
     let compared = <Nigeria as identity_face::Guest>::compare(question("bvn", NUMBER), image);
     assert_eq!(compared.unwrap().comparison.message, "Face match");

@@ -96,8 +96,8 @@ fn names_are_sent_only_to_registers_that_require_them() {
 
 #[test]
 fn blank_names_are_not_sent() {
-    let nobody = Person { first_name: " ".into(), last_name: String::new(), date_of_birth: None };
-    let question = Question { person: Some(nobody), ..question("drivers_license", "L1") };
+    let nameless = Person { first_name: " ".into(), last_name: String::new(), date_of_birth: None };
+    let question = Question { person: Some(nameless), ..question("drivers_license", "L1") };
     assert_eq!(to_prembly("drivers_license/advance/v2", question), json!({"number": "L1"}));
 }
 

@@ -5,23 +5,23 @@ use tollhouse_plugin::types::FaultCategory::{
 };
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{BVN, asked, host, told};
+use super::{BVN, call_on, call_with_response, host};
 use crate::NO_CREDIT;
 
 fn fault_of(host: FakeHost) -> Fault {
-    asked(host, &json!({"number": "54651333604"})).unwrap_err()
+    call_on(host, &json!({"number": "54651333604"})).unwrap_err()
 }
 
 #[track_caller]
-fn assert_told(status: u16, answer: Value, category: FaultCategory, code: &str) {
-    let fault = told(status, answer.clone()).unwrap_err();
-    assert_eq!((fault.category, &*fault.code), (category, code), "{status} {answer}");
+fn assert_fault(status: u16, response: Value, category: FaultCategory, code: &str) {
+    let fault = call_with_response(status, response.clone()).unwrap_err();
+    assert_eq!((fault.category, &*fault.code), (category, code), "{status} {response}");
 }
 
 #[test]
 fn codes_outweigh_statuses() {
     let data = json!({"firstName": "Ada"});
-    for (status, answer, category, code) in [
+    for (status, response, category, code) in [
         // `status` may be true.
         (200, json!({"status": true, "response_code": "01", "data": data}), NotFound, ""),
         (200, json!({"status": false, "response_code": "01"}), NotFound, ""),
@@ -40,7 +40,7 @@ fn codes_outweigh_statuses() {
         (200, json!({"status": false, "response_code": "Ada"}), Refused, ""),
         (200, json!({"status": false}), Refused, ""),
     ] {
-        assert_told(status, answer, category, code);
+        assert_fault(status, response, category, code);
     }
 }
 
@@ -54,7 +54,7 @@ fn without_a_code_the_message_decides() {
         (200, json!("Not today"), Refused),
     ] {
         for key in ["detail", "message"] {
-            assert_told(status, json!({"status": false, key: words}), category, "");
+            assert_fault(status, json!({"status": false, key: words}), category, "");
         }
     }
 }
@@ -62,8 +62,8 @@ fn without_a_code_the_message_decides() {
 #[test]
 fn faults_name_the_field_at_fault() {
     let blamed = |body: Value, words: &str| {
-        let answer = json!({"status": false, "detail": words});
-        asked(host().answer("POST", BVN, 400, answer), &body)
+        let response = json!({"status": false, "detail": words});
+        call_on(host().answer("POST", BVN, 400, response), &body)
             .unwrap_err()
             .field()
             .map(str::to_owned)
@@ -85,7 +85,7 @@ fn faults_name_the_field_at_fault() {
 #[test]
 fn failures_of_prembly_are_unavailable() {
     for status in [408, 429, 500, 502, 503] {
-        assert_told(status, json!({"status": false}), Unavailable, &format!("http-{status}"));
+        assert_fault(status, json!({"status": false}), Unavailable, &format!("http-{status}"));
     }
     for (host, code) in [
         (host().timeout("POST", BVN), "timeout"),
@@ -115,8 +115,8 @@ fn a_success_without_a_record_is_not_found_or_unavailable() {
     ] {
         for data in [json!(null), json!({}), json!([]), json!("x"), json!({"face_data": {}})] {
             let verification = json!({"status": verification});
-            let answer = json!({"status": true, "response_code": "00", "data": data, "verification": verification});
-            assert_told(200, answer, category, code);
+            let response = json!({"status": true, "response_code": "00", "data": data, "verification": verification});
+            assert_fault(200, response, category, code);
         }
     }
 }
@@ -140,17 +140,17 @@ fn upstream_messages_are_never_forwarded() {
     for word in ["", "not found", "invalid", "face", "image"] {
         for status in [200, 400, 401, 404, 500] {
             let words = format!("ada obi 54651333604 1990 {word}");
-            let answer =
+            let response =
                 json!({"status": words, "detail": words, "message": words, "response_code": words});
             let body = json!({"number": "54651333604", "image": "/9j/"});
-            let fault = asked(host().answer("POST", BVN, status, answer), &body).unwrap_err();
+            let fault = call_on(host().answer("POST", BVN, status, response), &body).unwrap_err();
             let fault = format!("{fault:?}");
             for private in ["ada", "obi", "54651333604", "1990"] {
                 assert!(!fault.contains(private), "{fault}");
             }
         }
     }
-    let told = Fault::unavailable("ada at https://prembly.test").with_detail("url", "ada");
-    let fault = format!("{:?}", fault_of(host().fault("POST", BVN, told)));
+    let upstream = Fault::unavailable("ada at https://prembly.test").with_detail("url", "ada");
+    let fault = format!("{:?}", fault_of(host().fault("POST", BVN, upstream)));
     assert!(!fault.contains("ada"), "{fault}");
 }

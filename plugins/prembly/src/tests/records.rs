@@ -1,20 +1,20 @@
 use serde_json::{Value, json};
 use tollhouse_plugin::normal;
 
-use super::told;
+use super::call_with_response;
 use crate::LookupResult;
 
-fn first_name(answer: &LookupResult) -> Option<String> {
-    answer.record.first(&["first_name"], normal::text)
+fn first_name(result: &LookupResult) -> Option<String> {
+    result.record.first(&["first_name"], normal::text)
 }
 
 fn envelope(rest: Value) -> Value {
-    let mut answer = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
+    let mut response = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
         "verification": {"status": "VERIFIED", "reference": "31c0012-0f0a"}});
     for (name, value) in rest.as_object().into_iter().flatten() {
-        answer[name] = value.clone();
+        response[name] = value.clone();
     }
-    answer
+    response
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_record_is_found_in_every_place() {
         json!({"data": ada, "response_code": null}),
         json!({"data": ada, "verification": null}),
     ] {
-        let found = told(200, envelope(rest.clone())).unwrap();
+        let found = call_with_response(200, envelope(rest.clone())).unwrap();
         assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
     }
 }
@@ -54,31 +54,31 @@ fn face_data_is_found_beside_the_record_or_in_it() {
         json!({"data": {"nin_data": ada, "face_data": face}}),
         json!({"nin_data": {"firstName": "Ada", "face_data": face}}),
     ] {
-        let found = told(200, envelope(rest.clone())).unwrap();
+        let found = call_with_response(200, envelope(rest.clone())).unwrap();
         let compared = found.comparison().unwrap();
         assert_eq!((compared.matches, compared.confidence), (true, 9_990), "{rest}");
         assert_eq!(&*compared.message, "Face match");
         assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
     }
-    let none = told(200, envelope(json!({"bvn_data": ada}))).unwrap().comparison();
+    let none = call_with_response(200, envelope(json!({"bvn_data": ada}))).unwrap().comparison();
     assert_eq!(none.unwrap_err().code, "unexpected-answer");
 }
 
 #[test]
 fn a_watch_listed_entry_is_marked() {
-    let answer = |rest: Value| {
-        let mut answer = envelope(rest);
-        answer["response_code"] = json!("07");
-        answer["status"] = json!(false);
-        answer
+    let watch_listed = |rest: Value| {
+        let mut response = envelope(rest);
+        response["response_code"] = json!("07");
+        response["status"] = json!(false);
+        response
     };
     let ada = json!({"bvn_data": {"firstName": "Ada", "watchListed": "NO"}});
     for status in [200, 400] {
-        let found = told(status, answer(ada.clone())).unwrap();
+        let found = call_with_response(status, watch_listed(ada.clone())).unwrap();
         let listed = found.record.first(&["watch_listed"], normal::text);
         assert_eq!(listed.as_deref(), Some("YES"));
     }
     for rest in [json!({}), json!({"data": null}), json!({"bvn_data": {}})] {
-        assert_eq!(told(200, answer(rest)).unwrap_err().code, "watch-listed");
+        assert_eq!(call_with_response(200, watch_listed(rest)).unwrap_err().code, "watch-listed");
     }
 }

@@ -20,8 +20,8 @@ fn order() -> CardOrder {
     }
 }
 
-fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("POST", PATH, status, answer).install();
+fn charge(status: u16, response: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, response).install();
     <Paystack as saved_card::Guest>::charge(order())
 }
 
@@ -69,12 +69,12 @@ fn a_success_without_an_amount_is_unavailable() {
 }
 
 /// Charges with a used reference; the lookup of the earlier charge gets this response.
-fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+fn charge_again(status: u16, response: Value) -> Result<Payment, Fault> {
     let duplicate = json!({"status": false, "message": "Duplicate Transaction Reference",
         "code": "duplicate_reference"});
     let _host = host()
         .answer("POST", PATH, 400, duplicate)
-        .answer("GET", "/transaction/verify/re4lyvq3s3", status, answer)
+        .answer("GET", "/transaction/verify/re4lyvq3s3", status, response)
         .install();
     <Paystack as saved_card::Guest>::charge(order())
 }
@@ -90,8 +90,8 @@ fn a_repeated_reference_returns_the_first_charge() {
 #[test]
 fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = json!({"status": false, "message": "Transaction reference not found"});
-    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
-        let fault = charge_again(status, answer).unwrap_err();
+    for (status, response) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, response).unwrap_err();
         assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
     }
 }
@@ -101,10 +101,10 @@ fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
 fn every_refusal_triggers_a_lookup() {
     let refused = json!({"status": false, "message": "This reference has been taken"});
     let unknown = json!({"status": false, "message": "Transaction reference not found"});
-    let again = |status, answer| {
+    let again = |status, response| {
         let _host = host()
             .answer("POST", PATH, 400, refused.clone())
-            .answer("GET", "/transaction/verify/re4lyvq3s3", status, answer)
+            .answer("GET", "/transaction/verify/re4lyvq3s3", status, response)
             .install();
         <Paystack as saved_card::Guest>::charge(order())
     };
@@ -139,8 +139,8 @@ fn a_debit_is_pending_at_first() {
 
 #[test]
 fn a_card_is_deauthorized() {
-    let answer = json!({"status": true, "message": "Authorization has been deactivated"});
-    let host = host().answer("POST", "/customer/authorization/deactivate", 200, answer).install();
+    let response = json!({"status": true, "message": "Authorization has been deactivated"});
+    let host = host().answer("POST", "/customer/authorization/deactivate", 200, response).install();
     assert_eq!(<Paystack as saved_card::Guest>::deauthorize("AUTH_x".into()), Ok(true));
     assert_eq!(host.requests()[0].json(), json!({"authorization_code": "AUTH_x"}));
 }

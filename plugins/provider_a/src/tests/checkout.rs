@@ -106,8 +106,8 @@ fn a_base_url_with_a_slash_does_not_double_it() {
     assert!(Paystack::start(order()).is_ok());
 }
 
-fn start_with_response(status: u16, answer: Value) -> Fault {
-    let _host = host().answer("POST", "/transaction/initialize", status, answer).install();
+fn start_with_response(status: u16, response: Value) -> Fault {
+    let _host = host().answer("POST", "/transaction/initialize", status, response).install();
     Paystack::start(order()).unwrap_err()
 }
 
@@ -116,8 +116,8 @@ fn a_used_reference_is_refused_as_duplicate() {
     let coded = json!({"status": false, "message": "Duplicate Transaction Reference",
         "type": "validation_error", "code": "duplicate_reference"});
     let older = json!({"status": false, "message": "Duplicate Transaction Reference"});
-    for answer in [coded, older] {
-        let fault = start_with_response(400, answer);
+    for response in [coded, older] {
+        let fault = start_with_response(400, response);
         assert_eq!(fault.category, FaultCategory::Refused);
         assert_eq!(fault.code, "duplicate-reference");
         assert!(!fault.retryable);

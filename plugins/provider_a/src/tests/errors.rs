@@ -11,8 +11,8 @@ fn fault_of(host: FakeHost) -> Fault {
     Paystack::verify("x".into()).unwrap_err()
 }
 
-fn fault(status: u16, answer: Value) -> Fault {
-    fault_of(host().answer("GET", "/verify/x", status, answer))
+fn fault(status: u16, response: Value) -> Fault {
+    fault_of(host().answer("GET", "/verify/x", status, response))
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn validation_errors_name_the_contracts_field() {
         let typed = json!({"status": false, "message": message, "type": "validation_error",
             "code": "invalid_params"});
         let coded = json!({"status": false, "message": message, "code": "missing_params"});
-        for answer in [typed, coded] {
-            let found = fault(400, answer);
+        for response in [typed, coded] {
+            let found = fault(400, response);
             assert_eq!((found.category, found.field()), (FaultCategory::Invalid, Some(field)));
         }
     }
@@ -71,10 +71,10 @@ fn other_errors_are_refused() {
     let business = json!({"status": false, "message": "Email is not on the list",
         "type": "api_error", "code": "unknown"});
     let two_hundred = json!({"status": false, "message": "Not today"});
-    for (status, answer, code) in
+    for (status, response, code) in
         [(400, unnamed, "missing_params"), (403, business, "unknown"), (200, two_hundred, "")]
     {
-        let found = fault(status, answer);
+        let found = fault(status, response);
         assert_eq!((found.category, found.code.as_str()), (FaultCategory::Refused, code));
         assert!(!found.retryable);
     }

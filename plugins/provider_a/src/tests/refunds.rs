@@ -121,14 +121,14 @@ fn the_refund_is_recognized_by_its_note_or_its_amount() {
 /// Without the list, it is unknown whether the refund exists.
 #[test]
 fn without_the_list_no_refund_is_requested() {
-    let ask = |status: u16, answer: Value| {
-        let host = host().answer("GET", LIST, status, answer).install();
+    let start_with_list = |status: u16, response: Value| {
+        let host = host().answer("GET", LIST, status, response).install();
         let fault = Paystack::start(order()).unwrap_err();
         assert_eq!(host.requests().len(), 1);
         fault
     };
-    assert!(ask(500, json!({})).retryable);
-    assert!(ask(200, success(json!({"odd": true}))).retryable);
+    assert!(start_with_list(500, json!({})).retryable);
+    assert!(start_with_list(200, success(json!({"odd": true}))).retryable);
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_missing_transaction_id_is_looked_up() {
     assert_eq!(host.requests()[2].json()["transaction"], "4099260516");
 }
 
-fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
-    let _host = host().answer("GET", "/refund/3018284", status, answer).install();
+fn check(status: u16, response: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", "/refund/3018284", status, response).install();
     Paystack::check("3018284".into())
 }
 

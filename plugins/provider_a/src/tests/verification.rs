@@ -6,8 +6,8 @@ use tollhouse_plugin::verification::Guest;
 use super::{host, naira, parsed, success, transaction, transaction_with};
 use crate::Paystack;
 
-fn verify_with_response(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("GET", "/transaction/verify/re4lyvq3s3", status, answer).install();
+fn verify_with_response(status: u16, response: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("GET", "/transaction/verify/re4lyvq3s3", status, response).install();
     Paystack::verify("re4lyvq3s3".into())
 }
 
@@ -166,9 +166,9 @@ fn an_unknown_reference_is_not_found() {
         "meta": {"nextStep": "..."}, "type": "validation_error", "code": "transaction_not_found"});
     let older = json!({"status": false, "message": "Transaction reference not found"});
     let bare = json!({"status": false, "message": "Nothing here"});
-    for (status, answer) in [(400, &coded), (404, &coded), (400, &older), (404, &bare)] {
-        let fault = verify_with_response(status, answer.clone()).unwrap_err();
-        assert_eq!(fault.category, FaultCategory::NotFound, "{status} {answer}");
+    for (status, response) in [(400, &coded), (404, &coded), (400, &older), (404, &bare)] {
+        let fault = verify_with_response(status, response.clone()).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::NotFound, "{status} {response}");
     }
 }
 

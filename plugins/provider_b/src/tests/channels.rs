@@ -5,7 +5,7 @@ use super::checkout::order;
 use super::naira;
 use crate::channels::{channel_name, payment_options};
 
-fn asked(
+fn options_for(
     channels: &[&str],
     save_instrument: bool,
     currency: &str,
@@ -27,7 +27,7 @@ fn channels_become_payment_options() {
         (&all[..0], true, "NGN", Some("card")),
         (&all[..], true, "NGN", Some("card")),
     ] {
-        let found = asked(channels, save, currency).unwrap();
+        let found = options_for(channels, save, currency).unwrap();
         assert_eq!(found.as_deref(), options, "{channels:?} {save} {currency}");
     }
 }
@@ -44,7 +44,10 @@ fn mobile_money_has_an_option_per_currency() {
         ("XOF", "mobilemoneyfranco"),
         ("KES", "mpesa"),
     ] {
-        assert_eq!(asked(&["mobile_money"], false, currency).unwrap().as_deref(), Some(option));
+        assert_eq!(
+            options_for(&["mobile_money"], false, currency).unwrap().as_deref(),
+            Some(option)
+        );
     }
 }
 
@@ -56,7 +59,7 @@ fn channels_that_are_not_offered_are_invalid() {
         (&["carrier_pigeon"], false, "NGN"),
         (&["ussd"], true, "NGN"),
     ] {
-        let fault = asked(channels, save, currency).unwrap_err();
+        let fault = options_for(channels, save, currency).unwrap_err();
         assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("channels")));
     }
 }

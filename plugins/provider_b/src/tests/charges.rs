@@ -21,8 +21,8 @@ fn order() -> CardOrder {
     }
 }
 
-fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("POST", PATH, status, answer).install();
+fn charge(status: u16, response: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, response).install();
     <Flutterwave as saved_card::Guest>::charge(order())
 }
 
@@ -73,8 +73,8 @@ fn a_redirect_to_the_bank_is_a_challenge() {
     within["message"] = json!("Charge initiated");
     let mut beside = success(transaction_with(json!({"status": "pending", "meta": null})));
     beside["meta"] = meta;
-    for answer in [within, beside] {
-        let payment = charge(200, answer).unwrap();
+    for response in [within, beside] {
+        let payment = charge(200, response).unwrap();
         assert_eq!(payment.status, PaymentStatus::Pending);
         assert_eq!(payment.challenge_url.as_deref(), Some(BANK));
         assert_eq!(payment.metadata, None);
@@ -109,10 +109,10 @@ fn the_token_stays_out_of_raw() {
 }
 
 /// Charges with a used reference; the lookup of the earlier charge gets this response.
-fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+fn charge_again(status: u16, response: Value) -> Result<Payment, Fault> {
     let _host = host()
         .answer("POST", PATH, 400, refused("Duplicate transaction reference"))
-        .answer("GET", VERIFY, status, answer)
+        .answer("GET", VERIFY, status, response)
         .install();
     <Flutterwave as saved_card::Guest>::charge(order())
 }
@@ -128,8 +128,8 @@ fn a_repeated_reference_returns_the_first_charge() {
 #[test]
 fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = refused("No transaction was found for this id");
-    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
-        let fault = charge_again(status, answer).unwrap_err();
+    for (status, response) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, response).unwrap_err();
         assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
     }
 }
@@ -141,10 +141,10 @@ fn every_refusal_triggers_a_lookup() {
     for (status, words) in
         [(400, "tx_ref must be unique"), (400, "Try another one"), (404, "Token not found")]
     {
-        let charge = |found: u16, answer: &Value| {
+        let charge = |found: u16, response: &Value| {
             let host = host()
                 .answer("POST", PATH, status, refused(words))
-                .answer("GET", VERIFY, found, answer.clone())
+                .answer("GET", VERIFY, found, response.clone())
                 .install();
             let outcome = <Flutterwave as saved_card::Guest>::charge(order());
             assert_eq!(host.requests().len(), 2);
@@ -153,8 +153,8 @@ fn every_refusal_triggers_a_lookup() {
         assert_eq!(charge(200, &success(transaction())).unwrap().status, PaymentStatus::Success);
         let refusal = charge(404, &nothing).unwrap_err();
         assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
-        for (found, answer) in [(401, json!({})), (500, json!({})), (400, refused("Not today"))] {
-            let fault = charge(found, &answer).unwrap_err();
+        for (found, response) in [(401, json!({})), (500, json!({})), (400, refused("Not today"))] {
+            let fault = charge(found, &response).unwrap_err();
             assert_eq!(fault.category, FaultCategory::Unavailable, "{words} {found}");
         }
     }
@@ -162,8 +162,8 @@ fn every_refusal_triggers_a_lookup() {
 
 #[test]
 fn a_503_is_unavailable_and_leaves_the_outcome_unknown() {
-    let answer = refused("An error occurred. Please contact support");
-    let fault = charge(503, answer).unwrap_err();
+    let response = refused("An error occurred. Please contact support");
+    let fault = charge(503, response).unwrap_err();
     assert_eq!((fault.category, fault.code.as_str()), (FaultCategory::Unavailable, "http-503"));
 }
 

@@ -80,8 +80,8 @@ fn a_base_url_keeps_its_path() {
     assert!(Flutterwave::start(order()).is_ok());
 }
 
-fn start_with_response(status: u16, answer: Value) -> Fault {
-    let _host = host().answer("POST", "/payments", status, answer).install();
+fn start_with_response(status: u16, response: Value) -> Fault {
+    let _host = host().answer("POST", "/payments", status, response).install();
     Flutterwave::start(order()).unwrap_err()
 }
 

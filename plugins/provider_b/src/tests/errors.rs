@@ -13,8 +13,8 @@ fn fault_of(host: FakeHost) -> Fault {
     Flutterwave::verify("x".into()).unwrap_err()
 }
 
-fn fault(status: u16, answer: Value) -> Fault {
-    fault_of(host().answer("GET", PATH, status, answer))
+fn fault(status: u16, response: Value) -> Fault {
+    fault_of(host().answer("GET", PATH, status, response))
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn validation_errors_name_the_contracts_field() {
 #[test]
 fn other_errors_are_refused() {
     let two_hundred = refused("The amount is not for today");
-    for (status, answer) in [(400, refused("Something is missing")), (200, two_hundred)] {
-        let found = fault(status, answer);
+    for (status, response) in [(400, refused("Something is missing")), (200, two_hundred)] {
+        let found = fault(status, response);
         assert_eq!((found.category, found.retryable), (FaultCategory::Refused, false));
     }
     let contradictory = json!({"status": "success", "message": "?", "data": {}});

@@ -96,11 +96,11 @@ fn refund_events_are_traced_to_their_payment() {
         let body = json!({
             "id": 8612, "AmountRefunded": 60, name: 782728102, "FlwRef": "URF_1", "status": "completed-mpgs",
         });
-        let answers = [
+        let responses = [
             (host().answer("GET", by_id, 200, success(transaction())), "3456787654", 0),
             (host().timeout("GET", by_id), "", 1),
         ];
-        for (host, service_ref, logs) in answers {
+        for (host, service_ref, logs) in responses {
             let host = host.install();
             let body = body.to_string();
             let found = parse(&[("verif-hash", HASH)], body.as_bytes()).unwrap().remove(0);

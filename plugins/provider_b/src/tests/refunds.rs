@@ -129,14 +129,14 @@ fn the_refund_is_recognized_by_its_note_or_its_amount() {
 /// Without the list, it is unknown whether the refund exists.
 #[test]
 fn without_the_list_no_refund_is_requested() {
-    let ask = |status: u16, answer: Value| {
-        let host = host().answer("GET", LIST, status, answer).install();
+    let start_with_list = |status: u16, response: Value| {
+        let host = host().answer("GET", LIST, status, response).install();
         let fault = Flutterwave::start(order()).unwrap_err();
         assert_eq!(host.requests().len(), 1);
         fault
     };
-    assert!(ask(500, json!({})).retryable);
-    assert!(ask(200, success(json!({"odd": true}))).retryable);
+    assert!(start_with_list(500, json!({})).retryable);
+    assert!(start_with_list(200, success(json!({"odd": true}))).retryable);
 }
 
 fn page(number: u64, of: u64, refunds: Value) -> Value {
@@ -243,8 +243,8 @@ fn a_missing_transaction_id_is_looked_up() {
     assert_eq!(host.requests().len(), 3);
 }
 
-fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
-    let _host = host().answer("GET", "/refunds/8612", status, answer).install();
+fn check(status: u16, response: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", "/refunds/8612", status, response).install();
     Flutterwave::check("8612".into())
 }
 
@@ -261,8 +261,8 @@ fn statuses_are_mapped() {
         ("FAILED", RefundStatus::Failed, true, 0),
         ("something new", RefundStatus::Pending, false, 1),
     ] {
-        let answer = success(refund(8612, status_text));
-        let host = host().answer("GET", "/refunds/8612", 200, answer).install();
+        let response = success(refund(8612, status_text));
+        let host = host().answer("GET", "/refunds/8612", 200, response).install();
         let found = Flutterwave::check("8612".into()).unwrap();
         assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{status_text}");
         assert_eq!(host.logs().len(), logs, "{status_text}");

@@ -7,8 +7,8 @@ use tollhouse_plugin::verification::Guest;
 use super::{VERIFY, host, naira, parsed, refused, success, transaction, transaction_with};
 use crate::Flutterwave;
 
-fn verify_with_response(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("GET", VERIFY, status, answer).install();
+fn verify_with_response(status: u16, response: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("GET", VERIFY, status, response).install();
     Flutterwave::verify("3456787654".into())
 }
 
@@ -43,8 +43,8 @@ fn statuses_are_mapped() {
         ("something new", PaymentStatus::Pending, 1),
         ("", PaymentStatus::Pending, 1),
     ] {
-        let answer = super::success(transaction_with(json!({"status": value})));
-        let host = host().answer("GET", VERIFY, 200, answer).install();
+        let response = super::success(transaction_with(json!({"status": value})));
+        let host = host().answer("GET", VERIFY, 200, response).install();
         let payment = Flutterwave::verify("3456787654".into()).unwrap();
         assert_eq!((payment.status, host.logs().len()), (status, logs), "{value}");
         assert!(host.logs().iter().all(|(level, _)| *level == Level::Warn));

@@ -21,8 +21,8 @@ fn order() -> CardOrder {
     }
 }
 
-fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let host = host().answer("POST", PATH, status, answer);
+fn charge(status: u16, response: Value) -> Result<Payment, Fault> {
+    let host = host().answer("POST", PATH, status, response);
     let _host =
         host.answer("GET", PAGE_1, 200, success(json!({"settlementAmount": 400}))).install();
     Monnify::charge(order())
@@ -113,10 +113,10 @@ fn the_token_stays_out_of_raw() {
 }
 
 /// Charges with a used reference; the lookup of the earlier charge gets this response.
-fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+fn charge_again(status: u16, response: Value) -> Result<Payment, Fault> {
     let _host = host()
         .answer("POST", PATH, 422, refused("99", "Duplicate payment reference"))
-        .answer("GET", QUERY, status, answer)
+        .answer("GET", QUERY, status, response)
         .answer("GET", DEBIT, 404, refused("99", "Not found"))
         .answer("POST", "/auth/login", 401, json!({}))
         .install();
@@ -134,8 +134,8 @@ fn a_repeated_reference_returns_the_first_charge() {
 #[test]
 fn a_repeated_reference_without_a_visible_charge_is_unavailable() {
     let unknown = refused("99", "No transaction");
-    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
-        let fault = charge_again(status, answer).unwrap_err();
+    for (status, response) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, response).unwrap_err();
         assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
     }
 }
@@ -149,10 +149,10 @@ fn every_refusal_triggers_a_lookup() {
         (400, "Try another one"),
         (404, "Card token not found"),
     ] {
-        let charge = |found: u16, answer: &Value| {
+        let charge = |found: u16, response: &Value| {
             let host = host()
                 .answer("POST", PATH, status, refused("99", words))
-                .answer("GET", QUERY, found, answer.clone())
+                .answer("GET", QUERY, found, response.clone())
                 .answer("GET", DEBIT, 404, nothing.clone())
                 .answer("POST", "/auth/login", 401, json!({}));
             let _host = host.install();
@@ -162,8 +162,8 @@ fn every_refusal_triggers_a_lookup() {
         let refusal = charge(404, &nothing).unwrap_err();
         assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
         let other = refused("99", "Not today");
-        for (found, answer) in [(401, json!({})), (500, json!({})), (400, other)] {
-            let fault = charge(found, &answer).unwrap_err();
+        for (found, response) in [(401, json!({})), (500, json!({})), (400, other)] {
+            let fault = charge(found, &response).unwrap_err();
             assert_eq!(fault.category, FaultCategory::Unavailable, "{words} {found}");
         }
     }

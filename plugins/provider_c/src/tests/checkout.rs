@@ -122,8 +122,8 @@ fn an_account_without_a_contract_is_misconfigured() {
     assert!(host.requests().is_empty());
 }
 
-fn start_with_response(status: u16, answer: Value) -> Fault {
-    let _host = host().answer("POST", PATH, status, answer).install();
+fn start_with_response(status: u16, response: Value) -> Fault {
+    let _host = host().answer("POST", PATH, status, response).install();
     Monnify::start(order()).unwrap_err()
 }
 

@@ -28,8 +28,8 @@ fn order() -> DebitOrder {
     }
 }
 
-fn debit(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let host = host().answer("POST", PATH, status, answer);
+fn debit(status: u16, response: Value) -> Result<Payment, Fault> {
+    let host = host().answer("POST", PATH, status, response);
     let _host = host.answer("GET", PAGE_1, 404, refused("99", "Not found")).install();
     Monnify::debit(order())
 }

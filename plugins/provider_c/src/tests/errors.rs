@@ -13,8 +13,8 @@ fn fault_of(host: FakeHost) -> Fault {
     Monnify::verify("x".into()).unwrap_err()
 }
 
-fn fault(status: u16, answer: Value) -> Fault {
-    fault_of(host().answer("GET", PATH, status, answer))
+fn fault(status: u16, response: Value) -> Fault {
+    fault_of(host().answer("GET", PATH, status, response))
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn validation_errors_name_the_contracts_field() {
 
 #[test]
 fn other_errors_are_refused() {
-    for (status, answer, code) in [
+    for (status, response, code) in [
         (400, refused("99", "Something is missing"), "99"),
         (403, refused("99", "The amount is not for this merchant"), "99"),
         (200, refused("D04", "Not today"), "D04"),
         (400, json!({"requestSuccessful": false}), ""),
         (400, json!({"requestSuccessful": true, "responseCode": 0}), "0"),
     ] {
-        let found = fault(status, answer);
+        let found = fault(status, response);
         assert_eq!((found.category, found.code.as_str()), (FaultCategory::Refused, code));
         assert!(!found.retryable);
     }

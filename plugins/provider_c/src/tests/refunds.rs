@@ -68,13 +68,13 @@ fn a_retry_returns_the_existing_refund() {
 /// Without a response to the query, it is unknown whether the refund exists.
 #[test]
 fn without_a_lookup_no_refund_is_requested() {
-    for (status, answer) in [
+    for (status, response) in [
         (500, json!({})),
         (200, success(json!({}))),
         (404, json!({})),
         (400, refused("99", "Not today")),
     ] {
-        let host = host().answer("GET", FIND, status, answer).install();
+        let host = host().answer("GET", FIND, status, response).install();
         assert!(Monnify::start(order()).unwrap_err().retryable, "{status}");
         assert_eq!(host.requests().len(), 1);
     }
@@ -96,8 +96,8 @@ fn a_reference_used_concurrently_is_looked_up() {
     }
 }
 
-fn start_with_response(status: u16, answer: Value) -> Fault {
-    let _host = fresh().answer("POST", START, status, answer).install();
+fn start_with_response(status: u16, response: Value) -> Fault {
+    let _host = fresh().answer("POST", START, status, response).install();
     Monnify::start(order()).unwrap_err()
 }
 
@@ -159,8 +159,8 @@ fn a_missing_transaction_id_is_looked_up() {
     assert_eq!(sent["transactionReference"], "MNFY|20220121154928|000001");
 }
 
-fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
-    let _host = host().answer("GET", FIND, status, answer).install();
+fn check(status: u16, response: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", FIND, status, response).install();
     Monnify::check("R-1".into())
 }
 

@@ -7,8 +7,8 @@ use super::{QUERY, host, naira, success, transaction_with};
 use crate::Monnify;
 
 fn verify(changes: Value) -> (Payment, Vec<(Level, String)>) {
-    let answer = success(transaction_with(changes));
-    let host = host().answer("GET", QUERY, 200, answer).install();
+    let response = success(transaction_with(changes));
+    let host = host().answer("GET", QUERY, 200, response).install();
     (Monnify::verify("pay-1".into()).unwrap(), host.logs())
 }
 

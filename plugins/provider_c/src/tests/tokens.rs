@@ -102,13 +102,13 @@ fn a_rejected_new_token_is_misconfigured() {
 
 #[test]
 fn a_failed_login_sends_no_further_requests() {
-    for (status, answer, category) in [
+    for (status, response, category) in [
         (401, refused("99", "Invalid credentials"), FaultCategory::Misconfigured),
         (500, json!({}), FaultCategory::Unavailable),
         (200, success(json!({})), FaultCategory::Unavailable),
         (200, json!([]), FaultCategory::Unavailable),
     ] {
-        let (verified, host) = verify(stranger().answer("POST", LOGIN, status, answer));
+        let (verified, host) = verify(stranger().answer("POST", LOGIN, status, response));
         assert_eq!(verified.unwrap_err().category, category, "{status}");
         assert_eq!(host.requests().len(), 1);
     }

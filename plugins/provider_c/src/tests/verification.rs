@@ -128,10 +128,10 @@ fn a_success_without_an_amount_is_unavailable() {
 }
 
 /// Verifies a reference that is neither a transaction nor, by this response, a debit.
-fn unknown(status: u16, answer: Value) -> Fault {
+fn unknown(status: u16, response: Value) -> Fault {
     let host = host()
         .answer("GET", QUERY, 404, refused("99", "There's no transaction matching the reference"))
-        .answer("GET", DEBIT, status, answer)
+        .answer("GET", DEBIT, status, response)
         .install();
     let fault = Monnify::verify("pay-1".into()).unwrap_err();
     assert_eq!(host.requests().len(), 2);
@@ -151,7 +151,7 @@ fn a_reference_of_neither_a_transaction_nor_a_debit_is_not_found() {
 /// A payment that may exist must not be started again.
 #[test]
 fn a_reference_that_may_be_a_debit_is_unavailable() {
-    for (status, answer) in [
+    for (status, response) in [
         (500, json!({})),
         (429, json!({})),
         (404, json!([])),
@@ -160,7 +160,7 @@ fn a_reference_that_may_be_a_debit_is_unavailable() {
         (400, refused("99", "paymentReference cannot be read now")),
         (422, refused("D04", "Duplicate request")),
     ] {
-        assert_eq!(unknown(status, answer).category, FaultCategory::Unavailable, "{status}");
+        assert_eq!(unknown(status, response).category, FaultCategory::Unavailable, "{status}");
     }
 }
 

@@ -108,9 +108,9 @@ function method(reader, name, docs) {
     type = reader.type();
     reader.next(';');
   }
-  const [answer, refusal] = Array.isArray(type) ? type : [type];
-  const lines = refusal ? [...docs, `@throws {${refusal}}`] : docs;
-  return `${comment(lines, '  ')}  ${camel(name)}(${parameters.join(', ')}): ${answer};\n`;
+  const [result, error] = Array.isArray(type) ? type : [type];
+  const lines = error ? [...docs, `@throws {${error}}`] : docs;
+  return `${comment(lines, '  ')}  ${camel(name)}(${parameters.join(', ')}): ${result};\n`;
 }
 
 /**

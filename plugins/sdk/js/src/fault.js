@@ -74,7 +74,7 @@ export class Fault {
 /**
  * Calls a host function. Its faults arrive as the payload of an error, and are thrown as a `Fault`.
  */
-export function ask(call) {
+export function callHost(call) {
   try {
     return call();
   } catch (error) {

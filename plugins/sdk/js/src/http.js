@@ -2,7 +2,7 @@
 
 import * as wire from 'tollhouse:plugin/http@1.0.0';
 
-import { Fault, ask } from './fault.js';
+import { Fault, callHost } from './fault.js';
 import { decode, encode as utf8 } from './utf8.js';
 
 export const get = (url) => new Request('GET', url);
@@ -70,7 +70,7 @@ export class Request {
    * if the request is not permitted.
    */
   send() {
-    const { status, headers, body } = ask(() => wire.send(this.#wire));
+    const { status, headers, body } = callHost(() => wire.send(this.#wire));
     return new Response(status, headers, body);
   }
 }

@@ -3,7 +3,7 @@
 
 import * as wire from 'tollhouse:plugin/vault@1.0.0';
 
-import { ask } from './fault.js';
+import { callHost } from './fault.js';
 import { encode } from './utf8.js';
 
 const bytes = (data) => (typeof data === 'string' ? encode(data) : data);
@@ -13,19 +13,19 @@ const hex = (data) => Array.from(data, (byte) => byte.toString(16).padStart(2, '
  * Returns a placeholder for a secret, valid for this call only. Put it where the manifest binds the
  * secret: in a header value or the body.
  */
-export const secret = (name) => ask(() => wire.secret(name));
+export const secret = (name) => callHost(() => wire.secret(name));
 
 /**
  * Returns a placeholder for the credentials of HTTP basic authentication, without the word "Basic".
  * `password` names a secret; `user` names a secret or a setting.
  */
-export const basic = (user, password) => ask(() => wire.basic(user, password));
+export const basic = (user, password) => callHost(() => wire.basic(user, password));
 
 /** Computes the HMAC of bytes or a string under a secret. The algorithm is "sha256" or "sha512". */
-export const hmac = (algorithm, secret, data) => ask(() => wire.hmac(algorithm, secret, bytes(data)));
+export const hmac = (algorithm, secret, data) => callHost(() => wire.hmac(algorithm, secret, bytes(data)));
 
 /** Returns whether bytes or a string equal the secret, in constant time. */
-export const matches = (secret, candidate) => ask(() => wire.matches(secret, bytes(candidate)));
+export const matches = (secret, candidate) => callHost(() => wire.matches(secret, bytes(candidate)));
 
 /**
  * Returns whether `signature` is the HMAC of `data` in hexadecimal digits of either case, in

@@ -46,8 +46,8 @@ test('placeholders are replaced and requests are recorded', () => {
   const host = new FakeHost().secret('token', 't0p').setting('user', 'ada').answer('POST', '/x', 201, { n: 1 }).answer('POST', '/x', 409).install();
   const token = vault.secret('token');
   assert.ok(!token.includes('t0p'));
-  const ask = () => http.post('https://a.test/x?q=1').basic(vault.basic('user', 'token')).json({ key: token }).send();
-  assert.deepEqual([ask(), ask(), ask()].map(({ status }) => status), [201, 409, 409]);
+  const send = () => http.post('https://a.test/x?q=1').basic(vault.basic('user', 'token')).json({ key: token }).send();
+  assert.deepEqual([send(), send(), send()].map(({ status }) => status), [201, 409, 409]);
   assert.equal(host.requests[0].body, '{"key":"t0p"}');
   assert.equal(host.requests[0].header('Authorization'), 'Basic YWRhOnQwcA==');
   assert.throws(() => http.get('https://a.test/y').send(), /no response for GET/);

@@ -92,10 +92,10 @@ export class FakeHost {
     return this.fault(method, url, Fault.unavailable('the response was cut off').withCode('cut'));
   }
 
-  #route(method, url, answer) {
+  #route(method, url, response) {
     const route = this.#routes.find((other) => other.method === method && other.url === url);
-    if (route) route.answers.push(answer);
-    else this.#routes.push({ method, url, answers: [answer] });
+    if (route) route.responses.push(response);
+    else this.#routes.push({ method, url, responses: [response] });
     return this;
   }
 
@@ -111,7 +111,7 @@ export class FakeHost {
     const fits = (end) => url.endsWith(end) || path.endsWith(end);
     const route = this.#routes.find((other) => other.method === method && fits(other.url));
     if (route === undefined) throw new Error(`FakeHost has no response for ${method} ${url}`);
-    return (route.answers.length > 1 ? route.answers.shift() : route.answers[0])();
+    return (route.responses.length > 1 ? route.responses.shift() : route.responses[0])();
   }
 
   placeholder(names, value) {

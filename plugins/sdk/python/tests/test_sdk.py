@@ -36,8 +36,8 @@ class Sdk(unittest.TestCase):
         token = vault.secret("token")
         self.assertNotIn("t0p", token)
         basic = vault.basic("user", "token")
-        ask = lambda: http.post("https://a.test/x?q=1").basic(basic).json({"key": token}).send().status
-        self.assertEqual([ask(), ask(), ask()], [201, 409, 409])
+        send = lambda: http.post("https://a.test/x?q=1").basic(basic).json({"key": token}).send().status
+        self.assertEqual([send(), send(), send()], [201, 409, 409])
         self.assertEqual(json.loads(host.requests[0].body), {"key": "t0p"})
         self.assertEqual(host.requests[0].header("Authorization"), "Basic YWRhOnQwcA==")
         with self.assertRaisesRegex(AssertionError, "no response for GET"):

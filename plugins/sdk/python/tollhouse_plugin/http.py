@@ -76,8 +76,8 @@ class Request:
         Raises a fault: `unavailable` with the code `timeout`, `connect` or `cut`, or
         `misconfigured` if the request is not permitted.
         """
-        answer = wire.send(self._wire)
-        return Response(answer.status, answer.headers, answer.body)
+        response = wire.send(self._wire)
+        return Response(response.status, response.headers, response.body)
 
 
 class Response:

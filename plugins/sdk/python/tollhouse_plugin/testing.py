@@ -75,9 +75,9 @@ class FakeHost:
             self.secret(name, SECRET)
         for name, setting in manifest.get("settings", {}).items():
             self.setting(name, setting.get("default", SETTING[setting["kind"]]))
-        for answer in manifest.get("examples", {}).get("answers", []):
-            method, url = answer["to"].split(" ", 1)
-            self.answer(method, url, answer.get("status", 200), answer["body"])
+        for example in manifest.get("examples", {}).get("answers", []):
+            method, url = example["to"].split(" ", 1)
+            self.answer(method, url, example.get("status", 200), example["body"])
         return self
 
     def answer(self, method: str, url: str, status: int, body: Any = "") -> Self:
@@ -110,8 +110,8 @@ class FakeHost:
         """Simulates a connection that ends during the response."""
         return self.fault(method, url, faults.unavailable("the response was cut off", "cut"))
 
-    def _route(self, method: str, url: str, answer: Callable[[], http.Response]) -> Self:
-        self._routes.setdefault((method, url), []).append(answer)
+    def _route(self, method: str, url: str, response: Callable[[], http.Response]) -> Self:
+        self._routes.setdefault((method, url), []).append(response)
         return self
 
     def install(self) -> Self:
@@ -133,9 +133,9 @@ class FakeHost:
         body = self._fill((request.body or b"").decode(errors="replace"))
         self.requests.append(Sent(request.method, request.url, headers, body, request.timeout_ms))
         path = request.url.split("?")[0]
-        for (method, end), answers in self._routes.items():
+        for (method, end), responses in self._routes.items():
             if method == request.method and (request.url.endswith(end) or path.endswith(end)):
-                return (answers.pop(0) if len(answers) > 1 else answers[0])()
+                return (responses.pop(0) if len(responses) > 1 else responses[0])()
         raise AssertionError(f"FakeHost has no response for {request.method} {request.url}")
 
     def _basic(self, user: str, password: str) -> str:

@@ -31,12 +31,16 @@
 //!
 //! impl checkout::Guest for Acme {
 //!     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
-//!         let answer = http::Request::post(settings::url("base_url", "/pages")?)
+//!         let response = http::Request::post(settings::url("base_url", "/pages")?)
 //!             .bearer(&vault::secret("token")?)
 //!             .json(&json!({ "ref": order.service_ref, "amount": order.amount.minor }))
 //!             .send()?;
-//!         let page: Page = answer.json()?;
-//!         Ok(CheckoutSession { url: page.url, service_ref: order.service_ref, raw: answer.text() })
+//!         let page: Page = response.json()?;
+//!         Ok(CheckoutSession {
+//!             url: page.url,
+//!             service_ref: order.service_ref,
+//!             raw: response.text(),
+//!         })
 //!     }
 //! }
 //!

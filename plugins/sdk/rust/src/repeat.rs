@@ -10,13 +10,13 @@ use crate::types::{Fault, FaultCategory};
 /// not `duplicate` (the reference is in use). Any other fault of `find` is returned as
 /// `unavailable`, because the outcome is unknown.
 pub fn charged<T>(
-    answer: Result<T, Fault>,
+    result: Result<T, Fault>,
     duplicate: &str,
     find: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    let refusal = match answer {
+    let refusal = match result {
         Err(fault) if fault.is_refusal() => fault,
-        answer => return answer,
+        result => return result,
     };
     find().map_err(|fault| match fault.category {
         FaultCategory::NotFound if refusal.code != duplicate => refusal,
@@ -28,8 +28,8 @@ pub fn charged<T>(
 mod tests {
     use super::*;
 
-    fn outcome(answer: Result<&str, Fault>, found: Result<&str, Fault>) -> String {
-        match charged(answer, "used", || found) {
+    fn outcome(result: Result<&str, Fault>, found: Result<&str, Fault>) -> String {
+        match charged(result, "used", || found) {
             Ok(charge) => charge.to_owned(),
             Err(fault) => format!("{:?} {}", fault.category, fault.code),
         }

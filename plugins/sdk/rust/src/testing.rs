@@ -53,7 +53,7 @@ struct Route {
     method: String,
     url: String,
     /// Returned in order; the last one repeats.
-    answers: VecDeque<Result<(u16, Vec<u8>), Fault>>,
+    responses: VecDeque<Result<(u16, Vec<u8>), Fault>>,
 }
 
 /// A request as egress would send it: placeholders are replaced.
@@ -156,13 +156,18 @@ impl FakeHost {
         self.fault(method, url, Fault::unavailable("the response was cut off").with_code("cut"))
     }
 
-    fn route(mut self, method: &str, url: &str, answer: Result<(u16, Vec<u8>), Fault>) -> FakeHost {
+    fn route(
+        mut self,
+        method: &str,
+        url: &str,
+        response: Result<(u16, Vec<u8>), Fault>,
+    ) -> FakeHost {
         match self.routes.iter_mut().find(|r| r.method == method && r.url == url) {
-            Some(route) => route.answers.push_back(answer),
+            Some(route) => route.responses.push_back(response),
             None => self.routes.push(Route {
                 method: method.to_owned(),
                 url: url.to_owned(),
-                answers: VecDeque::from([answer]),
+                responses: VecDeque::from([response]),
             }),
         }
         self

@@ -10,9 +10,9 @@ const PATH: &str = "/tokenized-charges";
 async fn a_saved_card_is_charged_again() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
-    let answer = shop.post(PATH, charge(&token, "second")).await;
-    assert_eq!(answer["message"], "Charge successful");
-    let data = &answer["data"];
+    let response = shop.post(PATH, charge(&token, "second")).await;
+    assert_eq!(response["message"], "Charge successful");
+    let data = &response["data"];
     assert_eq!((&data["status"], &data["auth_model"]), (&json!("successful"), &json!("noauth")));
     assert_eq!(data["amount"].to_string(), "1250.5");
     assert_eq!(data["card"]["token"], token);
@@ -57,10 +57,10 @@ async fn a_challenge_is_completed_on_the_banks_page() {
         if tx_ref == "scripted" {
             shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         }
-        let answer = shop.post(PATH, body).await;
-        assert_eq!(answer["message"], "Charge initiated");
-        assert_eq!(answer["data"]["status"], "pending");
-        let authorization = &answer["meta"]["authorization"];
+        let response = shop.post(PATH, body).await;
+        assert_eq!(response["message"], "Charge initiated");
+        assert_eq!(response["data"]["status"], "pending");
+        let authorization = &response["meta"]["authorization"];
         assert_eq!(authorization["mode"], "redirect");
         assert_eq!(shop.verify(tx_ref).await["status"], "pending auth");
         let redirect = authorization["redirect"].as_str().unwrap();
@@ -83,8 +83,8 @@ async fn a_failed_challenge_cannot_be_repeated() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
     shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
-    let answer = shop.post(PATH, charge(&token, "failed")).await;
-    let redirect = answer["meta"]["authorization"]["redirect"].as_str().unwrap();
+    let response = shop.post(PATH, charge(&token, "failed")).await;
+    let redirect = response["meta"]["authorization"]["redirect"].as_str().unwrap();
     let page = redirect.rsplit('/').next().unwrap();
     shop.complete(page, json!({ "outcome": "failed" })).await;
     assert_eq!(shop.verify("failed").await["status"], "failed");
@@ -107,8 +107,8 @@ async fn a_charge_can_be_declined_or_left_pending() {
         ("gone", Outcome::Abandoned, "cancelled"),
     ] {
         faults.push(Fault::new("charge", FaultKind::Pending));
-        let answer = shop.post(PATH, charge(&token, tx_ref)).await;
-        assert_eq!(answer["message"], "Charge initiated");
+        let response = shop.post(PATH, charge(&token, tx_ref)).await;
+        assert_eq!(response["message"], "Charge initiated");
         assert_eq!(shop.verify(tx_ref).await["status"], "pending");
         assert!(shop.world.simulators.flutterwave().resolve(tx_ref, outcome));
         assert!(!shop.world.simulators.flutterwave().resolve(tx_ref, outcome));

@@ -73,7 +73,8 @@ async fn webhooks_are_duplicated_lost_and_reordered() {
     shop.notified().await;
     shop.pay("three", SUCCESS).await;
     shop.pay("four", SUCCESS).await;
-    let told = shop.notified().await;
-    let told: Vec<&str> = told.iter().map(|b| b["data"]["tx_ref"].as_str().unwrap()).collect();
-    assert_eq!(told, ["twice", "twice", "four", "three"]);
+    let webhooks = shop.notified().await;
+    let references: Vec<&str> =
+        webhooks.iter().map(|b| b["data"]["tx_ref"].as_str().unwrap()).collect();
+    assert_eq!(references, ["twice", "twice", "four", "three"]);
 }

@@ -14,8 +14,8 @@ fn request() -> Value {
 }
 
 async fn tokenize(shop: &Shop) -> String {
-    let answer = shop.post("/accounts/tokenize", request()).await;
-    answer["data"]["reference"].as_str().unwrap().to_owned()
+    let response = shop.post("/accounts/tokenize", request()).await;
+    response["data"]["reference"].as_str().unwrap().to_owned()
 }
 
 async fn fetch(shop: &Shop, reference: &str) -> Value {
@@ -57,9 +57,9 @@ async fn the_transfer_arrives_by_the_clock_and_the_webhook_has_the_token() {
         (&approved["status"], &approved["response_code"]),
         (&json!("APPROVED"), &json!("00"))
     );
-    let told = shop.notified().await;
-    assert_eq!(told[0]["event"], "account.tokenize");
-    assert_eq!(told[0]["data"], approved);
+    let webhooks = shop.notified().await;
+    assert_eq!(webhooks[0]["event"], "account.tokenize");
+    assert_eq!(webhooks[0]["data"], approved);
     let token = approved["token"].as_str().unwrap();
     assert!(token.starts_with("flw-1bt-"), "{token}");
     assert_eq!(approved["active_on"], "2026-11-21T10:00:20.000Z");
@@ -93,16 +93,16 @@ async fn a_customer_consents_or_declines_on_the_page() {
 async fn a_debit_has_the_account_and_adds_the_fee() {
     let shop = Shop::new().await;
     let (_, token) = active(&shop).await;
-    let answer = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
-    assert_eq!(answer["message"], "Charge successful");
-    let data = &answer["data"];
+    let response = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
+    assert_eq!(response["message"], "Charge successful");
+    let data = &response["data"];
     assert_eq!((&data["status"], &data["payment_type"]), (&json!("successful"), &json!("account")));
     assert_eq!(data["auth_model"], "EMANDATE");
     assert_eq!((&data["amount"], &data["charged_amount"]), (&json!(50), &json!(50.7)));
     assert_eq!(data["account"]["account_number"], "0123456789");
-    let told = shop.notified().await.pop().unwrap();
-    assert_eq!(told["event.type"], "ACCOUNT_TRANSACTION");
-    assert_eq!(told["data"]["account"]["account_name"], "TEST CUSTOMER");
+    let webhook = shop.notified().await.pop().unwrap();
+    assert_eq!(webhook["event.type"], "ACCOUNT_TRANSACTION");
+    assert_eq!(webhook["data"]["account"]["account_name"], "TEST CUSTOMER");
 }
 
 #[tokio::test]

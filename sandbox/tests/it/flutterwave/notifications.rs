@@ -17,14 +17,14 @@ async fn webhooks_of_successes_and_failures_omit_token_and_meta() {
         [("good", SUCCESS, "successful"), ("bad", "5258585922666506", "failed")]
     {
         let mut expected = shop.pay(tx_ref, card).await;
-        let told = shop.notified().await.pop().unwrap();
-        assert_eq!(told["event"], "charge.completed");
-        assert_eq!(told["event.type"], "CARD_TRANSACTION");
-        assert_eq!(told["data"]["status"], status);
+        let webhook = shop.notified().await.pop().unwrap();
+        assert_eq!(webhook["event"], "charge.completed");
+        assert_eq!(webhook["event.type"], "CARD_TRANSACTION");
+        assert_eq!(webhook["data"]["status"], status);
         expected.as_object_mut().unwrap().remove("meta");
         expected["card"].as_object_mut().unwrap().remove("token");
         expected["card"]["country"] = json!("NG");
-        assert_eq!(told["data"], expected);
+        assert_eq!(webhook["data"], expected);
     }
     let (headers, _) = shop.world.receiver.received().remove(0);
     assert_eq!(headers["verif-hash"], HASH);
@@ -78,13 +78,13 @@ async fn a_failing_receiver_gets_three_retries() {
 async fn a_webhook_is_resent_on_demand() {
     let shop = Shop::new().await;
     let id = shop.pay("good", SUCCESS).await["id"].clone();
-    let answer = shop.post(&format!("/transactions/{id}/resend-hook"), Value::Null).await;
+    let response = shop.post(&format!("/transactions/{id}/resend-hook"), Value::Null).await;
     assert_eq!(
-        (&answer["message"], &answer["data"]),
+        (&response["message"], &response["data"]),
         (&json!("hook sent successfully"), &json!("hook sent"))
     );
-    let told = shop.notified().await;
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0], told[1]);
+    let webhooks = shop.notified().await;
+    assert_eq!(webhooks.len(), 2);
+    assert_eq!(webhooks[0], webhooks[1]);
     assert_eq!(shop.refused("/transactions/1/resend-hook", json!({})).await.0, 400);
 }

@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 use super::{SUCCESS, Shop, order};
 
 async fn refund(shop: &Shop, transaction: &Value, body: Value) -> Value {
-    let answer = shop.post(&format!("/transactions/{transaction}/refund"), body).await;
-    assert_eq!(answer["message"], "Transaction refund initiated");
-    answer["data"].clone()
+    let response = shop.post(&format!("/transactions/{transaction}/refund"), body).await;
+    assert_eq!(response["message"], "Transaction refund initiated");
+    response["data"].clone()
 }
 
 #[tokio::test]

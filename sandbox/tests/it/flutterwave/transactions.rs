@@ -6,9 +6,9 @@ use super::{KEY, SUCCESS, Shop, order};
 #[tokio::test]
 async fn a_link_opens_the_page_and_no_transaction_exists_before_an_attempt() {
     let shop = Shop::new().await;
-    let answer = shop.post("/payments", order("pay-1")).await;
-    assert_eq!(answer["message"], "Hosted Link");
-    let link = answer["data"]["link"].as_str().unwrap();
+    let response = shop.post("/payments", order("pay-1")).await;
+    assert_eq!(response["message"], "Hosted Link");
+    let link = response["data"]["link"].as_str().unwrap();
     assert!(link.starts_with(&format!("{}/checkout/", shop.world.simulators.url())), "{link}");
     let page = shop.world.client.get(link).send().await.unwrap().text().await.unwrap();
     for text in ["NGN 5,000.00", "ada@example.com", "pay-1", SUCCESS, "Flutterwave"] {
@@ -192,8 +192,8 @@ async fn transactions_are_listed_also_under_a_doubled_slash() {
     let one = shop.get("/transactions?tx_ref=one").await["data"].clone();
     assert_eq!((&one[0]["tx_ref"], one.as_array().unwrap().len()), (&json!("one"), 1));
     let request = shop.world.request(Method::GET, "/flutterwave//v3/transactions?status=failed");
-    let answer: Value = request.bearer_auth(KEY).send().await.unwrap().json().await.unwrap();
-    assert_eq!(answer["data"], json!([]));
+    let response: Value = request.bearer_auth(KEY).send().await.unwrap().json().await.unwrap();
+    assert_eq!(response["data"], json!([]));
 }
 
 #[tokio::test]

@@ -105,11 +105,11 @@ async fn an_otp_is_required_and_checked() {
     for (reference, code, status) in
         [("long", "123456", "SUCCESS"), ("short", "12345", "SUCCESS"), ("wrong", "1", "FAILED")]
     {
-        let asked = shop.post(PATH, charge(&token, reference)).await;
-        assert_eq!(asked["status"], "OTP_AUTHORIZATION_REQUIRED");
+        let challenge = shop.post(PATH, charge(&token, reference)).await;
+        assert_eq!(challenge["status"], "OTP_AUTHORIZATION_REQUIRED");
         let body = json!({
-            "transactionReference": asked["transactionReference"],
-            "collectionChannel": "API_NOTIFICATION", "tokenId": asked["otpData"]["id"],
+            "transactionReference": challenge["transactionReference"],
+            "collectionChannel": "API_NOTIFICATION", "tokenId": challenge["otpData"]["id"],
             "token": code,
         });
         assert_eq!(shop.post(OTP, body.clone()).await["status"], status);

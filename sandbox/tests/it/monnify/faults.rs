@@ -66,6 +66,6 @@ async fn webhooks_are_held_until_released() {
     shop.pay("sent", SUCCESS).await;
     assert_eq!(shop.notified().await.len(), 1);
     assert_eq!(shop.world.simulators.release(), 1);
-    let told = shop.notified().await;
-    assert_eq!(told[1]["eventData"]["paymentReference"], "held");
+    let webhooks = shop.notified().await;
+    assert_eq!(webhooks[1]["eventData"]["paymentReference"], "held");
 }

@@ -79,12 +79,13 @@ async fn a_mandate_is_authorized_on_a_page_and_activated_by_the_clock() {
     assert_eq!(find(&shop, "loan-7").await["mandateStatus"], "PENDING ACTIVATION");
     shop.world.advance(10).await;
     assert_eq!(find(&shop, "loan-7").await["mandateStatus"], "ACTIVATED");
-    let told = shop.notified().await;
-    let stages: Vec<&Value> = told.iter().map(|body| &body["eventData"]["mandateStatus"]).collect();
+    let webhooks = shop.notified().await;
+    let stages: Vec<&Value> =
+        webhooks.iter().map(|body| &body["eventData"]["mandateStatus"]).collect();
     assert_eq!(stages, ["PENDING ACTIVATION", "ACTIVATED"]);
-    assert_eq!(told[1]["eventType"], "MANDATE_UPDATE");
-    assert_eq!(told[1]["eventData"]["startDate"], "2026-11-21 10:15:30.0");
-    assert_eq!(told[1]["eventData"]["externalMandateReference"], "loan-7");
+    assert_eq!(webhooks[1]["eventType"], "MANDATE_UPDATE");
+    assert_eq!(webhooks[1]["eventData"]["startDate"], "2026-11-21 10:15:30.0");
+    assert_eq!(webhooks[1]["eventData"]["externalMandateReference"], "loan-7");
     assert_eq!(shop.world.complete(&page, json!({ "outcome": "success" })).await.0, 409);
 }
 
@@ -153,9 +154,9 @@ async fn a_debit_is_pending_until_the_bank_responds() {
         (&json!("PAID"), &json!({}))
     );
     assert_eq!(status["transactionReference"], body["transactionReference"]);
-    let told = shop.notified().await.pop().unwrap();
-    assert_eq!(told["eventType"], "SUCCESSFUL_TRANSACTION");
-    assert_eq!(told["eventData"]["paymentMethod"], "DIRECT_DEBIT");
+    let webhook = shop.notified().await.pop().unwrap();
+    assert_eq!(webhook["eventType"], "SUCCESSFUL_TRANSACTION");
+    assert_eq!(webhook["eventData"]["paymentMethod"], "DIRECT_DEBIT");
     assert_eq!(shop.status("debit-1").await["paymentStatus"], "PAID");
 }
 
@@ -163,12 +164,12 @@ async fn a_debit_is_pending_until_the_bank_responds() {
 async fn a_debit_can_fail_or_stay_pending() {
     let shop = Shop::new().await;
     let code = active(&shop, "loan-7").await;
-    let told = shop.notified().await.len();
+    let before = shop.notified().await.len();
     shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     shop.post(DEBIT, debit(&code, "debit-1")).await;
     shop.world.advance(10).await;
     assert_eq!(debit_status(&shop, "debit-1").await["transactionStatus"], "FAILED");
-    assert_eq!(shop.notified().await.len(), told);
+    assert_eq!(shop.notified().await.len(), before);
 
     shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
     shop.post(DEBIT, debit(&code, "debit-2")).await;

@@ -54,9 +54,9 @@ async fn a_transfer_that_is_too_small_is_rejected() {
         400_000,
         UnderpaymentPolicy::Rejected
     ));
-    let told = shop.notified().await;
-    assert_eq!(told[0]["eventType"], "REJECTED_PAYMENT");
-    let data = &told[0]["eventData"];
+    let webhooks = shop.notified().await;
+    assert_eq!(webhooks[0]["eventType"], "REJECTED_PAYMENT");
+    let data = &webhooks[0]["eventData"];
     assert_eq!((&data["amount"], &data["paymentReference"]), (&json!(5_000), &json!("small")));
     assert_eq!(data["paymentSourceInformation"]["amountPaid"], 4_000);
     let rejection = &data["paymentRejectionInformation"];

@@ -36,9 +36,9 @@ async fn a_refund_is_in_progress_for_ten_seconds() {
         (&json!("COMPLETED"), &json!("21/11/2026 11:00:10 AM"))
     );
     assert_eq!(shop.status("pay").await["paymentStatus"], "REVERSED");
-    let told = shop.notified().await.pop().unwrap();
-    assert_eq!(told["eventType"], "SUCCESSFUL_REFUND");
-    let data = &told["eventData"];
+    let webhook = shop.notified().await.pop().unwrap();
+    assert_eq!(webhook["eventType"], "SUCCESSFUL_REFUND");
+    let data = &webhook["eventData"];
     assert_eq!(
         (&data["refundReference"], &data["refundStatus"]),
         (&json!("refund-1"), &json!("COMPLETED"))

@@ -103,9 +103,9 @@ async fn an_unencoded_bar_in_a_path_is_rejected() {
         shop.token,
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 400"), "{response}");
 }
 
 #[tokio::test]
@@ -154,9 +154,9 @@ async fn invalid_requests_are_refused() {
         (with("paymentMethods", json!(["CASH"])), "Unknown payment method"),
     ];
     for (body, message) in cases {
-        let (status, answer) = shop.call(Method::POST, INIT, body).await;
-        assert_eq!((status, &answer["responseMessage"]), (400, &json!(message)));
-        assert_eq!(answer["responseCode"], "99");
+        let (status, response) = shop.call(Method::POST, INIT, body).await;
+        assert_eq!((status, &response["responseMessage"]), (400, &json!(message)));
+        assert_eq!(response["responseCode"], "99");
     }
     assert_eq!(shop.refused("/v1/nothing", Value::Null).await.0, 404);
 }

@@ -2,7 +2,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{answer, assert_keys, dojah};
+use super::{assert_keys, dojah, send};
 use crate::world::World;
 
 const BVN: &str = "bvn first_name middle_name last_name date_of_birth phone_number1 phone_number2 registration_date \
@@ -29,7 +29,7 @@ const GH_SSNIT: &str = "id full_name card_serial date_of_birth gender picture is
 const GH_VOTER: &str = "id full_name date_of_birth gender picture polling_station registration_date is_full_name_match status";
 
 async fn get(world: &World, path: &str) -> (u16, Value) {
-    answer(dojah(world, Method::GET, &format!("/api/v1{path}"))).await
+    send(dojah(world, Method::GET, &format!("/api/v1{path}"))).await
 }
 
 async fn entity(world: &World, path: &str) -> Value {
@@ -116,18 +116,19 @@ async fn selfies_are_compared_with_the_record() {
             ("/api/v1/kyc/nin/verify", "nin", "70123456789"),
             ("/api/v1/kyc/vnin/verify", "vnin", "AA1234567890123B"),
         ] {
-            let asked = json!({ parameter: number, "selfie_image": selfie });
-            let request = dojah(&world, Method::POST, path).json(&asked);
-            let (status, body) = answer(request).await;
+            let request_body = json!({ parameter: number, "selfie_image": selfie });
+            let request = dojah(&world, Method::POST, path).json(&request_body);
+            let (status, body) = send(request).await;
             assert_eq!((status, &body["entity"][parameter]), (200, &json!(number)), "{path}");
             let found = &body["entity"]["selfie_verification"];
             assert_eq!(found["match"], matches, "{path}");
             assert!(confidence.contains(&found["confidence_value"].as_f64().unwrap()), "{found}");
         }
         let card = picture(&world, "document-22222222222").await;
-        let asked = json!({ "selfie_image": selfie, "photoid_image": card, "first_name": "Ada" });
-        let request = dojah(&world, Method::POST, "/api/v1/kyc/photoid/verify").json(&asked);
-        let (status, body) = answer(request).await;
+        let request_body =
+            json!({ "selfie_image": selfie, "photoid_image": card, "first_name": "Ada" });
+        let request = dojah(&world, Method::POST, "/api/v1/kyc/photoid/verify").json(&request_body);
+        let (status, body) = send(request).await;
         assert_eq!((status, &body["entity"]["selfie"]["match"]), (200, &json!(matches)));
     }
 }
@@ -146,7 +147,7 @@ async fn invalid_requests_to_dojah_are_refused_with_a_reason() {
         assert_eq!(get(&world, path).await, (status, json!({ "error": error })), "{path}");
     }
     let selfie = picture(&world, "match-1").await;
-    let (prefixed, nobody) =
+    let (prefixed, faceless) =
         (format!("data:image/jpeg;base64,{selfie}"), picture(&world, "noface-1").await);
     for (path, body, error) in [
         ("/kyc/bvn/verify", json!({ "selfie_image": selfie }), "bvn is required"),
@@ -158,7 +159,7 @@ async fn invalid_requests_to_dojah_are_refused_with_a_reason() {
         ),
         (
             "/kyc/bvn/verify",
-            json!({ "bvn": "22222222222", "selfie_image": nobody }),
+            json!({ "bvn": "22222222222", "selfie_image": faceless }),
             "No face was detected in selfie_image",
         ),
         (
@@ -169,7 +170,7 @@ async fn invalid_requests_to_dojah_are_refused_with_a_reason() {
         ("/document/analysis", json!({ "input_type": "url" }), "imagefrontside is required"),
     ] {
         let request = dojah(&world, Method::POST, &format!("/api/v1{path}")).json(&body);
-        assert_eq!(answer(request).await, (400, json!({ "error": error })), "{path}");
+        assert_eq!(send(request).await, (400, json!({ "error": error })), "{path}");
     }
     let path = "/dojah/api/v1/kyc/bvn/full?bvn=22222222222";
     for headers in [
@@ -181,7 +182,7 @@ async fn invalid_requests_to_dojah_are_refused_with_a_reason() {
         let bare = world.request(Method::GET, path);
         let request =
             headers.iter().fold(bare, |request, (name, value)| request.header(*name, *value));
-        assert_eq!(answer(request).await.0, 401, "{headers:?}");
+        assert_eq!(send(request).await.0, 401, "{headers:?}");
     }
 }
 
@@ -190,9 +191,9 @@ async fn a_picture_without_a_document_has_no_text() {
     let world = World::new().await;
     for (name, overall) in [("document-A00400000", 1), ("match-1", 0)] {
         let front = picture(&world, name).await;
-        let asked = json!({ "input_type": "base64", "imagefrontside": front });
-        let request = dojah(&world, Method::POST, "/api/v1/document/analysis").json(&asked);
-        let (status, body) = answer(request).await;
+        let request_body = json!({ "input_type": "base64", "imagefrontside": front });
+        let request = dojah(&world, Method::POST, "/api/v1/document/analysis").json(&request_body);
+        let (status, body) = send(request).await;
         assert_eq!(status, 200, "{body}");
         let keys = "document_type document_images text_data status";
         assert_keys(&body["entity"], keys, name);

@@ -3,7 +3,7 @@ use image::ImageReader;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{answer, bvn_at_prembly, dojah, prembly};
+use super::{bvn_at_prembly, dojah, prembly, send};
 use crate::world::World;
 
 const BVN: &str = "54651333604";
@@ -33,8 +33,8 @@ fn unmarked(jpeg: &[u8]) -> Vec<u8> {
 }
 
 async fn compared(world: &World, image: &str) -> Value {
-    let asked = json!({ "number": BVN, "image": image });
-    let (status, body) = answer(prembly(world, "/verification/bvn_w_face", &asked)).await;
+    let request_body = json!({ "number": BVN, "image": image });
+    let (status, body) = send(prembly(world, "/verification/bvn_w_face", &request_body)).await;
     if status == 200 { body["face_data"].clone() } else { json!(status) }
 }
 
@@ -99,7 +99,7 @@ async fn a_picture_is_recognized_in_a_request() {
 }
 
 #[tokio::test]
-async fn other_pictures_match_nobody_and_other_data_is_refused() {
+async fn an_unknown_picture_does_not_match_and_invalid_data_is_rejected() {
     let world = World::new().await;
     let jpeg = unmarked(&picture(&world, "match-1").await);
     let strangers = [
@@ -130,8 +130,8 @@ async fn a_document_has_its_number() {
         ("nin/image", "12345678909", "nin_data", "surname"),
     ] {
         let look_up = async |name: &str| {
-            let asked = json!({ "image": image(name) });
-            answer(prembly(&world, &format!("/verification/{path}"), &asked)).await
+            let request_body = json!({ "image": image(name) });
+            send(prembly(&world, &format!("/verification/{path}"), &request_body)).await
         };
         let (status, body) = look_up(&format!("document-{number}")).await;
         assert_eq!((status, &body["response_code"]), (200, &json!("00")), "{body}");
@@ -140,9 +140,10 @@ async fn a_document_has_its_number() {
         assert_eq!((status, &body["status"]), (200, &json!(false)), "{body}");
         assert!(body.get(key).is_none());
     }
-    let asked = json!({ "input_type": "url", "imagefrontside": image("document-A00400000") });
-    let request = dojah(&world, Method::POST, "/api/v1/document/analysis").json(&asked);
-    let (status, body) = answer(request).await;
+    let request_body =
+        json!({ "input_type": "url", "imagefrontside": image("document-A00400000") });
+    let request = dojah(&world, Method::POST, "/api/v1/document/analysis").json(&request_body);
+    let (status, body) = send(request).await;
     assert_eq!(status, 200, "{body}");
     let fields = body["entity"]["text_data"].as_array().unwrap();
     let value = |name: &str| &fields.iter().find(|f| f["field_name"] == name).unwrap()["value"];

@@ -1,7 +1,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{answer, assert_keys, prembly};
+use super::{assert_keys, prembly, send};
 use crate::world::World;
 
 const BVN: &str = "bvn firstName middleName lastName dateOfBirth registrationDate enrollmentBank enrollmentBranch email gender \
@@ -39,10 +39,10 @@ const GH_VOTER: &str =
     "PollingStation VoterID Age DateOfBirth Sex RegDate Fullname Picture Othernames Surname";
 
 async fn look_up(world: &World, path: &str, body: &Value) -> Value {
-    let (status, answered) = answer(prembly(world, &format!("/verification/{path}"), body)).await;
-    assert_eq!((status, &answered["response_code"]), (200, &json!("00")), "{path}: {answered}");
-    assert_eq!(answered["verification"]["status"], "VERIFIED", "{path}");
-    answered
+    let (status, response) = send(prembly(world, &format!("/verification/{path}"), body)).await;
+    assert_eq!((status, &response["response_code"]), (200, &json!("00")), "{path}: {response}");
+    assert_eq!(response["verification"]["status"], "VERIFIED", "{path}");
+    response
 }
 
 #[tokio::test]
@@ -80,11 +80,11 @@ async fn records_have_the_documented_keys() {
         ("gh/voters", "number", "9001332866", "data", GH_VOTER),
     ];
     for (path, parameter, number, key, keys) in cases {
-        let answered = look_up(&world, path, &json!({ parameter: number })).await;
-        assert_eq!(answered["status"], true, "{path}");
-        assert_keys(&answered[key], keys, path);
+        let response = look_up(&world, path, &json!({ parameter: number })).await;
+        assert_eq!(response["status"], true, "{path}");
+        assert_keys(&response[key], keys, path);
         let keys = format!("status detail response_code verification {key}");
-        assert_keys(&answered, &keys, path);
+        assert_keys(&response, &keys, path);
     }
     let companies = look_up(&world, "cac/advance", &json!({ "rc_number": 92_932 })).await;
     assert_keys(
@@ -138,8 +138,8 @@ async fn every_register_has_its_own_date_format() {
         ),
         ("gh/ssnit", "number", "C987464748983", "/data/BirthDate", json!("03/10/1979")),
     ] {
-        let answered = look_up(&world, path, &json!({ parameter: number })).await;
-        assert_eq!(answered.pointer(at), Some(&day), "{path}");
+        let response = look_up(&world, path, &json!({ parameter: number })).await;
+        assert_eq!(response.pointer(at), Some(&day), "{path}");
     }
     let passport = look_up(&world, "national_passport", &json!({ "number": "A1" })).await;
     let photo = passport["data"]["photo"].as_str().unwrap();
@@ -156,9 +156,10 @@ async fn old_paths_have_the_old_names() {
     ] {
         for (path, key) in [("bvn", bvn), ("voters_card", voter), ("drivers_license", "frsc_data")]
         {
-            let asked = json!({ "number": "54651333604" });
-            let (_, answered) = answer(prembly(&world, &format!("{prefix}/{path}"), &asked)).await;
-            assert!(answered[key].is_object(), "{prefix}/{path}: {answered}");
+            let request_body = json!({ "number": "54651333604" });
+            let (_, response) =
+                send(prembly(&world, &format!("{prefix}/{path}"), &request_body)).await;
+            assert!(response[key].is_object(), "{prefix}/{path}: {response}");
         }
     }
 }
@@ -177,10 +178,10 @@ async fn faces_are_compared_with_the_record() {
         ("gh/ssnit/face", "C987464748983", "data", 0.01),
     ] {
         for (name, status, percent) in [("match", true, 99.9), ("mismatch", false, 4.04)] {
-            let asked = json!({ "number": number, "image": image(name) });
-            let answered = look_up(&world, path, &asked).await;
-            assert!(answered[key].is_object(), "{path}");
-            let face = &answered["face_data"];
+            let request_body = json!({ "number": number, "image": image(name) });
+            let response = look_up(&world, path, &request_body).await;
+            assert!(response[key].is_object(), "{path}");
+            let face = &response["face_data"];
             assert_keys(face, "status response_code message confidence", path);
             assert_eq!(face["status"], status, "{path} {name}");
             let confidence = face["confidence"].as_f64().unwrap();
@@ -201,15 +202,15 @@ async fn two_pictures_are_compared() {
             ("match-1", "mismatch-1", false),
             ("match-1", "noface-1", false),
         ] {
-            let asked = json!({ "image_one": image(one), "image_two": image(two) });
-            let (got, face) = answer(prembly(&world, path, &asked)).await;
+            let request_body = json!({ "image_one": image(one), "image_two": image(two) });
+            let (got, face) = send(prembly(&world, path, &request_body)).await;
             assert_eq!((got, &face["status"]), (200, &json!(status)), "{one} {two}");
             assert_keys(&face, "status response_code message confidence", path);
         }
     }
     let path = "/api/v2/biometrics/merchant/face/liveliness_check";
     for (name, alive) in [("match-1", true), ("noface-1", false)] {
-        let (_, check) = answer(prembly(&world, path, &json!({ "image": image(name) }))).await;
+        let (_, check) = send(prembly(&world, path, &json!({ "image": image(name) }))).await;
         assert_eq!(check["status"], alive, "{check}");
         assert!(check["confidence_in_percentage"].is_number());
     }
@@ -234,13 +235,13 @@ async fn invalid_requests_to_prembly_are_refused_with_a_reason() {
         ),
         ("/verification/national_passport_image", json!({}), "image is required"),
     ] {
-        let (status, refused) = answer(prembly(&world, path, &body)).await;
+        let (status, refused) = send(prembly(&world, path, &body)).await;
         assert_eq!((status, &refused["status"]), (400, &json!(false)), "{path}: {refused}");
         assert_eq!(refused["detail"], detail);
     }
     let bare = world.request(Method::POST, "/prembly/verification/bvn");
     for request in [bare.try_clone().unwrap(), bare.header("x-api-key", "")] {
-        let (status, refused) = answer(request.json(&json!({ "number": "22222222222" }))).await;
+        let (status, refused) = send(request.json(&json!({ "number": "22222222222" }))).await;
         assert_eq!((status, &refused["status"]), (401, &json!(false)));
     }
 }

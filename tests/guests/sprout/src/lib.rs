@@ -38,17 +38,17 @@ impl checkout::Guest for Sprout {
         let body = json!({
             "ref": service_ref, "amount": amount.minor, "currency": amount.currency, "return_to": success_url,
         });
-        let answer = send(Request::post(settings::url("base_url", "/sessions")?).json(&body))?;
-        let page: Page = answer.json()?;
-        Ok(CheckoutSession { url: page.url, service_ref, raw: answer.text() })
+        let response = send(Request::post(settings::url("base_url", "/sessions")?).json(&body))?;
+        let page: Page = response.json()?;
+        Ok(CheckoutSession { url: page.url, service_ref, raw: response.text() })
     }
 }
 
 impl verification::Guest for Sprout {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
         let path = format!("/sessions/{}", http::encode(&service_ref));
-        let answer = send(Request::get(settings::url("base_url", &path)?))?;
-        let session: Session = answer.json()?;
+        let response = send(Request::get(settings::url("base_url", &path)?))?;
+        let session: Session = response.json()?;
         Ok(Payment {
             status: match session.status.as_str() {
                 "paid" => PaymentStatus::Success,
@@ -66,7 +66,7 @@ impl verification::Guest for Sprout {
             instrument: None,
             challenge_url: None,
             metadata: None,
-            raw: answer.text(),
+            raw: response.text(),
         })
     }
 }
@@ -90,15 +90,15 @@ impl notifications::Guest for Sprout {
 
 /// Sends a request with the account's token, and maps a status other than 200 to a fault.
 fn send(request: Request) -> Result<Response, Fault> {
-    let answer = request.bearer(&vault::secret("token")?).send()?;
-    match answer.status {
-        200 => Ok(answer),
+    let response = request.bearer(&vault::secret("token")?).send()?;
+    match response.status {
+        200 => Ok(response),
         401 | 403 => Err(Fault::misconfigured("Sprout does not accept the token")),
         status @ (408 | 429 | 500..) => {
             Err(Fault::unavailable(format!("Sprout returned {status}")))
         }
         // A body that is not JSON does not come from Sprout's API: `unavailable`.
-        status => Err(answer.json::<Value>().map_or_else(
+        status => Err(response.json::<Value>().map_or_else(
             |unreadable| unreadable,
             |_| match status {
                 404 => Fault::not_found("Sprout has no such session"),
@@ -141,18 +141,18 @@ mod tests {
             save_instrument: false,
         };
         assert_eq!(<Sprout as checkout::Guest>::start(order).unwrap().url, "https://p");
-        let asked = json!({"ref": "S-1", "amount": 700, "currency": "KES", "return_to": "https://shop.test"});
-        assert_eq!(host.requests()[0].json(), asked);
+        let expected = json!({"ref": "S-1", "amount": 700, "currency": "KES", "return_to": "https://shop.test"});
+        assert_eq!(host.requests()[0].json(), expected);
     }
 
     #[test]
     fn statuses_are_mapped() {
-        for (told, status) in [
+        for (reported, status) in [
             ("paid", PaymentStatus::Success),
             ("declined", PaymentStatus::Failed),
             ("open", PaymentStatus::Pending),
         ] {
-            let session = json!({"status": told, "amount": 700, "currency": "KES"});
+            let session = json!({"status": reported, "amount": 700, "currency": "KES"});
             assert_eq!(verify(200, session).unwrap().status, status);
         }
         assert_eq!(verify(404, json!({})), Err(Fault::not_found("Sprout has no such session")));

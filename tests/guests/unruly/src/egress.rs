@@ -10,8 +10,8 @@ use crate::{Outcome, SECRET};
 
 /// Sends a request to the URL; `raw` is `{"status", "body"}`.
 pub(crate) fn fetch(url: &str) -> Result<Outcome, Fault> {
-    let answer = Request::get(url).send()?;
-    Outcome::raw(json!({"status": answer.status, "body": answer.text()}).to_string())
+    let response = Request::get(url).send()?;
+    Outcome::raw(json!({"status": response.status, "body": response.text()}).to_string())
 }
 
 /// Repeats the same request; `raw` is the count.
@@ -35,16 +35,17 @@ pub(crate) fn send_headers(count: u64) -> Result<Outcome, Fault> {
 /// looks like a placeholder must not be replaced. `raw` is the response.
 pub(crate) fn send_verbatim(words: &str) -> Result<Outcome, Fault> {
     vault::secret(SECRET)?;
-    let answer = Request::post(settings::url("base_url", "/echo")?).body(words).send()?;
-    Outcome::raw(answer.text())
+    let response = Request::post(settings::url("base_url", "/echo")?).body(words).send()?;
+    Outcome::raw(response.text())
 }
 
 /// Builds JSON by concatenation, which is a mistake.
 pub(crate) fn send_concatenated_json(words: &str) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/orders")?;
     let body = format!("{{\"narration\":\"{words}\"}}");
-    let answer = Request::post(url).header("content-type", "application/json").body(body).send()?;
-    Outcome::raw(answer.text())
+    let response =
+        Request::post(url).header("content-type", "application/json").body(body).send()?;
+    Outcome::raw(response.text())
 }
 
 /// Waits for a slow upstream.
@@ -56,12 +57,12 @@ pub(crate) fn call_slow_upstream() -> Result<Outcome, Fault> {
 /// response.
 pub(crate) fn echo_secret() -> Result<Outcome, Fault> {
     let placeholder = vault::secret(SECRET)?;
-    let answer = Request::post(settings::url("base_url", "/echo")?)
+    let response = Request::post(settings::url("base_url", "/echo")?)
         .bearer(&placeholder)
         .header("x-secret", placeholder.as_str())
         .body(format!("secret={placeholder}"))
         .send()?;
-    Ok(Outcome { url: placeholder, raw: answer.text() })
+    Ok(Outcome { url: placeholder, raw: response.text() })
 }
 
 /// Sends the secret in one place of a request, or in the header of this name; `raw` is the

@@ -55,8 +55,8 @@ fn mood() -> Option<String> {
     settings::get("mood").filter(|mood| !mood.is_empty())
 }
 
-fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
-    let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
+fn misbehave(command: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
+    let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
     match word {
         "loop" => abuse::run_forever(),
         "grow" => abuse::grow(),
@@ -111,10 +111,10 @@ fn cached() -> Result<Outcome, Fault> {
 impl verification::Guest for Unruly {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
         let path = format!("/verify/{}", http::encode(&service_ref));
-        let answer = Request::get(settings::url("base_url", &path)?).send()?;
+        let response = Request::get(settings::url("base_url", &path)?).send()?;
         let status = match mood().as_deref() {
             Some("credulous") => PaymentStatus::Success,
-            Some("hasty") if answer.status != 200 => return Err(Fault::not_found("no 200")),
+            Some("hasty") if response.status != 200 => return Err(Fault::not_found("no 200")),
             _ => PaymentStatus::Pending,
         };
         Ok(Payment {
@@ -130,7 +130,7 @@ impl verification::Guest for Unruly {
             instrument: None,
             challenge_url: None,
             metadata: None,
-            raw: answer.text(),
+            raw: response.text(),
         })
     }
 }

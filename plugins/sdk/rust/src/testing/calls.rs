@@ -30,9 +30,9 @@ impl FakeHost {
             body: self.fill_bytes(request.body.as_deref().unwrap_or_default()),
             timeout_ms: request.timeout_ms,
         };
-        let answer = self.next_response(&sent.method, &sent.url);
+        let response = self.next_response(&sent.method, &sent.url);
         self.sent.push(sent);
-        let (status, body) = answer?;
+        let (status, body) = response?;
         Ok(Response { status, headers: Vec::new(), body })
     }
 
@@ -43,9 +43,9 @@ impl FakeHost {
         else {
             panic!("FakeHost has no response for {method} {url}");
         };
-        match route.answers.len() {
-            1 => route.answers[0].clone(),
-            _ => route.answers.pop_front().expect("a route has a response"),
+        match route.responses.len() {
+            1 => route.responses[0].clone(),
+            _ => route.responses.pop_front().expect("a route has a response"),
         }
     }
 

@@ -26,11 +26,11 @@ impl FakeHost {
             let value = if setting["kind"] == "url" { URL_SETTING } else { SETTING };
             host = host.setting(name, setting["default"].as_str().unwrap_or(value));
         }
-        for answer in manifest["examples"]["answers"].as_array().into_iter().flatten() {
-            let to = answer["to"].as_str().and_then(|to| to.split_once(' '));
+        for example in manifest["examples"]["answers"].as_array().into_iter().flatten() {
+            let to = example["to"].as_str().and_then(|to| to.split_once(' '));
             let (method, url) = to.expect("the key `to` of an example has a method and a URL");
-            let status = answer["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-            host = host.answer(method, url, status.unwrap_or(200), answer["body"].clone());
+            let status = example["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            host = host.answer(method, url, status.unwrap_or(200), example["body"].clone());
         }
         host
     }
