@@ -149,12 +149,12 @@ impl World<'_> {
 
     /// Waits until abandoned requests have ended, in the database, too.
     async fn until_quiet(&self) {
-        let under_way = async |listener: &str| {
+        let in_flight = async |listener: &str| {
             let name = format!("tollhouse_http_requests_in_flight{{listener=\"{listener}\"}}");
             metric_value(&scrape(self.app).await, &name).unwrap_or_default()
         };
         // The scrape itself is one.
-        while under_way("public").await + under_way("internal").await > 1.0 {
+        while in_flight("public").await + in_flight("internal").await > 1.0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

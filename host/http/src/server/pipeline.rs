@@ -43,10 +43,10 @@ pub async fn handle<P: Principals>(
 impl<P: Principals> RequestPipeline<P> {
     async fn run(&self, mut request: Request, next: Next) -> Result<Response> {
         let limits = &self.server.limits;
-        let (scope, place) = match self.access {
+        let (scope, permit) = match self.access {
             Access::Company => {
-                let (company_id, place) = self.authenticate_company(&mut request).await?;
-                (Some(Owner::from(company_id)), place)
+                let (company_id, permit) = self.authenticate_company(&mut request).await?;
+                (Some(Owner::from(company_id)), permit)
             }
             Access::Operator => {
                 self.principals.operator(bearer(&request)?)?;
@@ -59,11 +59,11 @@ impl<P: Principals> RequestPipeline<P> {
         let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
         let read = timeout(limits.body_timeout, read_body(request, self.sizes, upload)).await;
         let (request, upload) = read.map_err(|_| Error::RequestTimeout)??;
-        let places = (place, upload);
+        let permits = (permit, upload);
         if let Some(owner) = scope
             && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
         {
-            return idempotency::run_once(&self.server, owner, key, request, next, places).await;
+            return idempotency::run_once(&self.server, owner, key, request, next, permits).await;
         }
         let method = request.method().clone();
         let result = timeout(limits.request_timeout, next.run(request)).await;
@@ -71,18 +71,19 @@ impl<P: Principals> RequestPipeline<P> {
     }
 
     /// Authenticates the company of an API key and acquires its permit. Only a key that this host
-    /// has accepted before uses a permit of `callers` during the lookup.
+    /// has accepted before uses an `authenticated` permit during the lookup.
     async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
         let key = bearer(request)?.to_owned();
         let is_accepted = self.principals.is_accepted(&key);
-        let room = if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
-        let mut place = room.try_acquire()?;
+        let limiter =
+            if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
+        let mut permit = limiter.try_acquire()?;
         let company_id = self.principals.company(&key, request.extensions_mut()).await?;
         if !is_accepted {
-            place = self.limiters.authenticated.try_acquire()?;
+            permit = self.limiters.authenticated.try_acquire()?;
         }
         let owner = Owner::from(company_id.clone());
-        self.limiters.authenticated.assign(&mut place, &owner)?;
-        Ok((company_id, place))
+        self.limiters.authenticated.assign(&mut permit, &owner)?;
+        Ok((company_id, permit))
     }
 }

@@ -117,7 +117,7 @@ impl CallExecutor {
         if self.egress.is_closed() {
             return Err(rejection(Fault::EGRESS_CLOSED, "the host runs with no_jobs", CLOSED_S));
         }
-        let Some(_under_way) = bulkhead.try_begin_call() else {
+        let Some(_call_permit) = bulkhead.try_begin_call() else {
             return Err(rejection("busy", TOO_MANY_CALLS, BUSY_S));
         };
         // Anyone who knows a webhook's URL can send to it, so failures count against no company.

@@ -39,8 +39,8 @@ impl Bulkhead {
     /// Acquires an instance permit. New calls wait in the queue; `None` if it is full. Calls in
     /// progress are not rejected, because their outcome would be unknown.
     pub async fn acquire_instance(&self, in_progress: bool) -> Option<SemaphorePermit<'_>> {
-        if let Some(place) = self.instances.try_acquire() {
-            return Some(place);
+        if let Some(permit) = self.instances.try_acquire() {
+            return Some(permit);
         }
         let _waits = if in_progress { None } else { Some(self.queue.try_acquire().ok()?) };
         self.instances.acquire(in_progress).await

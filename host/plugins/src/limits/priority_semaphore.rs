@@ -37,14 +37,14 @@ mod tests {
 
     #[test]
     fn at_most_one_new_call_is_served_before_a_call_in_progress() {
-        let places = PrioritySemaphore::new(1);
-        let taken = places.try_acquire().expect("a place");
-        let mut new: Vec<_> = (0..3).map(|_| Box::pin(places.acquire(false))).collect();
+        let semaphore = PrioritySemaphore::new(1);
+        let taken = semaphore.try_acquire().expect("a permit");
+        let mut new: Vec<_> = (0..3).map(|_| Box::pin(semaphore.acquire(false))).collect();
         assert!(new.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut begun = Box::pin(places.acquire(true));
+        let mut begun = Box::pin(semaphore.acquire(true));
         assert!(begun.as_mut().now_or_never().is_none());
         drop(taken);
-        let first = new[0].as_mut().now_or_never().expect("the first").expect("a place");
+        let first = new[0].as_mut().now_or_never().expect("the first").expect("a permit");
         assert!(
             new[1].as_mut().now_or_never().is_none() && begun.as_mut().now_or_never().is_none()
         );

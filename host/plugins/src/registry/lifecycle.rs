@@ -11,7 +11,7 @@
 //!    audit entry; the announcement to other hosts.
 //! 3. `Plugins::adopt` exchanges one map of plugins as a whole. A request that began on the old version
 //!    ends on it.
-//! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`keep_up`), and
+//! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`sync`), and
 //!    admit what changed. A host that cannot keeps the old version and logs it.
 //!
 //! Activation, canary, rollback, deactivation and uninstallation follow the same path from step 2: a

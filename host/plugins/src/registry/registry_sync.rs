@@ -86,13 +86,13 @@ impl Plugins {
 
     /// Loads missing versions. Each serves as soon as it is loaded, independently of others.
     async fn load_missing(&self, db: &Store) {
-        let (mut under_way, mut begun) = (JoinSet::new(), HashSet::new());
+        let (mut in_flight, mut begun) = (JoinSet::new(), HashSet::new());
         loop {
             let ready = tokio::select! {
                 () = self.0.registry_sync.versions_missing.notified() => None,
-                Some(made) = under_way.join_next() => self.finish_load(made, &mut begun),
+                Some(made) = in_flight.join_next() => self.finish_load(made, &mut begun),
             };
-            if under_way.is_empty() {
+            if in_flight.is_empty() {
                 begun.clear(); // includes those that panicked
             }
             let missing = match self.adopt(db, ready.as_slice()).await {
@@ -103,9 +103,9 @@ impl Plugins {
                 }
             };
             for row in missing {
-                if under_way.len() < MAX_CONCURRENT_LOADS && begun.insert(row.digest.clone()) {
+                if in_flight.len() < MAX_CONCURRENT_LOADS && begun.insert(row.digest.clone()) {
                     let (plugins, db) = (self.clone(), db.clone());
-                    under_way.spawn(async move {
+                    in_flight.spawn(async move {
                         let made = plugins.load(&db, &row).await;
                         (row.digest, made)
                     });
