@@ -5,13 +5,14 @@
 //! Background work runs only when a test calls [`TestApp::settle`] or [`TestApp::advance`].
 //! [`TestApp::finish`] checks that no job is due and that every company's ledger balances.
 
-use std::{io::Write, sync::Once, time::Duration};
+mod database;
+
+use std::time::Duration;
 
 use clap::Parser;
 use futures::FutureExt;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse_app::{
     routes,
@@ -30,6 +31,7 @@ use tollhouse_platform::{
 use tollhouse_plugins::CodeCache;
 use tollhouse_sandbox::Simulators;
 
+pub use self::database::{Database, Engine, postgres, run_sql};
 use crate::contract;
 
 pub const OPERATOR_TOKEN: &str = "op_test_0123456789abcdef0123456789abcdef";
@@ -64,79 +66,6 @@ macro_rules! both {
             }
         }
     )*};
-}
-
-#[derive(Clone)]
-pub enum Engine {
-    Sqlite,
-    /// The URL of a server.
-    Postgres(String),
-}
-
-/// Returns the URL of the PostgreSQL server for tests. Without one, the tests on PostgreSQL are
-/// skipped, and a message on standard error reports that once.
-pub fn postgres() -> Option<String> {
-    static REPORTED: Once = Once::new();
-    let server = std::env::var("TOLLHOUSE_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
-    if server.is_none() {
-        REPORTED.call_once(|| {
-            let text = "SKIPPED: tests on PostgreSQL; TOLLHOUSE_TEST_POSTGRES names no server\n";
-            // The test runner captures `eprintln!`, but not this.
-            let _ = std::io::stderr().write_all(text.as_bytes());
-        });
-    }
-    server.map(without_tls)
-}
-
-/// Appends `sslmode=disable` unless the URL names a mode: the handshakes would take half the time of
-/// the tests, because each reads the certificates of the system.
-fn without_tls(mut url: String) -> String {
-    if !url.contains("sslmode=") {
-        let join = if url.contains('?') { '&' } else { '?' };
-        url.push(join);
-        url.push_str("sslmode=disable");
-    }
-    url
-}
-
-/// The database of one test: a file in a temporary folder, or a schema that
-/// [`Database::drop_schema`] drops.
-pub struct Database {
-    pub url: String,
-    schema: Option<(String, String)>,
-    pub dir: TempDir,
-}
-
-impl Database {
-    pub async fn create(engine: Engine) -> Database {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let Engine::Postgres(server) = engine else {
-            let url = format!("sqlite://{}", dir.path().join("test.db").display());
-            return Database { url, schema: None, dir };
-        };
-        let schema = Random::system().token("t");
-        run_sql(&server, format!("CREATE SCHEMA {schema}")).await;
-        let url = format!("{server}&options[search_path]={schema}");
-        Database { url, schema: Some((server, schema)), dir }
-    }
-
-    /// An existing database, which its creator drops.
-    pub fn existing(url: String) -> Database {
-        Database { url, schema: None, dir: tempfile::tempdir().expect("a temporary folder") }
-    }
-
-    pub async fn drop_schema(&self) {
-        if let Some((server, schema)) = &self.schema {
-            run_sql(server, format!("DROP SCHEMA {schema} CASCADE")).await;
-        }
-    }
-}
-
-pub async fn run_sql(server: &str, sql: String) {
-    use sqlx::{AssertSqlSafe, Connection, PgConnection};
-    let mut connection = PgConnection::connect(server).await.expect("the PostgreSQL server");
-    sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.expect("a valid statement");
-    connection.close().await.expect("a closed connection");
 }
 
 pub struct TestApp {
