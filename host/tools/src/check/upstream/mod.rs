@@ -38,8 +38,11 @@ impl ObservedRequest {
     }
 }
 
+/// Returns the manifest's response to a request.
+type Matcher = Box<dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync>;
+
 pub struct ScriptedUpstream {
-    matcher: Box<dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync>,
+    matcher: Matcher,
     /// The plan and the requests of the latest call.
     call: Mutex<(Option<FailurePlan>, Vec<ObservedRequest>)>,
 }
