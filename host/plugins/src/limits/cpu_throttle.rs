@@ -28,7 +28,7 @@ async fn acquire<'s>([plugin, host]: [&'s Semaphore; 2]) -> [Option<SemaphorePer
 }
 
 /// Polls a future and meters it. `used` is updated after each poll, so that it survives a drop of
-/// this future. Above [`UNTHROTTLED_CPU`], the future continues only with CPU permits, those of the
+/// this future. Above `UNTHROTTLED_CPU`, the future continues only with CPU permits, those of the
 /// plugin and of the host.
 pub async fn throttled<F: Future>(
     future: F,
