@@ -4,7 +4,7 @@ use super::context;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, params},
+    store::{FromRow, Params, Result, Tx, params},
     values::id::Owner,
 };
 
@@ -20,6 +20,22 @@ pub struct Row {
     pub lease_until: Timestamp,
     pub answer: Option<String>,
     pub expires_at: Timestamp,
+}
+
+impl Row {
+    /// Returns the parameters `$1` to `$8` of [`insert`] and [`update`].
+    fn params<'p>(&'p self, owner: &'p Owner, id: &'p str) -> impl Params<'p> {
+        params![
+            owner.column(),
+            id,
+            &self.run_id,
+            &self.content,
+            &self.lease,
+            self.lease_until,
+            &self.answer,
+            self.expires_at
+        ]
+    }
 }
 
 pub const SEALED: [SealedColumn; 2] = [
@@ -49,16 +65,7 @@ pub async fn insert(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<b
              answer, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
     )
-    .params(params![
-        owner.column(),
-        id,
-        &row.run_id,
-        &row.content,
-        &row.lease,
-        row.lease_until,
-        &row.answer,
-        row.expires_at
-    ])
+    .params(row.params(owner, id))
     .affects_one()
     .await
 }
@@ -69,16 +76,7 @@ pub async fn update(tx: &mut Tx, owner: &Owner, id: &str, row: &Row) -> Result<(
              answer = $7, expires_at = $8
          WHERE company_id = $1 AND id = $2",
     )
-    .params(params![
-        owner.column(),
-        id,
-        &row.run_id,
-        &row.content,
-        &row.lease,
-        row.lease_until,
-        &row.answer,
-        row.expires_at
-    ])
+    .params(row.params(owner, id))
     .execute()
     .await
 }
