@@ -9,7 +9,7 @@ use tollhouse_platform::store::Tx;
 use super::{Caller, Events, World, check_events, minor};
 
 /// Seconds after which the lease of an abandoned request may have expired.
-const LEASE_WAIT_SECONDS: i64 = 11;
+const LEASE_WAIT_SECONDS: i64 = 21;
 
 /// A payment as the simulation knows it.
 pub struct Payment {
