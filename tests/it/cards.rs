@@ -9,7 +9,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{TestApp, reply},
     lending::{
-        OTHER_CARD, SUCCESS_CARD, complete_page, create_card, create_loan, create_recollection,
+        OTHER_CARD, SUCCESS_CARD, charge_instrument, complete_page, create_card, create_loan,
         create_user, fetch_card, saved_card,
     },
 };
@@ -43,7 +43,7 @@ async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
 }
 
 /// Copies the signature of `other` to `card`.
-async fn copy_signature(app: &TestApp, card: &Value, other: &Value) {
+pub async fn copy_signature(app: &TestApp, card: &Value, other: &Value) {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let (id, signature) = (text(&card["id"]), text(&other["signature"]));
     let sign = async move |tx: &mut store::Tx| -> store::Result<_> {
@@ -210,8 +210,7 @@ both! {
         // The simulator charges a card only under the e-mail address of its first charge.
         create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
-        assert_eq!(create_recollection(app, charge).await.data()["status"], "success");
-        app.run_until_idle().await;
+        assert_eq!(charge_instrument(app, charge).await["status"], "success");
         // An e-mail address that only the provider has for the customer.
         let change = async move |tx: &mut store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
         app.app.store.write(change).await.expect("a card");
@@ -246,8 +245,7 @@ both! {
         assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
         create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "card": card["id"] });
-        assert_eq!(create_recollection(app, charge).await.data()["status"], "success");
-        app.run_until_idle().await;
+        assert_eq!(charge_instrument(app, charge).await["status"], "success");
         // The company's own account received the money.
         assert_eq!(app.wallet().await["balance"], 0);
     }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_app::state::App;
 use tollhouse_platform::{background::jobs, clock::Clock, random::Random};
-use tollhouse_sandbox::{Fault, FaultKind};
+use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 
 use crate::{
     app::{Database, Engine, MASTER_KEY, NOW, TestApp, config, postgres},
@@ -178,7 +178,13 @@ both! {
             "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 130,
         })).await.data();
         app.advance(3 * DAY).await;
-        assert_eq!(summarize(&recollections(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "success", 70.0)]);
+        // The rest waits until the bank has reported the result of the first debit.
+        assert_eq!(summarize(&recollections(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "pending", 70.0)]);
+        let first = recollections(app).await[0]["id"].as_str().unwrap().to_owned();
+        assert!(app.simulators.paystack().resolve(&format!("rec-{first}"), Outcome::Success));
+        app.run_until_idle().await;
+        app.advance(60).await;
+        assert_eq!(summarize(&recollections(app).await), [("direct_debit", "success", 130.0), ("direct_debit", "success", 70.0)]);
     }
 }
 

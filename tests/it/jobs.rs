@@ -9,7 +9,7 @@ use tokio::{
     sync::{Notify, watch},
     time::timeout,
 };
-use tollhouse_app::{money::payments, state::App, wiring};
+use tollhouse_app::{money::charges, state::App, wiring};
 use tollhouse_http as http;
 use tollhouse_platform::{background::jobs, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
@@ -26,7 +26,9 @@ async fn enqueue_settlement(app: &TestApp, payment: &serde_json::Value) {
     let (company, now) = (app.company.id.clone(), app.app.clock.now());
     let payment = payment["id"].as_str().unwrap().to_owned();
     let enqueued = app.app.store.write(async move |tx| {
-        jobs::enqueue(tx, &company, payments::SETTLE_JOB, &payment, now).await
+        let charge = tx.sql("SELECT id FROM charges WHERE owner_id = $1").bind(payment);
+        let charge: String = charge.value().await?;
+        jobs::enqueue(tx, &company, charges::RECONCILE_JOB, &charge, now).await
     });
     let enqueued: store::Result<()> = enqueued.await;
     enqueued.expect("an enqueued job");

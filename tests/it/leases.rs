@@ -58,7 +58,9 @@ async fn write(app: &TestApp, sql: &'static str, until: Timestamp) {
 
 /// Remaining lease of the only payment, in seconds.
 async fn seconds_left(app: &TestApp) -> i64 {
-    let read = async |tx: &mut Tx| tx.sql("SELECT starting_until FROM payments").one().await;
+    let read = async |tx: &mut Tx| {
+        tx.sql("SELECT lease_until FROM charges WHERE lease_until IS NOT NULL").one().await
+    };
     let (until,): (i64,) = app.app.store.select(read).await.expect("a payment");
     (until - app.app.clock.now().0) / 1_000
 }
@@ -89,6 +91,17 @@ async fn wait_for_sessions(upstream: &SproutUpstream, count: usize) {
         .await
         .expect("sessions in time")
         .expect("a sender");
+}
+
+/// Advances the clock by five seconds until a request that waits for another one gets a response.
+async fn wait_in_vain(app: &TestApp, request: impl Future<Output = Reply>) -> Reply {
+    let mut request = Box::pin(request);
+    loop {
+        if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut request).await {
+            return reply;
+        }
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(5));
+    }
 }
 
 /// Sends another request for a payment in progress and advances the clock until it gets a response.
@@ -144,9 +157,8 @@ both! {
     async fn a_checkout_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
         let upstream = sprout(app).await;
         for (reference, take) in [
-            // As a host of the previous version acquires it.
-            ("order-1", "UPDATE payments SET starting_until = $1 WHERE checkout_url IS NULL"),
-            ("order-2", "UPDATE payments SET lease = 'another', starting_until = $1, lease_until = $1 WHERE checkout_url IS NULL"),
+            ("order-1", "UPDATE charges SET fence = fence + 1, lease_until = $1 WHERE lease_until IS NOT NULL"),
+            ("order-2", "UPDATE charges SET fence = fence + 1, lease_until = $1, unsure = TRUE WHERE lease_until IS NOT NULL"),
         ] {
             let began = *upstream.began.borrow();
             let gate = upstream.gate.write().await;
@@ -178,9 +190,9 @@ both! {
         create_user(app, "ada").await;
         create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
         drop_during_provider_call(app, "initialize", create_recollection(app, checkout_recollection("r-1"))).await;
-        let refused = create_recollection(app, checkout_recollection("r-1")).await;
+        let refused = wait_in_vain(app, create_recollection(app, checkout_recollection("r-1"))).await;
         assert_eq!(refused.failure(), IN_PROGRESS);
-        assert_eq!(refused.headers[RETRY_AFTER], "20");
+        assert_eq!(refused.headers[RETRY_AFTER], "15");
         // Not the same repayment: another channel, another loan.
         create_loan(app, "loan-2", "ada", &[(10, 1_000.0)]).await;
         for change in [json!({ "with_provider": false, "payment_channel": "cash" }), json!({ "loan": "loan-2" })] {
@@ -200,7 +212,7 @@ both! {
         let first = create_recollection(app, checkout_recollection("r-1"));
         let taken = async {
             wait_for_sessions(&upstream, 1).await;
-            let take = "UPDATE recollections SET lease = 'another', starting_until = $1, lease_until = $1";
+            let take = "UPDATE charges SET fence = fence + 1, lease_until = $1";
             write(app, take, app.app.clock.now().plus_seconds(10)).await;
             drop(gate);
         };
@@ -241,7 +253,7 @@ both! {
         let refund = app.operator(Method::POST, &path, Value::Null);
         let taken = async {
             until(async || app.simulators.faults().list().is_empty()).await;
-            let take = "UPDATE refunds SET lease = 'another', asking_until = $1, lease_until = $1";
+            let take = "UPDATE charge_refunds SET fence = fence + 1, lease_until = $1";
             write(app, take, app.app.clock.now().plus_seconds(10)).await;
         };
         let (refund, ()) = futures::future::join(refund, taken).await;

@@ -116,8 +116,13 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
 pub async fn fail_card_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
     let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());
     let fail = async move |tx: &mut store::Tx| {
+        tx.sql("UPDATE charges SET refunded_minor = 0 WHERE owner_id = $1")
+            .bind(&card)
+            .run()
+            .await?;
         tx.sql(
-            "UPDATE card_refunds SET status = 'failed' WHERE company_id = $1 AND card_id = $2 RETURNING id",
+            "UPDATE charge_refunds SET state = 'failed' WHERE company_id = $1 AND charge_id IN (
+                 SELECT id FROM charges WHERE owner_id = $2) RETURNING id",
         )
         .params(params![company_id, card])
         .one::<(String,)>()
@@ -139,6 +144,16 @@ pub fn direct_debit_body(user_id: &str, token: &str) -> Value {
     json!({
         "user_id": user_id, "payment_service": "provider_a", "token": token, "email": "ada@example.com",
     })
+}
+
+/// Creates a recollection by card or direct debit, whose charge the job queue makes. Returns it after
+/// that.
+pub async fn charge_instrument(app: &TestApp, body: Value) -> Value {
+    let created = create_recollection(app, body).await.data().clone();
+    assert_eq!(created["status"], "pending");
+    app.run_until_idle().await;
+    let path = format!("/recollection/fetch/{}", created["id"].as_str().expect("an id"));
+    app.get(&path).await.data().clone()
 }
 
 pub async fn create_recollection(app: &TestApp, body: Value) -> crate::app::Reply {

@@ -15,6 +15,7 @@ mod billing;
 mod bystanders;
 mod cards;
 mod certificates;
+mod charges;
 mod codes;
 mod collections;
 mod command_line;

@@ -119,7 +119,7 @@ both! {
     async fn a_host_without_jobs_runs_no_due_job_and_sends_nothing(app: TestApp) {
         create_due_work(app).await;
         let (due, before) = (all_jobs(app).await, sent_counts(app));
-        let kinds = ["event.deliver", "loan.collect", "message.email", "message.sms", "payment.settle"];
+        let kinds = ["charge.reconcile", "event.deliver", "loan.collect", "message.email", "message.sms"];
         for kind in kinds {
             let now = app.app.clock.now().0;
             assert!(due.iter().any(|(of, _, at, _)| of == kind && *at <= now), "{kind} in {due:?}");

@@ -8,8 +8,8 @@ use crate::{
     app::{Company, NOW, Reply, TestApp, reply},
     codes::{balance, merged},
     lending::{
-        SUCCESS_CARD, complete_page, create_loan, create_recollection, create_user, direct_debit,
-        feed_entries, get_loan, put_loan, saved_card,
+        SUCCESS_CARD, charge_instrument, complete_page, create_loan, create_recollection,
+        create_user, direct_debit, feed_entries, get_loan, put_loan, saved_card,
     },
 };
 
@@ -196,28 +196,32 @@ both! {
         app.run_until_idle().await;
     }
 
-    async fn a_saved_card_is_charged_immediately_and_never_beyond_the_outstanding_amount(app: TestApp) {
+    async fn a_saved_card_is_charged_by_the_job_queue_and_never_beyond_the_outstanding_amount(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        let charged = create_recollection(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
+        let charged = charge_instrument(app, charge("card", json!({ "amount": 1_000 }))).await;
         assert_eq!((&charged["status"], &charged["card"]), (&json!("success"), &card["id"]));
         assert!(charged.get("checkout").is_none());
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [0.0, 500.0, 500.0]);
         app.advance(1).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
-        let declined = create_recollection(app, charge("card", json!({ "card": card["id"] }))).await.data().clone();
+        let declined = charge_instrument(app, charge("card", json!({ "card": card["id"] }))).await;
         assert_eq!(declined["status"], "failed");
         app.advance(1).await;
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
-        let challenged = create_recollection(app, charge("card", json!({}))).await.data().clone();
+        let challenged = charge_instrument(app, charge("card", json!({}))).await;
         assert_eq!((&challenged["status"], &challenged["amount"]), (&json!("pending"), &json!(1_000)));
-        // A pending charge covers the outstanding amount.
-        let more = create_recollection(app, charge("card", json!({}))).await;
-        assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
+        // The next charge of the loan waits, and finds nothing to take.
+        let more = charge_instrument(app, charge("card", json!({}))).await;
+        assert_eq!(more["status"], "pending");
         complete_page(app, &challenged, "success", SUCCESS_CARD).await;
         assert_eq!(fetch(app, &challenged).await["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
-        assert_eq!(app.events(), ["card.validation.success", "recollection.success", "recollection.failed", "recollection.success"]);
+        let more = fetch(app, &more).await;
+        assert_eq!((&more["status"], &more["message"]), (&json!("failed"), &json!("loan already been paid completely")));
+        let mut events = app.events();
+        events[3..].sort_unstable();
+        assert_eq!(events, ["card.validation.success", "recollection.success", "recollection.failed", "recollection.failed", "recollection.success"]);
     }
 
     async fn a_charge_whose_response_was_lost_is_made_once(app: TestApp) {
@@ -236,24 +240,23 @@ both! {
         assert_eq!(charges.filter(|(_, path)| path == "/transaction/charge_authorization").count(), 3);
     }
 
-    async fn a_charge_that_the_provider_receives_twice_is_made_once(app: TestApp) {
+    async fn verifying_a_charge_in_progress_makes_no_other_one(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         let faults = app.simulators.faults();
-        // The first request arrives after the second, whose response comes last.
         faults.push(Fault::new("charge", FaultKind::Slow).delay_ms(600));
-        faults.push(Fault::new("charge", FaultKind::SlowAfter).delay_ms(1_500));
-        let first = create_recollection(app, charge("card", json!({ "reference": "r-1" })));
-        let second = async {
-            while faults.list().len() == 2 {
+        let begun = create_recollection(app, charge("card", json!({ "reference": "r-1" }))).await.data().clone();
+        let verify = async {
+            while !faults.list().is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
             app.post("/recollection/verify/r-1", json!({})).await
         };
-        let (first, second) = join(first, second).await;
-        assert_eq!(first.data()["status"], "success");
-        assert_eq!(second.data()["status"], "success");
-        app.run_until_idle().await;
+        let ((), verified) = join(app.run_until_idle(), verify).await;
+        assert_eq!(verified.failure(), (400, "payment is still pending"));
+        assert_eq!(fetch(app, &begun).await["status"], "success");
+        let charges = app.simulators.paystack().requests().into_iter();
+        assert_eq!(charges.filter(|(_, path)| path == "/transaction/charge_authorization").count(), 1);
         assert_eq!(app.events(), ["card.validation.success", "recollection.success"]);
     }
 

@@ -178,7 +178,7 @@ both! {
         assert_eq!(app.post("/payment/initialize", app.order("order-2")).await.failure().0, 502);
 
         let stored = async || {
-            let read = async |tx: &mut store::Tx| tx.sql("SELECT refund_ref FROM card_refunds").one().await;
+            let read = async |tx: &mut store::Tx| tx.sql("SELECT refund_ref FROM charge_refunds WHERE cause = 'verification'").one().await;
             let (refund_ref,): (String,) = app.app.store.select(read).await.expect("a refund");
             refund_ref
         };
@@ -187,9 +187,10 @@ both! {
         // As if the response to the refund of the card's verification charge had been lost.
         let (company, now) = (app.company.id.clone(), app.app.clock.now());
         app.app.store.write(async move |tx| -> store::Result<()> {
-            let lose = "UPDATE card_refunds SET status = 'requested', provider_id = '' RETURNING id";
+            let lose = "UPDATE charge_refunds SET state = 'requested', provider_id = ''
+                 WHERE cause = 'verification' RETURNING id";
             let (refund,): (String,) = tx.sql(lose).one().await?;
-            jobs::enqueue(tx, &company, "card.refund", &refund, now).await
+            jobs::enqueue(tx, &company, "charge.refund", &refund, now).await
         }).await.expect("a refund");
         app.advance(2 * 3_600).await;
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "done");

@@ -3,7 +3,7 @@
 mod documents;
 mod ledger;
 pub mod logs;
-mod metrics;
+pub mod metrics;
 pub mod traces;
 
 use reqwest::StatusCode;

@@ -80,8 +80,11 @@ describe('README.md and docs/guides', () => {
       const response = JSON.parse(type(names + charge));
       return !response.error && response.data;
     });
-    assert.deepEqual([charged.status, charged.amount, charged.payment_channel], ['success', 150, 'card']);
-    const { amount_paid: paid, amount_remaining_to_pay: remaining, schedule } = JSON.parse(type(names + look));
+    assert.deepEqual([charged.status, charged.amount, charged.payment_channel], ['pending', 150, 'card']);
+    const { amount_paid: paid, amount_remaining_to_pay: remaining, schedule } = await until('the card is charged', () => {
+      const loan = JSON.parse(type(names + look));
+      return loan.amount_paid > 0 && loan;
+    });
     assert.deepEqual([paid, remaining], [150, 150]);
     assert.deepEqual(schedule.map((installment) => installment.amount_remaining), [0, 150]);
   });

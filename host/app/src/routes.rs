@@ -8,7 +8,7 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections},
     messaging::{messages, otp},
-    money::{cards, payments},
+    money::{cards, payments, refunds},
     operations::{master_key, operator_events, plugins, recordings},
     state::App,
     tenants::{companies, plans, providers, wallet},
@@ -172,8 +172,9 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::fetch "Fetch a direct debit mandate" [];
         get    "/internal/v1/transactions" Operator loans::api::transactions "List repayments" [];
         get    "/internal/v1/credit-events" Operator loans::api::credit_events "List credit-score events" [];
-        get    "/internal/v1/card-refunds" Operator cards::api::refunds "List refunds of card verification charges" [];
-        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator cards::api::retry_refund "Retry the refund of a card verification charge" [];
+        get    "/internal/v1/refunds" Operator refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/card-refunds" Operator refunds::api::list_of_cards "List refunds of card verification charges" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::of_company "List the audit log of a company" [];
         get    "/internal/v1/identities" Operator identity::api::operators::list "List identity types" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Enable or disable an identity type" [];
@@ -227,6 +228,7 @@ pub fn webhooks() -> Vec<Webhook> {
         "payment.refunded" payments::EventData: "A payment was refunded";
         "recollection.success" recollections::EventData: "A loan was repaid";
         "recollection.failed" recollections::EventData: "A repayment failed";
+        "recollection.reversed" recollections::EventData: "The provider took a repayment back";
     }
 }
 
@@ -271,6 +273,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
 const TAGS: &[Tag] = &[
     ("payments", "payments", "One-time payments through hosted checkout, and their refunds."),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
+    ("refunds", "refunds", "Refunds of payments and of verification charges."),
     (
         "recollections",
         "recollections",

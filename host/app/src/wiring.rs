@@ -18,43 +18,82 @@ use tokio::{
 
 use crate::{
     customers as users, identity,
-    lending::{loans, mandates, recollections},
+    lending::{
+        loans, mandates,
+        recollections::{self, Recollection},
+    },
     messaging::{messages, otp},
-    money::{cards, payments},
+    money::{
+        cards::{self, Card},
+        charges::{self, Charge, ChargeId, OwnerKind},
+        payments::{self, Payment},
+    },
     operations::{monitor, operator_events, recordings},
     routes::{self, Route, internal_routes, public_routes},
     state::{App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics},
     tenants::{companies, providers},
-    webhooks::outgoing as events,
+    webhooks::{incoming, outgoing as events},
 };
 use tollhouse_http::{Listener, Readiness, idempotency, server, wait_for_stop};
 use tollhouse_platform::{
     background::{
-        jobs::{self, Handler, RunSimulators, Workers},
+        jobs::{self, Handler, Job, JobResult, RunSimulators, Workers},
         tasks::Tasks,
     },
     clock::Clock,
     crypto::seal::{SealedColumn, Sealer},
+    error::Result,
     outbound::{egress::EgressByPurpose, files::Files},
     random::Random,
-    store::Store,
+    store::{Store, Tx},
     telemetry::Telemetry,
 };
 use tollhouse_plugins::Plugins;
 
 const JOBS: &[(&str, Handler<App>)] = &[
-    (payments::SETTLE_JOB, |app, job| payments::settle_job(app, job).boxed()),
+    (charges::REQUEST_JOB, |app, job| charges::request_job::<Recollection>(app, job).boxed()),
+    (charges::RECONCILE_JOB, |app, job| reconcile_charge(app, job).boxed()),
+    (charges::REFUND_JOB, |app, job| refund_charge(app, job).boxed()),
     (events::DELIVER_JOB, |app, job| events::deliver_job(app, job).boxed()),
     (messages::EMAIL_JOB, |app, job| messages::deliver_job(app, job).boxed()),
     (messages::SMS_JOB, |app, job| messages::deliver_job(app, job).boxed()),
     (otp::WATCH_JOB, |app, job| otp::watch_job(app, job).boxed()),
     (users::REMOVE_JOB, |app, job| users::remove_job(app, job).boxed()),
     (cards::CONFIRM_JOB, |app, job| cards::confirm_job(app, job).boxed()),
-    (cards::REFUND_JOB, |app, job| cards::refund_job(app, job).boxed()),
     (cards::REVOKE_JOB, |app, job| cards::revoke_job(app, job).boxed()),
     (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
-    (recollections::SETTLE_JOB, |app, job| recollections::settle_job(app, job).boxed()),
+    // Jobs that hosts of the previous version enqueue.
+    (payments::FORMER_JOB, |app, job| charges::adopt_job::<Payment>(app, job).boxed()),
+    (cards::FORMER_REFUND_JOB, |app, job| cards::adopt_refund_job(app, job).boxed()),
+    (recollections::FORMER_JOB, |app, job| charges::adopt_job::<Recollection>(app, job).boxed()),
 ];
+
+async fn find_charge(app: &App, job: &Job, id: &ChargeId) -> Result<Option<Charge>> {
+    let read = async |tx: &mut Tx| charges::find(tx, &job.company_id, id).await;
+    Ok(app.store.select(read).await?)
+}
+
+async fn reconcile_charge(app: App, job: Job) -> Result<JobResult> {
+    let found = find_charge(&app, &job, &ChargeId::from(&*job.subject)).await?;
+    let Some(charge) = found else { return Ok(JobResult::Done) };
+    match charge.owner_kind {
+        OwnerKind::Payment => charges::reconcile_job::<Payment>(app, job, charge).await,
+        OwnerKind::Card => charges::reconcile_job::<Card>(app, job, charge).await,
+        OwnerKind::Recollection => charges::reconcile_job::<Recollection>(app, job, charge).await,
+    }
+}
+
+async fn refund_charge(app: App, job: Job) -> Result<JobResult> {
+    let read = async |tx: &mut Tx| charges::find_refund(tx, &job.company_id, &job.subject).await;
+    let Some(refund) = app.store.select(read).await? else { return Ok(JobResult::Done) };
+    let found = find_charge(&app, &job, &refund.charge_id).await?;
+    let Some(charge) = found else { return Ok(JobResult::Done) };
+    match charge.owner_kind {
+        OwnerKind::Payment => charges::refund_job::<Payment>(app, charge, job).await,
+        OwnerKind::Card => charges::refund_job::<Card>(app, charge, job).await,
+        OwnerKind::Recollection => charges::refund_job::<Recollection>(app, charge, job).await,
+    }
+}
 
 pub const SEALED: &[&[SealedColumn]] = &[
     &cards::SEALED,
@@ -70,6 +109,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
 const TABLES: Tables = Tables {
     sweeps: &[
         |app| cards::sweep(app).boxed(),
+        |app| charges::sweep(app).boxed(),
         |app| idempotency::sweep(app.server.clone()),
         |app| identity::sweep(app).boxed(),
         |app| messages::sweep(app).boxed(),
@@ -82,8 +122,9 @@ const TABLES: Tables = Tables {
     on_event_url_set: |tx, company_id, url| Box::pin(events::enable(tx, company_id, url)),
     webhook_subjects: &[
         (cards::SUBJECT, cards::CONFIRM_JOB),
-        (payments::SUBJECT, payments::SETTLE_JOB),
-        (recollections::SUBJECT, recollections::SETTLE_JOB),
+        (incoming::CHARGE, charges::RECONCILE_JOB),
+        (payments::SUBJECT, payments::FORMER_JOB),
+        (recollections::SUBJECT, recollections::FORMER_JOB),
     ],
 };
 

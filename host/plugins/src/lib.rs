@@ -170,7 +170,7 @@ pub struct CheckoutOrder {
     pub save_instrument: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CheckoutSession {
     pub url: String,
     pub service_ref: String,

@@ -7,7 +7,9 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use super::{Subject, request_count};
 use crate::{
     app::TestApp,
-    lending::{create_loan, create_recollection, create_user, fetch_card, get_loan},
+    lending::{
+        charge_instrument, create_loan, create_recollection, create_user, fetch_card, get_loan,
+    },
 };
 
 /// Completes a checkout page with the provider's success card.
@@ -34,7 +36,7 @@ async fn saved<S: Subject>(app: &TestApp) -> Value {
 
 async fn charge(app: &TestApp, amount: f64) -> Value {
     let body = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": amount });
-    create_recollection(app, body).await.data().clone()
+    charge_instrument(app, body).await
 }
 
 async fn status(app: &TestApp, recollection: &Value) -> Value {
@@ -108,7 +110,8 @@ pub async fn charges_once<S: Subject>(app: &TestApp) {
     create_loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
     for (n, kind) in (1..).zip(super::FAULTS) {
         app.simulators.faults().push(Fault::new("charge", kind));
-        let begun = charge(app, 100.0).await;
+        let body = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 100 });
+        let begun = create_recollection(app, body).await.data().clone();
         assert_eq!(begun["status"], "pending", "{kind:?}");
         app.advance(60).await;
         app.advance(300).await;

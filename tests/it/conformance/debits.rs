@@ -7,7 +7,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use super::Subject;
 use crate::{
     app::TestApp,
-    lending::{create_loan, create_recollection, create_user, direct_debit_body, get_loan},
+    lending::{charge_instrument, create_loan, create_user, direct_debit_body, get_loan},
 };
 
 async fn set_up<S: Subject>(app: &TestApp) {
@@ -27,7 +27,7 @@ async fn debit(app: &TestApp) -> Value {
     let body = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 500.5,
     });
-    create_recollection(app, body).await.data().clone()
+    charge_instrument(app, body).await
 }
 
 async fn status(app: &TestApp, recollection: &Value) -> Value {

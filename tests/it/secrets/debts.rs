@@ -40,6 +40,7 @@ pub async fn collect(lab: &Lab) {
         "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10, "reference": "order-1",
     });
     lab.name("recollection", &lab.call(create, charge).await["id"]);
+    lab.settle().await;
     lab.call("POST /api/v1/recollection/verify/{reference}", json!({})).await;
     let debit = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "direct_debit": "dd-1" });
     lab.call(create, debit).await;

@@ -125,7 +125,9 @@ impl World<'_> {
             known.check(payment, kinds);
             // Payments of the other company go to its own account.
             if known.company == 0 {
-                let held = refunds.get(id).is_some_and(|status| status == "requested");
+                let held = refunds
+                    .get(id)
+                    .is_some_and(|state| ["requested", "stalled"].contains(&&**state));
                 let (balance, pending) = share(payment, held);
                 shares[0].0 += balance;
                 shares[0].1 += pending;
@@ -134,14 +136,14 @@ impl World<'_> {
         shares
     }
 
-    /// Status of refunds by payment.
+    /// State of the last refund by payment.
     async fn payment_refunds(&self) -> BTreeMap<String, String> {
         let company = &self.companies[0].id;
         let read = async |tx: &mut Tx| {
-            tx.sql("SELECT payment_id, status FROM refunds WHERE company_id = $1")
-                .bind(company)
-                .all::<(String, String)>()
-                .await
+            let refunds = "SELECT c.owner_id, r.state FROM charge_refunds r
+                 JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
+                 WHERE r.company_id = $1 AND c.owner_kind = 'payment' ORDER BY r.number";
+            tx.sql(refunds).bind(company).all::<(String, String)>().await
         };
         self.app.app.store.read(read).await.expect("the refunds").into_iter().collect()
     }

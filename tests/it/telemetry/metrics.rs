@@ -13,7 +13,7 @@ use crate::{
     unruly::{initialize_with_narration, install_unruly},
 };
 
-async fn poll_and_scrape(app: &TestApp) -> String {
+pub async fn poll_and_scrape(app: &TestApp) -> String {
     Monitor::default().poll(&app.app).await;
     scrape(app).await
 }
@@ -94,9 +94,9 @@ both! {
         let runs = |kind: &str, outcome: &str| {
             metric_value(&page, &format!("tollhouse_job_runs_total{{kind=\"{kind}\",outcome=\"{outcome}\"}}"))
         };
-        assert_eq!((runs("payment.settle", "done"), runs("event.deliver", "done")), (Some(1.0), Some(1.0)));
-        assert_eq!(metric_value(&page, r#"tollhouse_payment_checks_total{outcome="settled"}"#), Some(1.0));
-        assert_eq!(metric_value(&page, r#"tollhouse_jobs_running{kind="payment.settle"}"#), Some(0.0));
+        assert_eq!((runs("charge.reconcile", "again"), runs("event.deliver", "done")), (Some(1.0), Some(1.0)));
+        assert_eq!(metric_value(&page, r#"tollhouse_charge_checks_total{owner="payment",outcome="settled"}"#), Some(1.0));
+        assert_eq!(metric_value(&page, r#"tollhouse_jobs_running{kind="charge.reconcile"}"#), Some(0.0));
     }
 
     async fn cache_lookups_of_plugins_are_counted_by_result(app: TestApp) {
@@ -126,10 +126,10 @@ both! {
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(100)); // it was due after 60
         app.run_until_idle().await;
         let page = poll_and_scrape(app).await;
-        let of = |name: &str| metric_value(&page, &format!("tollhouse_job_{name}{{kind=\"payment.settle\"}}"));
+        let of = |name: &str| metric_value(&page, &format!("tollhouse_job_{name}{{kind=\"charge.reconcile\"}}"));
         assert_eq!((of("lag_seconds_count"), of("lag_seconds_sum")), (Some(1.0), Some(40.0)));
         assert_eq!(of("duration_seconds_count"), Some(1.0));
-        let again = r#"tollhouse_job_runs_total{kind="payment.settle",outcome="again"}"#;
+        let again = r#"tollhouse_job_runs_total{kind="charge.reconcile",outcome="again"}"#;
         assert_eq!(metric_value(&page, again), Some(1.0));
         let now = app.app.clock.now().unix_seconds() as f64;
         assert_eq!(metric_value(&page, "tollhouse_store_polled_timestamp_seconds"), Some(now));
@@ -144,7 +144,7 @@ both! {
         let page = poll_and_scrape(app).await;
         assert_eq!(metric_value(&page, "tollhouse_store_up"), Some(1.0));
         let due = |what: &str, label: &str| metric_value(&page, &format!("tollhouse_{what}{{{label}}}"));
-        assert_eq!(due("jobs_due", r#"kind="payment.settle""#), Some(1.0));
+        assert_eq!(due("jobs_due", r#"kind="charge.reconcile""#), Some(1.0));
         assert_eq!(due("jobs_due", r#"kind="event.deliver""#), Some(0.0));
         assert_eq!(due("payments_pending", r#"age="5m""#), Some(1.0));
         assert_eq!(due("payments_pending", r#"age="1h""#), Some(1.0));
@@ -203,7 +203,7 @@ both! {
         app.run_until_idle().await;
         let page = scrape(app).await;
         assert_eq!(metric_value(&page, r#"tollhouse_alarms_total{alarm="amount mismatch"}"#), Some(1.0));
-        assert_eq!(metric_value(&page, r#"tollhouse_payment_checks_total{outcome="mismatch"}"#), Some(1.0));
+        assert_eq!(metric_value(&page, r#"tollhouse_charge_checks_total{owner="payment",outcome="mismatch"}"#), Some(1.0));
     }
 
     async fn the_metrics_are_on_the_internal_listener_only(app: TestApp) {

@@ -285,12 +285,12 @@ async fn a_payment_is_one_trace_from_its_request_to_the_provider() {
     assert_eq!(attribute(refused, "http.response.status_code"), "502");
     assert!(failures.iter().all(|span| span.trace_id == refused.trace_id), "one request failed");
 
-    let job = named(&spans, "payment.settle");
+    let job = named(&spans, "charge.reconcile");
     assert_eq!(
         (attribute(job, "job.kind"), attribute(job, "job.failures")),
-        ("payment.settle".into(), "0".into())
+        ("charge.reconcile".into(), "0".into())
     );
-    let verified = child(&spans, job, "payments.verify");
+    let verified = child(&spans, job, "charges.verify");
     child(&spans, child(&spans, verified, "provider_a verification.verify"), "GET");
     let delivery = child(&spans, named(&spans, "event.deliver"), "events.deliver");
     assert_eq!(attribute(child(&spans, delivery, "POST"), "egress.sender"), "events");

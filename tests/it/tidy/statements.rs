@@ -26,11 +26,11 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 16] = [
+const UNSCOPED: [(&str, &str, &str); 15] = [
     (
         "host/app/src/operations/monitor/store.rs",
-        "card_refunds",
-        "counts what needs a plugin, of all companies",
+        "charge_refunds",
+        "counts open refunds, and what needs a plugin, of all companies",
     ),
     (
         "host/app/src/operations/monitor/store.rs",
@@ -46,11 +46,6 @@ const UNSCOPED: [(&str, &str, &str); 16] = [
         "host/app/src/operations/monitor/store.rs",
         "provider_accounts",
         "counts what needs a plugin, of all companies",
-    ),
-    (
-        "host/app/src/money/cards/store.rs",
-        "card_refunds",
-        "operators list and retry those of all companies",
     ),
     (
         "host/app/src/operations/monitor/store.rs",

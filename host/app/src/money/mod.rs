@@ -4,3 +4,4 @@ pub mod cards;
 pub mod charges;
 pub mod payments;
 pub mod prelude;
+pub mod refunds;

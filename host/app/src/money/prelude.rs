@@ -1,14 +1,11 @@
 //! What money and lending name: `use crate::money::prelude::*`.
 
-pub use super::charges::{
-    self, Attempt, ChargeVerifier, Lease, Leased, LeasedTable, METADATA_KEY, Transition,
-    decide_transition, is_ours, next_check,
-};
+pub use super::charges::{self, Charge, ChargeVerifier, METADATA_KEY};
 pub use crate::{
     customers::{self as users, User, UserKey},
     tenants::{
         prelude::*,
-        wallet::{LedgerAccount as Ledger, LedgerTransaction, Overdraft},
+        wallet::{LedgerAccount as Ledger, LedgerTransaction, Overdraft, PostOutcome},
     },
     webhooks::{
         incoming::{self as notifications, ReferenceOwner},
@@ -16,6 +13,6 @@ pub use crate::{
     },
 };
 pub use tollhouse_plugins::{
-    CallError, Certainty, CheckoutOrder, CheckoutSession, FaultCategory, PaymentStatus, Provider,
-    ProviderPayment, ProviderRefund, ProviderRefundStatus, RefundOrder,
+    CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, FaultCategory,
+    PaymentStatus, Provider, ProviderPayment, ProviderRefund, ProviderRefundStatus, RefundOrder,
 };

@@ -13,26 +13,30 @@ use tollhouse_platform::{
 };
 
 /// All alarms. Each counter starts at 0, so that its first alarm is an increase.
-const ALARMS: [&str; 9] = [
+const ALARMS: [&str; 12] = [
     "amount mismatch", "card not revoked", "card refund failed", "currency mismatch",
-    "foreign payment", "refund failed", "refund still pending", "repaid twice",
-    "repayment reversed",
+    "charge without an owner", "foreign payment", "paid twice", "refund failed",
+    "refund still pending", "repaid twice", "repayment reversed", "unverified charge",
 ];
 
 /// All kinds of operator events, for the same reason.
-const OPERATOR_EVENTS: [&str; 4] =
-    ["card.refund_failed", "loan.not_collected", "otp.few_verified", "wallet.low_balance"];
+const OPERATOR_EVENTS: [&str; 5] = [
+    "card.refund_failed", "loan.not_collected", "otp.few_verified", "payment.refund_failed",
+    "wallet.low_balance",
+];
 
 const PENDING_AGES: &[&str] = &["5m", "1h", "24h", "72h"];
 const CHARGE_CHANNELS: &[&str] = &["card", "direct_debit"];
+const REFUND_STATES: &[&str] = &["requested", "pending", "stalled"];
 const MESSAGE_CHANNELS: &[&str] = &["email", "sms"];
 
 /// Backlogs: name, help, label, and the values of the label that are shown even without items.
-const BACKLOGS: [(&str, &str, &str, &[&str]); 5] = [
+const BACKLOGS: [(&str, &str, &str, &[&str]); 6] = [
     ("jobs_due", "Due jobs of all hosts that have not started", "kind", &[]),
     ("event_deliveries_pending", "Pending event deliveries", "attempted", &[]),
     ("payments_pending", "Pending payments with a scheduled verification", "age", PENDING_AGES),
     ("charges_pending", "Pending charges of cards and mandates", "channel", CHARGE_CHANNELS),
+    ("refunds_open", "Refunds without an outcome", "state", REFUND_STATES),
     ("messages_pending", "Queued e-mails and text messages", "channel", MESSAGE_CHANNELS),
 ];
 
@@ -101,7 +105,7 @@ metrics! {
     ledger_checked_timestamp: FloatGauge, "Time of the last ledger balance check", Seconds;
     ledger_scan_timestamp: FloatGauge, "Time of the last complete ledger scan", Seconds;
     alarms: Counters<1>, "Alarms about payments and refunds";
-    payment_checks: Counters<1>, "Payment verifications by the settlement job, by outcome";
+    charge_checks: Counters<2>, "Scheduled verifications of charges, by owner and outcome";
     operator_events: Counters<1>, "Operator events, by kind";
     otp: Counters<1>, "One-time passwords sent, and attempts by outcome";
 }
@@ -131,8 +135,8 @@ impl Metrics {
         self.otp.get_or_create(&[("outcome", what)]).inc();
     }
 
-    pub fn count_payment_check(&self, outcome: &'static str) {
-        self.payment_checks.get_or_create(&[("outcome", outcome)]).inc();
+    pub fn count_charge_check(&self, owner: &'static str, outcome: &'static str) {
+        self.charge_checks.get_or_create(&[("owner", owner), ("outcome", outcome)]).inc();
     }
 
     /// Counts an attempt to deliver a message as `delivered`, `failed` (no further attempt is made)
@@ -147,7 +151,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of the backlogs, which are in the order of jobs, deliveries, payments,
-    /// charges and messages.
+    /// charges, refunds and messages.
     pub fn set_backlogs(&self, backlogs: [Vec<Backlog>; BACKLOGS.len()], now: Timestamp) {
         for (n, mut backlog) in backlogs.into_iter().enumerate() {
             let (_, _, label, values) = BACKLOGS[n];

@@ -8,7 +8,7 @@ mod schedule;
 mod store;
 
 pub use self::{
-    schedule::{next_due, uncovered_amount},
+    schedule::{Allocation, next_due, uncovered_amount},
     store::{Installment, Loan, LoanId, find, list_installments, lock},
 };
 use crate::{
@@ -71,14 +71,14 @@ impl Loan {
 }
 
 /// Applies a repayment to a loan that the caller has locked, and writes both feeds. Returns the
-/// amount beyond what was outstanding.
+/// parts, whose sum is at most what was outstanding.
 pub async fn apply_repayment(
     tx: &mut Tx,
     app: &App,
     mut loan: Loan,
     repayment: &Recollection,
     repaid_at: Timestamp,
-) -> Result<Minor> {
+) -> Result<Vec<Allocation>> {
     let now = app.clock.now();
     let mut entries = store::list_installments(tx, &loan.company_id, &loan.id).await?;
     let before = entries.clone();
@@ -117,5 +117,47 @@ pub async fn apply_repayment(
     credit_event["amount_remaining_to_pay"] = json!(loan.remaining());
     credit_event["paid"] = json!(loan.is_paid());
     feeds::write(tx, app, CREDIT_EVENTS, &loan.company_id, credit_event).await?;
-    Ok(overpayment)
+    Ok(parts)
+}
+
+/// Takes back what a repayment applied to a loan that the caller has locked, and writes both feeds,
+/// with negative amounts.
+pub async fn revert_repayment(
+    tx: &mut Tx,
+    app: &App,
+    mut loan: Loan,
+    repayment: &Recollection,
+) -> Result<()> {
+    let now = app.clock.now();
+    let mut entries = store::list_installments(tx, &loan.company_id, &loan.id).await?;
+    let before = entries.clone();
+    let applied = match &repayment.applied {
+        Some(applied) => applied.0.clone(),
+        // Applied by a host of the previous version.
+        None => vec![Allocation { due_at: now, amount: repayment.amount.min(loan.amount_paid) }],
+    };
+    let reverted = schedule::revert(&mut entries, &applied);
+    for (entry, _) in entries.iter().zip(&before).filter(|(now, before)| now != before) {
+        store::update_installment(tx, entry).await?;
+    }
+    loan.amount_paid.0 -= reverted.0;
+    loan.updated_at = now;
+    store::update(tx, &loan).await?;
+    let event = json!({
+        "loan": loan.id,
+        "recollection": repayment.id,
+        "user": loan.user_key,
+        "user_id": loan.user_id,
+        "amount": Minor(-repayment.amount.0),
+        "currency": loan.currency,
+        "reversed_at": now,
+    });
+    let (mut transaction, mut credit_event) = (event.clone(), event);
+    transaction["applied"] = json!(Minor(-reverted.0));
+    transaction["payment_service"] = json!(repayment.payment_service);
+    transaction["payment_channel"] = json!(repayment.payment_channel);
+    feeds::write(tx, app, TRANSACTIONS, &loan.company_id, transaction).await?;
+    credit_event["amount_remaining_to_pay"] = json!(loan.remaining());
+    credit_event["paid"] = json!(loan.is_paid());
+    Ok(feeds::write(tx, app, CREDIT_EVENTS, &loan.company_id, credit_event).await?)
 }

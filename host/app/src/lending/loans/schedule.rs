@@ -2,11 +2,13 @@
 //!
 //! Spreads the repaid amount over the installments, oldest due date first.
 
+use serde::Deserialize;
+
 use super::store::Installment;
 use crate::money::prelude::*;
 
 /// The part of a repayment that is allocated to one installment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     #[serde(rename = "due_date")]
     pub due_at: Timestamp,
@@ -30,6 +32,34 @@ pub fn allocate(entries: &mut [Installment], amount: Minor) -> Vec<Allocation> {
         }
     }
     parts
+}
+
+/// Makes the allocated parts outstanding again, those of a due date in its installments. What a resent
+/// schedule no longer has there goes to the latest paid installments. Returns the amount.
+pub fn revert(entries: &mut [Installment], parts: &[Allocation]) -> Minor {
+    let total: i64 = parts.iter().map(|part| part.amount.0).sum();
+    let mut left = 0;
+    let mut by_date: Vec<&mut Installment> = entries.iter_mut().collect();
+    by_date.sort_by_key(|entry| std::cmp::Reverse((entry.due_at, entry.number)));
+    for part in parts {
+        let of_date = by_date.iter_mut().filter(|entry| entry.due_at == part.due_at);
+        left += restore(of_date, part.amount.0);
+    }
+    left = restore(by_date.iter_mut(), left);
+    Minor(total - left)
+}
+
+/// Makes up to `amount` of paid installments outstanding. Returns the rest.
+fn restore<'e, 'i: 'e>(
+    entries: impl Iterator<Item = &'e mut &'i mut Installment>,
+    mut amount: i64,
+) -> i64 {
+    for entry in entries {
+        let restored = amount.min(entry.amount.0 - entry.remaining.0);
+        entry.remaining.0 += restored;
+        amount -= restored;
+    }
+    amount
 }
 
 /// Returns the earliest due date with a remaining amount.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     CARD, CHECKOUT, DIRECT_DEBIT, FEATURE, Recollection, RecollectionId, Status, create as flow,
-    not_found, settle, store, user_of, view::View,
+    not_found, store, view::View,
 };
 use crate::{
     lending::{
@@ -19,7 +19,7 @@ async fn respond_with_user(
     recollection: Recollection,
     message: &str,
 ) -> Result<DataResponse<View<LoanId>>> {
-    let user = user_of(app, &recollection).await?;
+    let user = recollection.user(app).await?;
     let user = user.map(|user| user.view(app.clock.now()));
     DataResponse::data(recollection.view(user), message)
 }
@@ -206,10 +206,14 @@ pub async fn verify(
     let found = app.store.select(read).await?.ok_or_else(not_found)?;
     let recollection = match (found.with_provider, found.status) {
         (false, _) | (_, Status::Success) => found,
-        (true, Status::Pending | Status::Failed) => match settle::verify(&app, found).await? {
-            (recollection, None) => recollection,
-            (_, Some(mismatch)) => return Err(Error::invalid(mismatch)),
-        },
+        (true, Status::Pending | Status::Failed) => {
+            let verified =
+                charges::verify_all::<Recollection>(&app, &company.id, &found.id).await?;
+            if let Some(mismatch) = verified.mismatch {
+                return Err(Error::Invalid(mismatch));
+            }
+            app.store.select(read).await?.ok_or_else(not_found)?
+        }
     };
     if recollection.status == Status::Pending {
         return Err(Error::invalid("payment is still pending"));

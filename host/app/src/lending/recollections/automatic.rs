@@ -1,14 +1,11 @@
 //! Automatic collection: at most once per loan, installment and due date, even after crashes.
 //!
-//! One job per loan handles its installments one by one. The mark, the recollection and its fee are
-//! one transaction; if the charge after it fails, the settlement job repeats it.
-//!
 //! The job `loan.collect` takes the oldest due installment without a row in `collections`, and
-//! writes that row, the recollection and its fee in one transaction under the loan's lock. A
-//! failure refunds the fee.
+//! writes that row, the recollection, its fee and its queued charge in one transaction under the
+//! loan's lock. A failure refunds the fee.
 
 use super::{
-    CARD, FEATURE, Recollection, charge, create,
+    CARD, FEATURE, Recollection, RecollectionId, create,
     store::{self, InstallmentKey},
 };
 use crate::{
@@ -20,27 +17,20 @@ use crate::{
 pub async fn collect_job(app: App, job: Job) -> Result<JobResult> {
     let (db, host) = (app.store.clone(), app.clone());
     let (company_id, loan_id) = (job.company_id, job.subject.into());
-    let (next, charged) =
-        db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
-    if let Some(recollection) = charged {
-        charge::attempt(&app, recollection, Attempt::First).await?;
-    }
-    Ok(next)
+    db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await
 }
 
-/// Handles the oldest due installment that is not marked. Returns its recollection, if it needs a
-/// charge, and when to look for the next one.
+/// Handles the oldest due installment that is not marked. Returns when to look for the next one.
 async fn next_step(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
     loan_id: &LoanId,
-) -> Result<(JobResult, Option<Recollection>)> {
-    const NOTHING_DUE: (JobResult, Option<Recollection>) = (JobResult::Done, None);
+) -> Result<JobResult> {
     let loan = loans::lock(tx, company_id, loan_id).await?;
     // A loan is sent again once it is disbursed, which schedules this job.
     let Some(loan) = loan.filter(|loan| loan.disbursed && !loan.is_paid()) else {
-        return Ok(NOTHING_DUE);
+        return Ok(JobResult::Done);
     };
     let collected = store::collected_installments(tx, company_id, loan_id).await?;
     let entries = loans::list_installments(tx, company_id, loan_id).await?;
@@ -50,22 +40,22 @@ async fn next_step(
             && !collected.contains(&key_of(&entries, entry))
     };
     let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
-    let Some(entry) = first else { return Ok(NOTHING_DUE) };
+    let Some(entry) = first else { return Ok(JobResult::Done) };
     let now = app.clock.now();
     if entry.due_at > now {
-        return Ok((JobResult::RescheduleAt(entry.due_at), None));
+        return Ok(JobResult::RescheduleAt(entry.due_at));
     }
-    let pending = store::pending_charges(tx, company_id, loan_id, now).await?;
+    let pending = charges::sum_of_lane(tx, company_id, loan_id).await?;
     let amount = uncovered_amount(&entries, entry.number, pending);
     let charged = match amount > Minor(0) {
         true => create_charge(tx, app, &loan, amount).await?,
         false => None,
     };
-    let id = charged.as_ref().map(|recollection| &recollection.id);
-    if !store::record_collection(tx, &loan, key_of(&entries, entry), id, now).await? {
+    let key = key_of(&entries, entry);
+    if !store::record_collection(tx, &loan, key, charged.as_ref(), now).await? {
         return Err(Error::internal("installment was already collected while its loan was locked"));
     }
-    Ok((JobResult::RescheduleAt(now), charged))
+    Ok(JobResult::RescheduleAt(now))
 }
 
 fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
@@ -82,48 +72,51 @@ async fn create_charge(
     app: &App,
     loan: &Loan,
     amount: Minor,
-) -> Result<Option<Recollection>> {
+) -> Result<Option<RecollectionId>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
-    let obstacle = match select_instrument(tx, &company, &mut new).await? {
-        Some(Error::NotFound(_)) => return Ok(None),
-        Some(obstacle) => Some(obstacle),
-        None => failure_reason(check_fee(tx, app, &company, billing_item(&new)).await)?,
+    let account = match select_instrument(tx, &company, &mut new).await? {
+        Err(Error::NotFound(_)) => return Ok(None),
+        Err(obstacle) => Err(obstacle),
+        Ok(account) => check_fee(tx, app, &company, billing_item(&new)).await?.map(|()| account),
     };
-    if let Some(obstacle) = obstacle {
-        let reason = obstacle.to_string();
-        let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
-        operator_events::emit(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
-        return Ok(None);
-    }
-    let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
+    let account = match account {
+        Ok(account) => account,
+        Err(obstacle) => {
+            let reason = obstacle.to_string();
+            let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
+            operator_events::emit(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
+            return Ok(None);
+        }
+    };
+    if app.plugins.provider(&new.payment_service, &company.id).is_err() {
         // Retry: another host, or this one later, may serve the plugin.
         let text = format!("plugin {} is not loaded on this host", new.payment_service);
         return Err(Error::internal(text));
-    };
-    create::assign_reference(&mut new, &provider);
+    }
     let key = format!("recollection:{}", new.id);
     wallet::charge_fee(tx, app, &company, billing_item(&new), 1, &key).await?;
     new.fee_key = Some(key);
-    store::insert(tx, &new).await?;
-    create::begin(tx, &new).await?;
-    Ok(Some(new))
+    let (new, _) = create::insert(tx, app, new, Some(&account), None).await?;
+    Ok(Some(new.id))
 }
 
-/// Selects the default card, else the default mandate. Returns the reason if neither is usable.
+/// Selects the default card, else the default mandate, and the provider account that charges it.
+/// The inner error is the reason why neither is usable.
 async fn select_instrument(
     tx: &mut Tx,
     company: &Company,
     new: &mut Recollection,
-) -> Result<Option<Error>> {
-    let Some(no_card) = failure_reason(create::with_card(tx, company, new, None).await)? else {
-        return Ok(None);
+) -> Result<Result<Account>> {
+    let no_card = match failure_reason(create::with_card(tx, company, new, None).await)? {
+        Ok(account) => return Ok(Ok(account)),
+        Err(reason) => reason,
     };
-    let Some(no_mandate) = failure_reason(create::with_mandate(tx, company, new, None).await)?
-    else {
-        return Ok(None);
+    let no_mandate = match failure_reason(create::with_mandate(tx, company, new, None).await)? {
+        Ok(account) => return Ok(Ok(account)),
+        Err(reason) => reason,
     };
-    Ok(Some(if matches!(no_card, Error::NotFound(_)) { no_mandate } else { no_card }))
+    Ok(Err(if matches!(no_card, Error::NotFound(_)) { no_mandate } else { no_card }))
 }
 
 fn billing_item(new: &Recollection) -> &'static str {
@@ -134,22 +127,30 @@ fn billing_item(new: &Recollection) -> &'static str {
 }
 
 /// Returns why a check failed. An internal error is passed on: the job is retried.
-fn failure_reason(checked: Result<()>) -> Result<Option<Error>> {
+fn failure_reason<T>(checked: Result<T>) -> Result<Result<T>> {
     match checked {
-        Ok(()) => Ok(None),
+        Ok(passed) => Ok(Ok(passed)),
         Err(
             reason @ (Error::Invalid(_)
             | Error::InsufficientBalance
             | Error::NotFound(_)
             | Error::Forbidden(_)),
-        ) => Ok(Some(reason)),
+        ) => Ok(Err(reason)),
         Err(error) => Err(error),
     }
 }
 
 /// Checks the company's subscription, plan feature and wallet balance.
-async fn check_fee(tx: &mut Tx, app: &App, company: &Company, item: &'static str) -> Result<()> {
-    company.check_active(app.clock.now())?;
-    company.check_feature(FEATURE)?;
-    wallet::check_fee(tx, company, item, 1).await
+async fn check_fee(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    item: &'static str,
+) -> Result<Result<()>> {
+    let check = async {
+        company.check_active(app.clock.now())?;
+        company.check_feature(FEATURE)?;
+        wallet::check_fee(tx, company, item, 1).await
+    };
+    failure_reason(check.await)
 }

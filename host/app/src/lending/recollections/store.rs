@@ -1,15 +1,14 @@
 //! The rows of recollections and of collected installments.
 
-use super::{ABANDONED_SECONDS, Lease, Status, api::RecollectionFilter};
+use super::{Charge, Status, api::RecollectionFilter};
 use crate::{
     customers::{SELECT_WITH_USER_ID, UserKey},
     lending::{
-        loans::{Loan, LoanId},
+        loans::{Allocation, Loan, LoanId},
         mandates::MandateId,
     },
-    money::cards::CardId,
+    money::{cards::CardId, charges::ChargeId},
     state::storage::*,
-    tenants::providers::AccountId,
 };
 
 text_types! {
@@ -39,12 +38,8 @@ pub struct Recollection {
     /// Empty for a manual recollection, like the other fields of the provider.
     pub payment_service: String,
     pub payment_channel: String,
-    pub account_id: AccountId,
-    /// `true` on the service account: a success credits the company's wallet.
-    pub credits_wallet: bool,
     pub reference: String,
     pub service_ref: String,
-    pub transaction_id: String,
     pub message: String,
     pub callback_url: Option<String>,
     pub repaid_at: Option<Timestamp>,
@@ -52,14 +47,13 @@ pub struct Recollection {
     pub direct_debit_id: Option<MandateId>,
     #[sqlx(flatten)]
     pub checkout: Checkout,
-    /// When a checkout session was last requested.
-    pub begun_at: Option<Timestamp>,
-    /// The lease of the request that opens the checkout session.
-    #[sqlx(flatten)]
-    pub lease: Lease,
     /// The ledger key of the fee for automatic collection.
     pub fee_key: Option<String>,
     pub metadata: Json<Map<String, Value>>,
+    /// The charge that settled the recollection, else the latest. `None` for a manual one.
+    pub charge_id: Option<ChargeId>,
+    /// The installments that the recollection repaid.
+    pub applied: Option<Json<Vec<Allocation>>>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -86,48 +80,73 @@ fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
         .bind(company_id)
 }
 
-/// Inserts a recollection. Returns `false` if the company has already used the reference.
-pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
+/// Inserts a recollection with its first charge. Returns `false` if the company has already used the
+/// reference.
+pub async fn insert(tx: &mut Tx, new: &Recollection, charge: Option<&Charge>) -> Result<bool> {
+    let account_id = charge.map_or("", |charge| &charge.account_id);
+    let in_books = charge.is_some_and(|charge| charge.in_books);
     tx.sql(
         "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
              amount_minor, fees_minor, currency, with_provider, payment_service,
              payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id,
              message, callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
-             checkout_url, fee_key, metadata, created_at, updated_at, begun_at,
-             starting_until, lease, lease_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-             $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33,
-             $34)
+             fee_key, metadata, created_at, updated_at, charge_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13, $14, $15, $16, '',
+             $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
          ON CONFLICT (company_id, reference) DO NOTHING",
     )
     .params(params![
-        &new.company_id, &new.id, &new.run, &new.loan_id, &new.user_key, &new.user_id, new.status,
-        new.amount, new.fees, &new.currency, new.with_provider, &new.payment_service,
-        &new.payment_channel, &new.account_id, new.credits_wallet, &new.reference,
-        &new.service_ref, &new.transaction_id, &new.message, &new.callback_url, new.repaid_at,
-        &new.card_id, &new.direct_debit_id, &new.checkout.success_url, &new.checkout.cancel_url,
-        &new.checkout.url, &new.fee_key, &new.metadata, new.created_at, new.updated_at,
-        new.begun_at, new.lease.until, &new.lease.token, new.lease.token_until
+        &new.company_id,
+        &new.id,
+        &new.run,
+        &new.loan_id,
+        &new.user_key,
+        &new.user_id,
+        new.status,
+        new.amount,
+        &new.currency,
+        new.with_provider,
+        &new.payment_service,
+        &new.payment_channel,
+        account_id,
+        in_books,
+        &new.reference,
+        &new.service_ref,
+        &new.message,
+        &new.callback_url,
+        new.repaid_at,
+        &new.card_id,
+        &new.direct_debit_id,
+        &new.checkout.success_url,
+        &new.checkout.cancel_url,
+        &new.fee_key,
+        &new.metadata,
+        new.created_at,
+        new.updated_at,
+        charge.map(|charge| &charge.id)
     ])
     .affects_one()
     .await
 }
 
-/// Writes the mutable columns of a recollection.
-pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
+/// Writes the mutable columns of a recollection, with the charge that determines them.
+pub async fn update(
+    tx: &mut Tx,
+    recollection: &Recollection,
+    charge: Option<&Charge>,
+) -> Result<()> {
+    let charge_id = charge.map(|charge| &charge.id).or(recollection.charge_id.as_ref());
     tx.sql(
-        "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5,
-             transaction_id = $6, message = $7, repaid_at = $8, checkout_url = $9,
-             updated_at = $10, amount_minor = $11, begun_at = $12, starting_until = $13,
-             lease = $14, lease_until = $15
+        "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, message = $6,
+             repaid_at = $7, checkout_url = $8, updated_at = $9, amount_minor = $10,
+             charge_id = $11, applied = $12, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &recollection.company_id, &recollection.id, recollection.status, recollection.fees,
-        &recollection.service_ref, &recollection.transaction_id, &recollection.message,
-        recollection.repaid_at, &recollection.checkout.url, recollection.updated_at,
-        recollection.amount, recollection.begun_at, recollection.lease.until,
-        &recollection.lease.token, recollection.lease.token_until
+        &recollection.service_ref, &recollection.message, recollection.repaid_at,
+        &recollection.checkout.url, recollection.updated_at, recollection.amount, charge_id,
+        &recollection.applied
     ])
     .execute()
     .await
@@ -156,25 +175,6 @@ pub async fn find_by_reference(
 ) -> Result<Option<Recollection>> {
     let sql = from(SELECT_WITH_USER_ID, company_id).append(" AND reference = ").bind(reference);
     tx.dynamic(&sql).optional().await
-}
-
-/// Returns the sum of a loan's pending charges. Checkout sessions do not count, nor do charges that
-/// have waited for their customer for more than 72 hours.
-pub async fn pending_charges(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    loan_id: &LoanId,
-    now: Timestamp,
-) -> Result<Minor> {
-    tx.sql(
-        "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM recollections
-         WHERE company_id = $1 AND loan_id = $2 AND status = 'pending'
-             AND payment_channel IN ('card', 'direct_debit')
-             AND (checkout_url IS NULL OR created_at > $3)",
-    )
-    .params(params![company_id, loan_id, now.plus_seconds(-ABANDONED_SECONDS)])
-    .value()
-    .await
 }
 
 /// Returns a page of a company's recollections, of one user or of all.

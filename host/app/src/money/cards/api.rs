@@ -1,8 +1,7 @@
-//! The card endpoints of the specification, and the operators' view of card refunds.
+//! The card endpoints of the specification.
 
 use super::{
-    Card, CardId, FEATURE, Status, cleanup, confirm, create as flow, lock, not_found, refund,
-    store::{self, Refund},
+    Card, CardId, FEATURE, Status, cleanup, create as flow, lock, not_found, store,
     view::{Created, View},
 };
 use crate::money::prelude::*;
@@ -166,10 +165,10 @@ pub async fn verify(
         Status::Valid => return Err(Error::invalid("card already verified")),
         Status::Failed | Status::Duplicate | Status::Unusable => return Err(not_verified(card)),
     }
-    let mismatch = confirm::verify(&app, &card).await?;
+    let verified = charges::verify_all::<Card>(&app, &company.id, &card.id).await?;
     let card = find_or_not_found(&app, &company, &card.id).await?;
-    match (card.status, mismatch) {
-        (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
+    match (card.status, verified.mismatch) {
+        (Status::Pending, Some(mismatch)) => Err(Error::Invalid(mismatch)),
         (Status::Pending, None) => Err(Error::invalid("payment still pending")),
         (Status::Valid, _) => DataResponse::data(card.view(), "Card verified successfully"),
         (Status::Failed | Status::Duplicate | Status::Unusable, _) => Err(not_verified(card)),
@@ -180,54 +179,4 @@ pub async fn verify(
 fn not_verified(card: Card) -> Error {
     let message = card.message.filter(|message| !message.is_empty());
     Error::Invalid(message.unwrap_or_else(|| "card verification failed".to_owned()))
-}
-
-choices! {
-    Standing = &["requested", "pending", "done", "failed"];
-}
-
-fields! {
-    /// Filter and cursor of card refunds.
-    Query RefundFilter {
-        status: OneOf<Standing>,
-        /// The `next` value of the previous response. Default: the oldest refund.
-        after: Cursor,
-        /// Maximum number of refunds per response; more than 1,000 counts as 1,000.
-        limit: Limit<100, 1_000>,
-    }
-}
-
-/// A page of card refunds.
-#[derive(Serialize, JsonSchema)]
-pub struct CardRefunds {
-    /// Oldest first.
-    refunds: Vec<Refund>,
-    /// Cursor of the next page; `null` at the end.
-    next: Option<String>,
-}
-
-pub async fn refunds(
-    State(app): State<App>,
-    query: Query<RefundFilter>,
-) -> Result<DataResponse<CardRefunds>> {
-    let RefundFilter { status, after, limit } = query.read()?;
-    let read = async |tx: &mut Tx| store::list_refunds(tx, status.as_ref(), &after, limit).await;
-    let refunds = app.store.select(read).await?;
-    let is_full = i64::try_from(refunds.len()).is_ok_and(|read| read == limit);
-    let next = refunds.last().filter(|_| is_full).map(|last| last.id.clone());
-    DataResponse::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
-}
-
-pub async fn retry_refund(
-    State(app): State<App>,
-    Path((company, refund)): Path<(CompanyId, String)>,
-) -> Result<DataResponse<Refund>> {
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        let detail = json!({ "refund": refund });
-        audit::record(tx, &app, &company, "card_refund.retry", detail).await?;
-        let refund = refund::retry(tx, &app, &company, &refund).await?;
-        DataResponse::data(refund, "Refund requested successfully")
-    })
-    .await
 }

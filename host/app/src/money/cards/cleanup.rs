@@ -4,6 +4,8 @@
 use super::{Card, CardId, REVOKE_JOB, Status, lock, lock_any, store};
 use crate::money::prelude::*;
 
+/// Maximum number of consecutive failures of a deauthorization, about two days.
+const MAX_REVOKE_FAILURES: i64 = 100;
 const DAY_SECONDS: i64 = 86_400;
 /// Retention of the rows of removed cards.
 const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
@@ -14,21 +16,37 @@ pub fn removal_due_at(card: &Card) -> Option<Timestamp> {
     waits.then(|| card.created_at.plus_seconds(DAY_SECONDS))
 }
 
-pub async fn remove_if_unverified(app: &App, card: Card) -> Result<Card> {
-    let now = app.clock.now();
-    if removal_due_at(&card).is_none_or(|at| now < at) {
-        return Ok(card);
-    }
+/// Removes a card that is not valid after one day. Its charges are verified for two more days. In
+/// the previous version, this job verified them.
+pub async fn confirm_job(app: App, job: Job) -> Result<JobResult> {
+    let id = CardId::from(&job.subject);
+    charges::adopt_job::<Card>(app.clone(), job.clone()).await?;
     let db = app.store.clone();
     db.write(async move |tx| {
+        let now = app.clock.now();
+        let found = store::find_any(tx, &job.company_id, &id).await?;
+        let Some(card) = found else { return Ok(JobResult::Done) };
         let mut card = lock_any(tx, &card).await?;
-        if removal_due_at(&card).is_some() {
-            card.removed_at = Some(now);
-            store::update(tx, &card).await?;
+        match removal_due_at(&card) {
+            None => Ok(JobResult::Done),
+            Some(at) if now < at => Ok(JobResult::RescheduleAt(at)),
+            Some(_) => {
+                card.removed_at = Some(now);
+                store::update(tx, &card).await?;
+                Ok(JobResult::Done)
+            }
         }
-        Ok(card)
     })
     .await
+}
+
+/// Adopts the card of a refund that a host of the previous version began. Its own job continues it.
+pub async fn adopt_refund_job(app: App, job: Job) -> Result<JobResult> {
+    let find = async |tx: &mut Tx| store::card_of_refund(tx, &job.company_id, &job.subject).await;
+    match app.store.select(find).await? {
+        Some(card_id) => charges::adopt_job::<Card>(app, Job { subject: card_id, ..job }).await,
+        None => Ok(JobResult::Done),
+    }
 }
 
 /// Deletes a card. If it was the default, the newest other valid card becomes the default.
@@ -67,7 +85,7 @@ pub async fn revoke_job(app: App, job: Job) -> Result<JobResult> {
         return Ok(JobResult::Done);
     };
     if let Err(error) = revoke(&app, &card).await {
-        if job.failures < charges::MAX_FAILURES {
+        if job.failures < MAX_REVOKE_FAILURES {
             return Err(error);
         }
         app.metrics.count_alarm("card not revoked");

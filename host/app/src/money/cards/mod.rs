@@ -3,24 +3,20 @@
 //! The cards of a user change only under the lock of the user's row: one valid card is the default,
 //! and no card is saved twice.
 //!
-//! `create` opens a checkout session with a small verification charge. `confirm` (after a provider
-//! webhook or by schedule) keeps the token of a successful charge, unless the customer has that
-//! card already, and requests the refund of the charge (`refund`, its own job). A removed card, and
-//! one that was not verified within a day, is hidden and kept for some time: a later charge in its
+//! `create` opens a checkout session with a small verification charge. A success keeps the token,
+//! unless the customer has that card already, and the charge is refunded. A removed card, and one
+//! that was not verified within a day, is hidden and kept for some time: a later charge in its
 //! session is refunded, too.
 
 pub mod api;
 mod cleanup;
-mod confirm;
 mod create;
-mod refund;
+mod owner;
 mod store;
 mod view;
 
 pub use self::{
-    cleanup::{revoke_job, sweep},
-    confirm::confirm_job,
-    refund::refund_job,
+    cleanup::{adopt_refund_job, confirm_job, revoke_job, sweep},
     store::{Card, CardId, SEALED},
     view::View as EventData,
 };
@@ -28,10 +24,10 @@ use super::prelude::*;
 use tollhouse_platform::store::Type;
 
 pub const FEATURE: &str = "cards";
-/// The job that verifies a card's verification charge with the provider.
+/// The job that removes a card that was not verified.
 pub const CONFIRM_JOB: &str = "card.confirm";
-/// The job that refunds a verification charge.
-pub const REFUND_JOB: &str = "card.refund";
+/// The job of the previous version that refunded a verification charge.
+pub const FORMER_REFUND_JOB: &str = "card.refund";
 /// The job that deauthorizes the token of a deleted card at the provider.
 pub const REVOKE_JOB: &str = "card.revoke";
 /// The subject of cards in the reference directory.
@@ -50,17 +46,6 @@ pub enum Status {
     Duplicate,
     /// The verification charge succeeded, but the card cannot be charged again.
     Unusable,
-}
-
-impl Status {
-    /// The status of the verification charge: a failed one may still be paid.
-    fn of_charge(self) -> charges::Status {
-        match self {
-            Status::Pending => charges::Status::Pending,
-            Status::Valid | Status::Duplicate | Status::Unusable => charges::Status::Success,
-            Status::Failed => charges::Status::Failed,
-        }
-    }
 }
 
 /// The same error for a missing card and for one of another company.
@@ -98,10 +83,6 @@ pub async fn find_for_user(
 impl Card {
     pub fn is_valid(&self) -> bool {
         self.status == Status::Valid
-    }
-
-    fn as_owner(&self) -> ReferenceOwner<'_> {
-        (&self.company_id, SUBJECT, &self.id)
     }
 
     async fn verifier(&self, app: &App) -> Result<ChargeVerifier> {

@@ -1,6 +1,6 @@
 //! The rows of cards and of refunds of verification charges.
 
-use super::{Status, seal_context};
+use super::{Charge, Status, seal_context};
 use crate::{
     customers::{SELECT_WITH_USER_ID, UserKey},
     state::storage::*,
@@ -40,7 +40,6 @@ pub struct Card {
     #[sqlx(flatten)]
     pub details: CardDetails,
     pub service_ref: String,
-    pub transaction_id: String,
     #[sqlx(flatten)]
     pub checkout: Checkout,
     pub message: Option<String>,
@@ -83,12 +82,6 @@ pub struct Checkout {
     pub url: Option<String>,
 }
 
-impl Card {
-    pub fn money(&self) -> Money {
-        Money { minor: self.amount, currency: self.currency.clone() }
-    }
-}
-
 pub const SEALED: [SealedColumn; 1] =
     [sealed_column!(cards(company_id, id).token, |company, id| seal_context(company, id))];
 
@@ -104,21 +97,23 @@ fn select(company_id: &CompanyId) -> DynamicStatement {
         .bind(company_id)
 }
 
-/// Inserts a card. Returns `false` if an earlier run of the request has created it.
-pub async fn insert(tx: &mut Tx, card: &Card) -> Result<bool> {
+/// Inserts a card with its first charge. Returns `false` if an earlier run of the request has created
+/// it.
+pub async fn insert(tx: &mut Tx, card: &Card, charge: &Charge) -> Result<bool> {
     tx.sql(
         "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default,
              payment_service, account_id, amount_minor, currency, email, signature, last4, holder,
              bin, brand, bank, country, exp_month, exp_year, service_ref, transaction_id,
-             success_url, cancel_url, created_at, updated_at)
+             success_url, cancel_url, created_at, updated_at, charge_id)
          VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '',
-             '', '', '', $12, '', $13, $14, $15, $15)
+             '', '', '', $12, '', $13, $14, $15, $15, $16)
          ON CONFLICT (company_id, run) DO NOTHING",
     )
     .params(params![
         &card.company_id, &card.id, &card.user_key, &card.user_id, &card.run, card.status,
         &card.payment_service, &card.account_id, card.amount, &card.currency, &card.charge_email,
-        &card.service_ref, &card.checkout.success_url, &card.checkout.cancel_url, card.created_at
+        &card.service_ref, &card.checkout.success_url, &card.checkout.cancel_url, card.created_at,
+        &charge.id
     ])
     .affects_one()
     .await
@@ -130,20 +125,26 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
     tx.sql(
         "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7,
              last4 = $8, holder = $9, bin = $10, brand = $11, bank = $12, country = $13,
-             exp_month = $14, exp_year = $15, service_ref = $16, transaction_id = $17,
-             checkout_url = $18, message = $19, removed_at = $20, updated_at = $21,
-             account_id = $22
+             exp_month = $14, exp_year = $15, service_ref = $16, checkout_url = $17,
+             message = $18, removed_at = $19, updated_at = $20, account_id = $21,
+             revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &card.company_id, &card.id, card.status, card.is_default, &card.charge_email, &card.token,
         &card.signature, &details.last4, &details.holder, &details.bin, &details.brand,
         &details.bank, &details.country, &details.exp_month, &details.exp_year, &card.service_ref,
-        &card.transaction_id, &card.checkout.url, &card.message, card.removed_at, card.updated_at,
-        &card.account_id
+        &card.checkout.url, &card.message, card.removed_at, card.updated_at, &card.account_id
     ])
     .execute()
     .await
+}
+
+pub async fn delete(tx: &mut Tx, card: &Card) -> Result<()> {
+    tx.sql("DELETE FROM cards WHERE company_id = $1 AND id = $2")
+        .params(params![&card.company_id, &card.id])
+        .execute()
+        .await
 }
 
 /// Finds a card that is not removed.
@@ -155,6 +156,18 @@ pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Op
 /// Finds a card, removed or not.
 pub async fn find_any(tx: &mut Tx, company_id: &CompanyId, id: &CardId) -> Result<Option<Card>> {
     tx.dynamic(&select(company_id).append(" AND id = ").bind(id)).optional().await
+}
+
+/// Returns the card of a refund that a host of the previous version began.
+pub async fn card_of_refund(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    refund_id: &str,
+) -> Result<Option<String>> {
+    tx.sql("SELECT card_id FROM card_refunds WHERE company_id = $1 AND id = $2")
+        .params(params![company_id, refund_id])
+        .optional_value()
+        .await
 }
 
 /// Finds the card that an earlier run of a request created.
@@ -206,112 +219,4 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
     .params(params![before, limit])
     .run()
     .await
-}
-
-/// The refund of a card verification charge.
-#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
-#[schemars(rename = "CardRefund")]
-pub struct Refund {
-    #[serde(rename = "company")]
-    pub company_id: CompanyId,
-    pub id: String,
-    /// The provider's reference of the refund. `None`: not requested yet.
-    #[serde(skip)]
-    pub refund_ref: Option<String>,
-    #[serde(rename = "card")]
-    pub card_id: CardId,
-    pub status: RefundStatus,
-    pub payment_service: String,
-    #[serde(skip)]
-    pub account_id: AccountId,
-    pub service_ref: String,
-    pub transaction_id: String,
-    #[sqlx(rename = "amount_minor")]
-    pub amount: Minor,
-    pub currency: Currency,
-    /// The provider's id of the refund; empty until it accepts the refund.
-    pub provider_id: String,
-    /// Number of times the refund was started.
-    pub tries: i64,
-    /// The provider's status message.
-    pub message: String,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "CardRefundStatus")]
-pub enum RefundStatus {
-    /// Requested, but not yet confirmed by the provider.
-    Requested,
-    /// Accepted by the provider and in progress.
-    Pending,
-    Done,
-    /// Failed; an operator must act.
-    Failed,
-}
-
-/// Inserts a refund. Returns `false` if the charge already has one.
-pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
-    tx.sql(
-        "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service,
-             account_id, service_ref, transaction_id, amount_minor, currency, provider_id,
-             tries, message, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
-         ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
-    )
-    .params(params![
-        &refund.company_id, &refund.id, &refund.card_id, refund.status, &refund.payment_service,
-        &refund.account_id, &refund.service_ref, &refund.transaction_id, refund.amount,
-        &refund.currency, &refund.provider_id, &refund.message, refund.created_at,
-        refund.updated_at
-    ])
-    .affects_one()
-    .await
-}
-
-pub async fn find_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
-    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
-        .params(params![company_id, id])
-        .optional()
-        .await
-}
-
-pub async fn lock_refund(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
-    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .params(params![company_id, id])
-        .optional()
-        .await
-}
-
-/// Updates a refund. Returns `false` if its status is no longer `was`.
-pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
-    tx.sql(
-        "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7,
-             updated_at = $8, refund_ref = $9
-         WHERE company_id = $1 AND id = $2 AND status = $3",
-    )
-    .params(params![
-        &refund.company_id, &refund.id, was, refund.status, &refund.provider_id, refund.tries,
-        &refund.message, refund.updated_at, &refund.refund_ref
-    ])
-    .affects_one()
-    .await
-}
-
-/// Returns refunds of all companies with this status after an id, oldest first.
-pub async fn list_refunds(
-    tx: &mut Tx,
-    status: Option<&String>,
-    after: &str,
-    limit: i64,
-) -> Result<Vec<Refund>> {
-    let sql = DynamicStatement::from("SELECT * FROM card_refunds WHERE id > ")
-        .bind(after)
-        .append_if(" AND status = ", status)
-        .append(" ORDER BY id LIMIT ")
-        .bind(limit);
-    tx.dynamic(&sql).all().await
 }

@@ -1,27 +1,140 @@
-//! The leases of payments, recollections and refunds.
+//! The rows of charges.
 
-use super::{Leased, LeasedTable};
+use super::{Charge, ChargeId, OwnerKind};
 use crate::state::storage::*;
 
-/// Extends a lease. Returns `false` if the record no longer has it.
-pub async fn extend(tx: &mut Tx, record: &Leased, until: Timestamp) -> Result<bool> {
-    let sql = match record.table {
-        LeasedTable::Payments => {
-            "UPDATE payments SET starting_until = $4, lease_until = $4
-             WHERE company_id = $1 AND id = $2 AND lease = $3 AND starting_until = lease_until"
-        }
-        LeasedTable::Recollections => {
-            "UPDATE recollections SET starting_until = $4, lease_until = $4
-             WHERE company_id = $1 AND id = $2 AND lease = $3 AND starting_until = lease_until"
-        }
-        LeasedTable::Refunds => {
-            "UPDATE refunds SET asking_until = $4, lease_until = $4
-             WHERE company_id = $1 AND payment_id = $2 AND lease = $3
-                 AND asking_until = lease_until"
-        }
-    };
-    tx.sql(sql)
-        .params(params![&record.company_id, &record.id, &record.lease.token, until])
-        .affects_one()
+/// Inserts a charge.
+pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    tx.sql(
+        "INSERT INTO charges (company_id, id, owner_kind, owner_id, number, method, provider,
+             account_id, in_books, lane, amount_minor, currency, taken_minor, taken_currency,
+             credited_minor, refunded_minor, service_ref, reference_source, transaction_id, state,
+             counts, superseded, holds_lane, unsure, fence, lease_until, begun_at, requested_at,
+             settled_at, session_url, mismatch, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)",
+    )
+    .params(params![
+        &charge.company_id, &charge.id, charge.owner_kind, &charge.owner_id, charge.number,
+        charge.method, &charge.provider, &charge.account_id, charge.in_books, &charge.lane,
+        charge.amount, &charge.currency, charge.taken, &charge.taken_currency, charge.credited,
+        charge.refunded, &charge.service_ref, charge.reference_source, &charge.transaction_id,
+        charge.state, charge.counts, charge.superseded, charge.holds_lane, charge.unsure,
+        charge.fence, charge.lease_until, charge.begun_at, charge.requested_at, charge.settled_at,
+        &charge.session_url, &charge.mismatch, charge.created_at, charge.updated_at
+    ])
+    .execute()
+    .await
+}
+
+/// Writes the mutable columns of a charge.
+pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    tx.sql(
+        "UPDATE charges SET account_id = $3, amount_minor = $4, taken_minor = $5,
+             taken_currency = $6, credited_minor = $7, refunded_minor = $8, service_ref = $9,
+             reference_source = $10, transaction_id = $11, state = $12, counts = $13,
+             superseded = $14, holds_lane = $15, unsure = $16, fence = $17, lease_until = $18,
+             begun_at = $19, requested_at = $20, settled_at = $21, session_url = $22,
+             mismatch = $23, updated_at = $24, in_books = $25
+         WHERE company_id = $1 AND id = $2",
+    )
+    .params(params![
+        &charge.company_id, &charge.id, &charge.account_id, charge.amount, charge.taken,
+        &charge.taken_currency, charge.credited, charge.refunded, &charge.service_ref,
+        charge.reference_source, &charge.transaction_id, charge.state, charge.counts,
+        charge.superseded, charge.holds_lane, charge.unsure, charge.fence, charge.lease_until,
+        charge.begun_at, charge.requested_at, charge.settled_at, &charge.session_url,
+        &charge.mismatch, charge.updated_at, charge.in_books
+    ])
+    .execute()
+    .await
+}
+
+pub async fn delete(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    tx.sql("DELETE FROM charges WHERE company_id = $1 AND id = $2")
+        .params(params![&charge.company_id, &charge.id])
+        .execute()
         .await
+}
+
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &ChargeId) -> Result<Option<Charge>> {
+    tx.sql("SELECT * FROM charges WHERE company_id = $1 AND id = $2")
+        .params(params![company_id, id])
+        .optional()
+        .await
+}
+
+pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &ChargeId) -> Result<Option<Charge>> {
+    tx.sql("SELECT * FROM charges WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .params(params![company_id, id])
+        .optional()
+        .await
+}
+
+/// Returns the charges of an owner in the order of their numbers.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    kind: OwnerKind,
+    owner_id: &str,
+) -> Result<Vec<Charge>> {
+    tx.sql(
+        "SELECT * FROM charges WHERE company_id = $1 AND owner_kind = $2 AND owner_id = $3
+         ORDER BY number",
+    )
+    .params(params![company_id, kind, owner_id])
+    .all()
+    .await
+}
+
+/// Returns the oldest queued charge of a lane, unless another charge holds the lane.
+pub async fn next_in_lane(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    lane: &str,
+) -> Result<Option<Charge>> {
+    tx.sql(
+        "SELECT * FROM charges c WHERE company_id = $1 AND lane = $2 AND state = 'queued'
+             AND NOT EXISTS (
+                 SELECT 1 FROM charges other WHERE other.company_id = c.company_id
+                     AND other.lane = c.lane AND other.holds_lane AND other.id <> c.id)
+         ORDER BY created_at, id LIMIT 1",
+    )
+    .params(params![company_id, lane])
+    .optional()
+    .await
+}
+
+/// Returns the charge that holds a lane.
+pub async fn lane_holder(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    lane: &str,
+) -> Result<Option<Charge>> {
+    tx.sql("SELECT * FROM charges WHERE company_id = $1 AND lane = $2 AND holds_lane")
+        .params(params![company_id, lane])
+        .optional()
+        .await
+}
+
+/// Returns the sum of a lane's charges that may still be taken and hold up others.
+pub async fn sum_of_lane(tx: &mut Tx, company_id: &CompanyId, lane: &str) -> Result<Minor> {
+    tx.sql(
+        "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM charges
+         WHERE company_id = $1 AND lane = $2 AND (holds_lane OR state = 'queued')",
+    )
+    .params(params![company_id, lane])
+    .value()
+    .await
+}
+
+/// Extends the lease of a request. Returns `false` if it ended or a newer request has begun.
+pub async fn extend_lease(tx: &mut Tx, charge: &Charge, until: Timestamp) -> Result<bool> {
+    tx.sql(
+        "UPDATE charges SET lease_until = $4
+         WHERE company_id = $1 AND id = $2 AND fence = $3 AND lease_until IS NOT NULL",
+    )
+    .params(params![&charge.company_id, &charge.id, charge.fence, until])
+    .affects_one()
+    .await
 }

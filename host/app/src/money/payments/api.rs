@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    CHANNELS, Payment, PaymentId, Refund, Status, find_by_id, flow, not_found, refund,
-    settle::{self, PaymentVerification},
-    store,
+    CHANNELS, Payment, PaymentId, Status, find_by_id, flow, not_found, refund, store,
     view::{Listed, UserId, View},
 };
-use crate::money::prelude::*;
+use crate::money::{prelude::*, refunds::PaymentRefund};
 
 const FEATURE: &str = "payments";
 
@@ -250,26 +248,26 @@ pub async fn verify(
 ) -> Result<PaymentResponse> {
     company.check_feature(FEATURE)?;
     let payment = find_by_reference(&app, &company.id, &reference).await?;
-    let payment = verify_unless_final(&app, payment).await?;
+    let payment = match payment.status {
+        Status::Success | Status::Refunded => payment,
+        Status::Pending | Status::Failed => verify_with_provider(&app, payment).await?,
+    };
     if payment.status == Status::Pending {
         return Err(Error::invalid("payment still pending"));
     }
     respond_with_user(&app, payment, "Payment verified successfully").await
 }
 
-/// Verifies a payment with the provider, unless its status is final.
-async fn verify_unless_final(app: &App, payment: Payment) -> Result<Payment> {
-    match payment.status {
-        Status::Success | Status::Refunded => Ok(payment),
-        Status::Pending | Status::Failed => match settle::verify(app, &payment).await? {
-            PaymentVerification::Known(payment) => Ok(*payment),
-            PaymentVerification::Unknown => Ok(payment),
-            PaymentVerification::Mismatch(_, what) => Err(Error::invalid(what)),
-        },
+async fn verify_with_provider(app: &App, payment: Payment) -> Result<Payment> {
+    let Payment { company_id, id, .. } = &payment;
+    match charges::verify_all::<Payment>(app, company_id, id).await?.mismatch {
+        Some(mismatch) => Err(Error::Invalid(mismatch)),
+        None => find_by_id(app, company_id, id).await,
     }
 }
 
-/// Verifies a payment for an operator. A pending payment is not an error here.
+/// Verifies a payment for an operator, also a successful one, which the provider may have reversed.
+/// A pending payment is not an error here.
 pub async fn verify_of_company(
     State(app): State<App>,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
@@ -280,7 +278,7 @@ pub async fn verify_of_company(
         audit::record(tx, &host, &company, "payment.verify", json!({ "payment": id })).await
     })
     .await?;
-    let payment = verify_unless_final(&app, payment).await?;
+    let payment = verify_with_provider(&app, payment).await?;
     respond_with_user(&app, payment, "Payment verified successfully").await
 }
 
@@ -307,12 +305,18 @@ pub async fn refund(
 pub async fn fetch_refund(
     State(app): State<App>,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
-) -> Result<DataResponse<Refund>> {
-    let read = async |tx: &mut Tx| -> Result<_> {
-        store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;
-        let refund = store::find_refund(tx, &company, &payment).await?;
-        refund.ok_or_else(|| Error::not_found("refund not found"))
-    };
-    let refund = app.store.read(read).await?;
-    DataResponse::data(refund, "Refund fetched successfully")
+) -> Result<DataResponse<PaymentRefund>> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let found = charges::lock::<Payment>(tx, &app, &company, &payment).await?;
+        let (_, charges) = found.ok_or_else(not_found)?;
+        let mut refund = None;
+        for charge in charges {
+            refund = charges::find_last(tx, &company, &charge.id).await?.or(refund);
+        }
+        let refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
+        let refund = PaymentRefund::new(&payment, refund);
+        DataResponse::data(refund, "Refund fetched successfully")
+    })
+    .await
 }

@@ -1,6 +1,6 @@
 //! The rows of payments and refunds.
 
-use super::{Lease, Status, api::PaymentFilter};
+use super::{Charge, api::PaymentFilter};
 use crate::{
     customers::{SELECT_WITH_USER_ID, UserKey},
     state::storage::*,
@@ -10,6 +10,18 @@ use crate::{
 text_types! {
     /// The id of a payment.
     PaymentId;
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "PaymentStatus")]
+pub enum Status {
+    #[default]
+    Pending,
+    Success,
+    Failed,
+    Refunded,
 }
 
 #[derive(Clone, Debug, Default, FromRow)]
@@ -24,8 +36,6 @@ pub struct Payment {
     pub email: String,
     pub payment_service: String,
     pub account_id: AccountId,
-    /// `true` on the service account: a success credits the company's wallet.
-    pub credits_wallet: bool,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     #[sqlx(rename = "fees_minor")]
@@ -37,14 +47,10 @@ pub struct Payment {
     pub payment_response: String,
     pub metadata: Json<Map<String, Value>>,
     pub service_ref: String,
-    pub transaction_id: String,
     pub message: String,
     pub callback_url: Option<String>,
     #[sqlx(flatten)]
     pub checkout: Checkout,
-    /// The lease of the request that opens the checkout session.
-    #[sqlx(flatten)]
-    pub lease: Lease,
     pub channels: Json<Vec<String>>,
     pub paid_at: Option<Timestamp>,
     pub payment_channel: String,
@@ -77,44 +83,43 @@ fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
     from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id)
 }
 
-/// Inserts a payment. Returns `false` if the company has already used the reference.
-pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<bool> {
+/// Inserts a payment with its first charge. Returns `false` if the company has already used the
+/// reference.
+pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<bool> {
     tx.sql(
         "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service,
              account_id, credits_wallet, amount_minor, fees_minor, currency, reference, status,
              narration, payment_response, metadata, service_ref, transaction_id, message,
-             callback_url, success_url, cancel_url, checkout_url, starting_until, channels,
-             payment_channel, created_at, updated_at, lease, lease_until)
+             callback_url, success_url, cancel_url, channels, payment_channel, created_at,
+             updated_at, charge_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '',
-             '', $16, $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
+             '', $16, $17, $18, $19, '', $20, $20, $21)
          ON CONFLICT (company_id, reference) DO NOTHING",
     )
     .params(params![
         &payment.company_id, &payment.id, &payment.user_key, &payment.user_id, &payment.email,
-        &payment.payment_service, &payment.account_id, payment.credits_wallet, payment.amount,
+        &payment.payment_service, &charge.account_id, charge.in_books, payment.amount,
         &payment.currency, &payment.reference, payment.status, &payment.narration,
         &payment.metadata, &payment.service_ref, &payment.callback_url,
-        &payment.checkout.success_url, &payment.checkout.cancel_url, payment.lease.until,
-        &payment.channels, payment.created_at, &payment.lease.token, payment.lease.token_until
+        &payment.checkout.success_url, &payment.checkout.cancel_url, &payment.channels,
+        payment.created_at, &charge.id
     ])
     .affects_one()
     .await
 }
 
-/// Writes the mutable columns of a payment.
-pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<()> {
+/// Writes the mutable columns of a payment, with the charge that determines them.
+pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
-             service_ref = $6, transaction_id = $7, message = $8, checkout_url = $9,
-             starting_until = $10, paid_at = $11, payment_channel = $12, updated_at = $13,
-             lease = $14, lease_until = $15
+             service_ref = $6, message = $7, checkout_url = $8, paid_at = $9,
+             payment_channel = $10, updated_at = $11, charge_id = $12, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
-        &payment.service_ref, &payment.transaction_id, &payment.message, &payment.checkout.url,
-        payment.lease.until, payment.paid_at, &payment.payment_channel, payment.updated_at,
-        &payment.lease.token, payment.lease.token_until
+        &payment.service_ref, &payment.message, &payment.checkout.url, payment.paid_at,
+        &payment.payment_channel, payment.updated_at, &charge.id
     ])
     .execute()
     .await
@@ -163,78 +168,4 @@ pub async fn list(
     };
     let order = order_by(filter.sort_created_at, filter.sort_updated_at);
     tx.list(filtered, SELECT_WITH_USER_ID, order, page).await
-}
-
-/// The full refund of a payment. A payment has at most one.
-#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
-pub struct Refund {
-    #[serde(skip)]
-    pub company_id: CompanyId,
-    #[serde(rename = "payment")]
-    pub payment_id: PaymentId,
-    pub id: String,
-    /// The provider's reference of the refund. `None`: the refund's `id`.
-    #[serde(skip)]
-    pub refund_ref: Option<String>,
-    pub status: RefundStatus,
-    #[sqlx(rename = "amount_minor")]
-    pub amount: Minor,
-    /// The provider's id of the refund; empty until it accepts the refund.
-    pub provider_id: String,
-    /// The provider's status message.
-    pub message: String,
-    /// The lease of the request that requests the refund.
-    #[serde(skip)]
-    #[sqlx(flatten)]
-    pub lease: Lease,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub enum RefundStatus {
-    /// Requested, but not yet confirmed by the provider.
-    Requested,
-    /// Accepted by the provider and in progress.
-    Pending,
-    Done,
-    Failed,
-}
-
-pub async fn find_refund(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    payment_id: &PaymentId,
-) -> Result<Option<Refund>> {
-    tx.sql(
-        "SELECT *, asking_until AS starting_until FROM refunds
-         WHERE company_id = $1 AND payment_id = $2",
-    )
-    .params(params![company_id, payment_id])
-    .optional()
-    .await
-}
-
-/// Inserts a refund, or replaces the previous one of the payment.
-pub async fn upsert_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
-    tx.sql(
-        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id,
-             message, asking_until, created_at, updated_at, lease, lease_until, refund_ref)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-         ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id,
-             status = excluded.status, provider_id = excluded.provider_id,
-             message = excluded.message, asking_until = excluded.asking_until,
-             created_at = excluded.created_at, updated_at = excluded.updated_at,
-             lease = excluded.lease, lease_until = excluded.lease_until,
-             refund_ref = excluded.refund_ref",
-    )
-    .params(params![
-        &refund.company_id, &refund.payment_id, &refund.id, refund.status, refund.amount,
-        &refund.provider_id, &refund.message, refund.lease.until, refund.created_at,
-        refund.updated_at, &refund.lease.token, refund.lease.token_until, &refund.refund_ref
-    ])
-    .execute()
-    .await
 }

@@ -6,12 +6,13 @@ use crate::state::{metrics::Backlog, storage::*};
 const MAX_COUNT: i64 = 10_000;
 
 /// Returns all backlogs, in the order of `Metrics::set_backlogs`.
-pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 5]> {
+pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 6]> {
     Ok([
         due_jobs(tx, app, now).await?,
         tx.sql(PENDING_DELIVERIES).bind(MAX_COUNT).all().await?,
         pending_payments(tx, now).await?,
         tx.sql(PENDING_CHARGES).bind(MAX_COUNT).all().await?,
+        tx.sql(OPEN_REFUNDS).bind(MAX_COUNT).all().await?,
         tx.sql(QUEUED_MESSAGES).bind(MAX_COUNT).all().await?,
     ])
 }
@@ -49,6 +50,13 @@ const PENDING_CHARGES: &str = "
         WHERE status = 'pending' AND payment_channel IN ('card', 'direct_debit')
         ORDER BY created_at LIMIT $1) pending
     GROUP BY payment_channel";
+
+const OPEN_REFUNDS: &str = "
+    SELECT state, COUNT(*), MIN(created_at) FROM (
+        SELECT state, created_at FROM charge_refunds
+        WHERE state IN ('requested', 'pending', 'stalled')
+        ORDER BY created_at LIMIT $1) open
+    GROUP BY state";
 
 const QUEUED_MESSAGES: &str = "
     SELECT channel, COUNT(*), MIN(created_at) FROM (
@@ -165,15 +173,18 @@ pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>
              WHERE payment_service = $1 AND status = 'pending'
          UNION ALL SELECT 'pending repayments', COUNT(*) FROM recollections
              WHERE payment_service = $1 AND status = 'pending'
-         UNION ALL SELECT 'pending refunds', COUNT(*) FROM payments
-             JOIN refunds ON refunds.company_id = payments.company_id AND refunds.payment_id = payments.id
-             WHERE payments.payment_service = $1 AND refunds.status IN ('requested', 'pending')
+         UNION ALL SELECT 'pending refunds', COUNT(*) FROM charge_refunds r
+             JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
+             WHERE c.provider = $1 AND r.state IN ('requested', 'pending', 'stalled')
+                 AND r.cause <> 'verification'
          UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
              WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
          UNION ALL SELECT 'deleted cards with unrevoked tokens', COUNT(*) FROM cards
              WHERE payment_service = $1 AND removed_at IS NOT NULL AND token IS NOT NULL
-         UNION ALL SELECT 'pending refunds of verification charges', COUNT(*) FROM card_refunds
-             WHERE payment_service = $1 AND status IN ('requested', 'pending')
+         UNION ALL SELECT 'pending refunds of verification charges', COUNT(*) FROM charge_refunds r
+             JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
+             WHERE c.provider = $1 AND r.state IN ('requested', 'pending', 'stalled')
+                 AND r.cause = 'verification'
          UNION ALL SELECT 'direct debits', COUNT(*) FROM direct_debits
              WHERE payment_service = $1 AND active
          UNION ALL SELECT 'accounts with credentials', COUNT(*) FROM provider_accounts

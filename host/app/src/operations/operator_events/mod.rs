@@ -11,6 +11,8 @@ use tollhouse_platform::{error, random::id_lower_bound};
 pub const LOW_BALANCE: &str = "wallet.low_balance";
 /// The verification charge of a card could not be refunded: `{card, refund}`.
 pub const CARD_REFUND_FAILED: &str = "card.refund_failed";
+/// A refund of a payment failed or is stalled: `{payment, refund}`.
+pub const PAYMENT_REFUND_FAILED: &str = "payment.refund_failed";
 /// An installment was not collected on its due date: `{loan, amount, reason}`.
 pub const NOT_COLLECTED: &str = "loan.not_collected";
 

@@ -8,24 +8,26 @@ use crate::{
 /// The owner of a reference: company, kind of record (for example `payment`), and its id.
 pub type ReferenceOwner<'r> = (&'r str, &'r str, &'r str);
 
-/// Adds a reference to the directory. Returns `false` if another record of the account has it.
+/// Adds the reference of a charge to the directory. Returns `false` if another record of the account
+/// has it.
 pub async fn reserve(
     tx: &mut Tx,
     account_id: &AccountId,
     service_ref: &str,
     (company_id, subject, subject_id): ReferenceOwner<'_>,
+    charge_id: &str,
     now: Timestamp,
 ) -> Result<bool> {
     tx.sql(
         "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id,
-             created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (account_id, service_ref) DO UPDATE SET subject_id = excluded.subject_id
+             charge_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (account_id, service_ref) DO UPDATE SET charge_id = excluded.charge_id
          WHERE service_refs.company_id = excluded.company_id
              AND service_refs.subject = excluded.subject
                  AND service_refs.subject_id = excluded.subject_id",
     )
-    .params(params![account_id, service_ref, company_id, subject, subject_id, now])
+    .params(params![account_id, service_ref, company_id, subject, subject_id, charge_id, now])
     .affects_one()
     .await
 }
@@ -38,12 +40,13 @@ pub async fn replace(
     service_ref: &str,
     by: &str,
     owner: ReferenceOwner<'_>,
+    charge_id: &str,
     now: Timestamp,
 ) -> Result<bool> {
     if by == service_ref {
         return Ok(true);
     }
-    if !reserve(tx, account_id, by, owner, now).await? {
+    if !reserve(tx, account_id, by, owner, charge_id, now).await? {
         return Ok(false);
     }
     tx.sql(
@@ -64,14 +67,14 @@ pub async fn release(tx: &mut Tx, account_id: &AccountId, service_ref: &str) -> 
         .await
 }
 
-/// Returns the owner of a reference.
+/// Returns the owner of a reference, and its charge, unless a host of the previous version wrote it.
 pub async fn owner_of(
     tx: &mut Tx,
     account_id: &AccountId,
     service_ref: &str,
-) -> Result<Option<(CompanyId, String, String)>> {
+) -> Result<Option<(CompanyId, String, String, Option<String>)>> {
     tx.sql(
-        "SELECT company_id, subject, subject_id FROM service_refs
+        "SELECT company_id, subject, subject_id, charge_id FROM service_refs
          WHERE account_id = $1 AND service_ref = $2",
     )
     .params(params![account_id, service_ref])
@@ -91,6 +94,22 @@ pub async fn list_references(
     )
     .params(params![company_id, subject, subject_id])
     .values()
+    .await
+}
+
+/// Assigns a reference, and the one that it replaced, to a charge.
+pub async fn assign_charge(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    service_ref: &str,
+    charge_id: &str,
+) -> Result<()> {
+    tx.sql(
+        "UPDATE service_refs SET charge_id = $3
+         WHERE account_id = $1 AND (service_ref = $2 OR replaced_by = $2)",
+    )
+    .params(params![account_id, service_ref, charge_id])
+    .execute()
     .await
 }
 

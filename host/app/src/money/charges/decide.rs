@@ -1,0 +1,224 @@
+//! The state machine of a charge. Pure, and tested as tables.
+//!
+//! | Certainty | States |
+//! |---|---|
+//! | not done | `queued`, `failed`, `canceled` |
+//! | unknown | `requested`, `open`, and `queued` after a request with an unknown outcome |
+//! | done | `mismatched`, `succeeded`, `reversed` |
+//!
+//! A fact about money that moved counts whenever it arrives. Every other fact counts only for the
+//! request with the current fence: a late rejection does not end a newer request.
+
+use super::{Charge, METADATA_KEY, Method, ReferenceSource, State};
+use crate::money::prelude::*;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+/// Time until a charge that the provider does not know is requested again.
+pub const NOT_FOUND_SECONDS: i64 = MINUTE;
+/// Time after the first request until a charge without a page fails if the provider has never
+/// known it.
+pub const RETRY_SECONDS: i64 = HOUR;
+/// Time after which a charge that waits for its payer no longer holds up others of its lane.
+pub const LANE_SECONDS: i64 = 72 * HOUR;
+
+/// A fact about a charge.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// The provider opened a session.
+    Session(Box<CheckoutSession>),
+    /// The request certainly had no effect.
+    Rejected(Rejection),
+    /// The request may have had an effect.
+    Lost,
+    Seen(Box<ProviderPayment>),
+    /// The provider does not know the charge.
+    NotFound,
+}
+
+/// Why a request had no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The request is invalid.
+    Invalid,
+    Refused,
+    /// The provider knows another charge with this reference.
+    DuplicateReference,
+    /// A retry may succeed.
+    Temporary,
+}
+
+/// The effect of a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// No effect: stale, or already recorded.
+    Ignore,
+    Open,
+    Requeue,
+    /// The outcome of the request is unknown.
+    Unsure,
+    Fail,
+    /// Nothing was done. Another charge under another reference follows.
+    Replace,
+    /// Another page follows, under another reference: no payer has this one.
+    Supersede,
+    /// The first request was invalid, and no client knows the owner: it is deleted.
+    Forget,
+    Succeed,
+    /// A success after another charge settled the owner.
+    Surplus,
+    /// Money was taken, but not the requested amount.
+    Mismatch(&'static str),
+    /// The provider returned the money.
+    Reverse,
+    /// A success of another system's charge under the same reference.
+    Foreign,
+}
+
+/// Decides the effect of a fact. `fence` is that of the request, or that before the query.
+/// `is_settled`: another charge settled the owner.
+pub fn decide(
+    charge: &Charge,
+    is_settled: bool,
+    fence: i64,
+    fact: &Fact,
+    now: Timestamp,
+) -> Decision {
+    let is_current = fence == charge.fence;
+    let is_requested = is_current && charge.state == State::Requested;
+    match fact {
+        Fact::Seen(seen) => decide_seen(charge, is_settled, is_current, seen),
+        Fact::Session(_) if is_current && charge.session_url.is_none() => Decision::Open,
+        Fact::Rejected(rejection) if is_requested => decide_rejected(charge, *rejection),
+        Fact::Lost if is_requested => Decision::Unsure,
+        Fact::NotFound if is_current => decide_not_found(charge, now),
+        Fact::Session(_) | Fact::Rejected(_) | Fact::Lost | Fact::NotFound => Decision::Ignore,
+    }
+}
+
+fn decide_seen(
+    charge: &Charge,
+    is_settled: bool,
+    is_current: bool,
+    seen: &ProviderPayment,
+) -> Decision {
+    let is_success = seen.status == PaymentStatus::Success;
+    if !is_ours(charge, seen) {
+        return if is_success { Decision::Foreign } else { Decision::Ignore };
+    }
+    match (charge.state, seen.status) {
+        (State::Succeeded | State::Reversed, PaymentStatus::Success) => Decision::Ignore,
+        (_, PaymentStatus::Success) => match mismatch(&charge.money(), seen) {
+            Some(_) if charge.state == State::Mismatched => Decision::Ignore,
+            Some(what) => Decision::Mismatch(what),
+            None if is_settled => Decision::Surplus,
+            None => Decision::Succeed,
+        },
+        // A refund explains it.
+        (State::Succeeded | State::Mismatched, PaymentStatus::Reversed)
+            if charge.refunded > Minor(0) =>
+        {
+            Decision::Ignore
+        }
+        (State::Succeeded | State::Mismatched, PaymentStatus::Reversed) => Decision::Reverse,
+        (State::Requested | State::Open, PaymentStatus::Pending) if is_current => Decision::Open,
+        (State::Requested | State::Open, PaymentStatus::Failed | PaymentStatus::Reversed)
+            if is_current =>
+        {
+            Decision::Fail
+        }
+        _ => Decision::Ignore,
+    }
+}
+
+fn decide_rejected(charge: &Charge, rejection: Rejection) -> Decision {
+    use Rejection::{DuplicateReference, Invalid, Refused, Temporary};
+    let has_page = charge.method == Method::Checkout;
+    let is_first = charge.number == 1 && charge.fence == 1;
+    match rejection {
+        DuplicateReference if charge.unsure && has_page => Decision::Supersede,
+        DuplicateReference
+            if charge.reference_source == ReferenceSource::Caller && !charge.unsure =>
+        {
+            Decision::Replace
+        }
+        // The host drew the reference, so the provider's charge is this one.
+        DuplicateReference => Decision::Unsure,
+        // An earlier request may have had an effect.
+        Invalid | Refused | Temporary if charge.unsure => Decision::Unsure,
+        Invalid if has_page && is_first => Decision::Forget,
+        Invalid | Refused if !has_page => Decision::Fail,
+        Invalid | Refused | Temporary => Decision::Requeue,
+    }
+}
+
+fn decide_not_found(charge: &Charge, now: Timestamp) -> Decision {
+    let passed = |since: Option<Timestamp>, seconds: i64| {
+        since.is_some_and(|since| since.plus_seconds(seconds) <= now)
+    };
+    let may_fail = charge.method != Method::Checkout
+        && matches!(charge.state, State::Requested | State::Queued)
+        && passed(charge.begun_at, RETRY_SECONDS);
+    let may_request = charge.state == State::Requested
+        && !charge.is_leased(now)
+        && passed(charge.requested_at, NOT_FOUND_SECONDS);
+    match (may_fail, may_request) {
+        (true, _) => Decision::Fail,
+        (false, true) => Decision::Requeue,
+        (false, false) => Decision::Ignore,
+    }
+}
+
+/// Returns how the amounts that the provider reports as requested and as taken differ from the
+/// requested one. The amount taken may be higher, because the payer may bear the fees.
+pub(super) fn mismatch(expected: &Money, seen: &ProviderPayment) -> Option<&'static str> {
+    let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
+    if requested.currency != expected.currency || seen.amount.currency != expected.currency {
+        Some("currency mismatch")
+    } else if requested.minor != expected.minor || seen.amount.minor < expected.minor {
+        Some("amount mismatch")
+    } else {
+        None
+    }
+}
+
+/// Returns whether the provider's charge is this one. Metadata decides. Without it, a caller's
+/// reference may be another system's unless the provider opened a session under it; references that
+/// the host or the provider drew are unique.
+pub(super) fn is_ours(charge: &Charge, seen: &ProviderPayment) -> bool {
+    let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
+    let is_unique = charge.reference_source != ReferenceSource::Caller;
+    named.map_or(is_unique || charge.session_url.is_some(), |named| named == charge.owner_id)
+}
+
+/// The part of the provider fee that the payer did not pay on top, so that the company bears it.
+pub fn fees(seen: &ProviderPayment) -> Minor {
+    let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
+    let on_top = (seen.amount.minor.0 - requested.minor.0).max(0);
+    Minor((seen.fees.unwrap_or_default().0 - on_top).max(0))
+}
+
+/// Returns the next scheduled check. Unknown outcomes: 1, 5, 15 and 60 minutes after the request
+/// that the payer acts on, then hourly for 72 hours; without a page, then daily for 30 days. A
+/// failure, which may still be paid: after 1, 24 and 72 hours. A success, which the provider may
+/// reverse: after 1, 7, 30 and 120 days.
+pub fn next_check(charge: &Charge, now: Timestamp) -> Option<Timestamp> {
+    let hourly = (1..=72).map(|n| n * HOUR);
+    let soon = [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly);
+    let daily = (4..=30).map(|n| n * DAY);
+    let schedule: Vec<i64> = match charge.state {
+        State::Canceled | State::Reversed => vec![],
+        State::Succeeded => vec![DAY, 7 * DAY, 30 * DAY, 120 * DAY],
+        State::Failed => vec![HOUR, 24 * HOUR, 72 * HOUR],
+        _ if charge.method == Method::Checkout => soon.collect(),
+        _ => soon.chain(daily).collect(),
+    };
+    let since = match charge.state {
+        State::Succeeded => charge.settled_at,
+        _ => charge.checks_start_at(),
+    };
+    let since = since.unwrap_or(charge.created_at);
+    schedule.into_iter().map(|after| since.plus_seconds(after)).find(|at| *at > now)
+}

@@ -1,0 +1,270 @@
+//! The row of a charge, and what its owner contributes.
+
+use crate::money::prelude::*;
+use tollhouse_platform::{
+    store::{FromRow, Type},
+    values::id::text_types,
+};
+
+text_types! {
+    /// The id of a charge.
+    ChargeId;
+}
+
+/// A charge: one attempt to take one amount under one reference at one provider account.
+#[derive(Clone, Debug, FromRow)]
+pub struct Charge {
+    pub company_id: CompanyId,
+    pub id: ChargeId,
+    pub owner_kind: OwnerKind,
+    pub owner_id: String,
+    /// Position among the charges of the owner, from 1.
+    pub number: i64,
+    pub method: Method,
+    pub provider: String,
+    pub account_id: AccountId,
+    /// `true` on the service account: what is taken belongs to the company's ledger.
+    pub in_books: bool,
+    /// The queue of card and mandate charges, of which one at a time is requested: their loan.
+    pub lane: Option<String>,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: Currency,
+    /// The amount that the provider took, without what the payer paid on top.
+    #[sqlx(rename = "taken_minor")]
+    pub taken: Option<Minor>,
+    pub taken_currency: Option<Currency>,
+    /// The net amount that the ledger has from this charge.
+    #[sqlx(rename = "credited_minor")]
+    pub credited: Minor,
+    /// The amount of refunds that were requested and did not fail.
+    #[sqlx(rename = "refunded_minor")]
+    pub refunded: Minor,
+    pub service_ref: String,
+    pub reference_source: ReferenceSource,
+    pub transaction_id: String,
+    pub state: State,
+    /// `true` for the charge that settled the owner.
+    pub counts: bool,
+    /// A later charge replaced this one, whose page no payer has.
+    pub superseded: bool,
+    pub holds_lane: bool,
+    /// A request ended with an unknown outcome.
+    pub unsure: bool,
+    /// Number of requests. The token that each write of a request compares.
+    pub fence: i64,
+    pub lease_until: Option<Timestamp>,
+    /// The first request.
+    pub begun_at: Option<Timestamp>,
+    /// The last request.
+    pub requested_at: Option<Timestamp>,
+    pub settled_at: Option<Timestamp>,
+    /// The page on which the payer pays or confirms.
+    pub session_url: Option<String>,
+    /// The difference from the requested amount, for example `amount mismatch`.
+    pub mismatch: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ChargeOwner")]
+pub enum OwnerKind {
+    Payment,
+    Card,
+    Recollection,
+}
+
+impl OwnerKind {
+    /// The name in the reference directory and in ledger keys.
+    pub fn name(self) -> &'static str {
+        match self {
+            OwnerKind::Payment => "payment",
+            OwnerKind::Card => "card",
+            OwnerKind::Recollection => "recollection",
+        }
+    }
+
+    /// The prefix of references that the host draws.
+    fn prefix(self) -> &'static str {
+        match self {
+            OwnerKind::Payment => "pay",
+            OwnerKind::Card => "card",
+            OwnerKind::Recollection => "rec",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Method {
+    /// The payer pays on a page of the provider.
+    Checkout,
+    /// The host charges a saved card.
+    Card,
+    /// The host debits a bank account.
+    Mandate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Requested,
+    /// The provider knows the charge, and the payer or a bank must act.
+    Open,
+    /// The provider took another amount than the requested one.
+    Mismatched,
+    Succeeded,
+    Failed,
+    Canceled,
+    Reversed,
+}
+
+/// Where the reference of a charge comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum ReferenceSource {
+    Caller,
+    Host,
+    Provider,
+}
+
+impl Charge {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+
+    pub fn as_owner(&self) -> ReferenceOwner<'_> {
+        (&self.company_id, self.owner_kind.name(), &self.owner_id)
+    }
+
+    pub fn is_leased(&self, now: Timestamp) -> bool {
+        self.lease_until.is_some_and(|until| until > now)
+    }
+
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.state, State::Queued | State::Requested | State::Open)
+    }
+
+    /// The start of the schedule of checks.
+    pub fn checks_start_at(&self) -> Option<Timestamp> {
+        match self.method {
+            Method::Checkout => self.requested_at,
+            Method::Card | Method::Mandate => self.begun_at,
+        }
+    }
+
+    /// The conflict of a request while another one holds the lease.
+    pub fn conflict(&self, now: Timestamp) -> Error {
+        conflict(self.lease_until, now, "another request with this reference is in progress")
+    }
+
+    /// Opens the provider with the credentials under which the charge was created.
+    pub async fn verifier(&self, app: &App) -> Result<ChargeVerifier> {
+        ChargeVerifier::open(app, &self.company_id, &self.provider, &self.account_id).await
+    }
+
+    /// Returns a reference that the provider accepts: the owner's id for its first charge, else a
+    /// generated one.
+    pub fn generate_reference(&self, app: &App) -> Result<String> {
+        let rules = app.plugins.provider(&self.provider, &self.company_id)?;
+        let id = if self.number == 1 { self.owner_id.clone() } else { app.new_id() };
+        let reference = format!("{}-{id}", self.owner_kind.prefix());
+        Ok(rules.manifest().reference.conform(&reference))
+    }
+}
+
+/// The error of a request while another one holds a lease until `until`.
+pub fn conflict(until: Option<Timestamp>, now: Timestamp, message: &str) -> Error {
+    let left_ms = until.map_or(0, |until| until.0 - now.0);
+    let retry_after_s = u32::try_from(((left_ms + 999) / 1_000).max(1)).unwrap_or(u32::MAX);
+    Error::InProgress { message: message.to_owned(), retry_after_s }
+}
+
+/// The call that asks a provider for a charge.
+pub enum Order {
+    Checkout(CheckoutOrder),
+    Card(CardOrder),
+    Debit(DebitOrder),
+}
+
+/// The decision of an owner when the turn of its queued charge comes.
+pub enum Turn {
+    /// Request this amount.
+    Go(Minor),
+    /// Request this amount at another account: the instrument's token is that account's by now.
+    GoAt(Minor, Account),
+    /// The charge is no longer wanted: its owner fails with this message.
+    Withdraw(&'static str),
+    /// Something that the request needs is missing, and an earlier request may have had an effect.
+    Wait,
+}
+
+/// The outcome of a charge, for its owner.
+pub enum Outcome<'a> {
+    /// The provider opened a checkout session.
+    Session(&'a CheckoutSession),
+    /// The payer or a bank must act.
+    Pending(&'a ProviderPayment),
+    Succeeded(&'a ProviderPayment),
+    Failed(Failure<'a>),
+    /// The provider took another amount than the requested one.
+    Mismatched(&'static str),
+    /// A success after another charge settled the owner.
+    Surplus(&'a ProviderPayment),
+    /// The provider returned the money of the charge that settled the owner.
+    Reversed(&'a ProviderPayment),
+    /// The provider accepted a refund of the charge.
+    Refunded,
+    /// The payer has not acted in time. The charge may still succeed.
+    Abandoned,
+    /// The first request was invalid, and no client knows the owner: it is deleted.
+    Forgotten,
+}
+
+pub enum Failure<'a> {
+    Seen(&'a ProviderPayment),
+    /// The failure as the host words it.
+    Message(&'a str),
+}
+
+/// A record that owns charges.
+pub trait ChargeOwner: Clone + Send + Sync + 'static {
+    const KIND: OwnerKind;
+
+    /// Locks the owner, and before it the record that serializes its changes.
+    fn lock(
+        tx: &mut Tx,
+        company_id: &CompanyId,
+        id: &str,
+    ) -> impl Future<Output = Result<Option<Self>>> + Send;
+
+    /// Returns whether the owner has no outcome.
+    fn is_pending(&self) -> bool;
+
+    /// Decides, before the first request of a queued charge, whether and with what amount it is made.
+    fn turn(
+        &self,
+        tx: &mut Tx,
+        app: &App,
+        charge: &Charge,
+    ) -> impl Future<Output = Result<Turn>> + Send {
+        let _ = (tx, app);
+        std::future::ready(Ok(Turn::Go(charge.amount)))
+    }
+
+    /// Returns the call that asks for the charge.
+    fn order(&self, app: &App, charge: &Charge) -> impl Future<Output = Result<Order>> + Send;
+
+    /// Records what follows from an outcome.
+    fn apply(
+        self,
+        tx: &mut Tx,
+        app: &App,
+        charge: &Charge,
+        outcome: Outcome<'_>,
+    ) -> impl Future<Output = Result<Self>> + Send;
+}

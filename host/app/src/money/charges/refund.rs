@@ -1,0 +1,388 @@
+//! Refunds of charges: debit the ledger, request the refund, record the result.
+//!
+//! 1. `begin` (in the caller's transaction): writes the refund, debits what the ledger has of the
+//!    charge, and enqueues the job `charge.refund`.
+//! 2. `advance`: requests the refund, or polls an accepted one, under a lease. The plugin contract
+//!    makes a repeated request safe.
+//! 3. `record` (one transaction): `judge` decides the next state. The money is credited back only if
+//!    there certainly is no refund: the first request certainly did nothing, or the provider refused
+//!    it. After an unknown outcome only a refusal proves that.
+//!
+//! A refund that fails after the provider accepted it keeps the money debited and raises an alarm.
+//! An operator starts another one.
+
+use super::{
+    Charge, ChargeOwner, Outcome, OwnerKind, REFUND_JOB, lease,
+    lease::Leased,
+    model::conflict,
+    refund_store::{self as store, Refund},
+    settle::{self, post},
+    store as charge_store,
+};
+use crate::{
+    money::prelude::*,
+    operations::operator_events::{self, CARD_REFUND_FAILED, PAYMENT_REFUND_FAILED},
+};
+use tollhouse_platform::store::Type;
+
+/// Delay before a refund with an unknown outcome is requested again.
+const RETRY_SECONDS: i64 = 60;
+/// Age from which a refund that the provider has not accepted counts as stalled.
+const STALLED_SECONDS: i64 = 6 * 3_600;
+/// Polling interval of an accepted refund, and the one after `MAX_HOURLY_SECONDS`.
+const POLL_INTERVAL_SECONDS: i64 = 3_600;
+const LATE_POLL_INTERVAL_SECONDS: i64 = 86_400;
+const MAX_HOURLY_SECONDS: i64 = 30 * 86_400;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum RefundState {
+    /// Requested, but not yet accepted by the provider.
+    Requested,
+    /// Accepted by the provider and in progress.
+    Pending,
+    /// Requested for six hours without a definite response. It is still requested.
+    Stalled,
+    Done,
+    /// There is no refund: the provider rejected it.
+    Refused,
+    /// The provider accepted it, and it failed later.
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "RefundCause")]
+pub enum Cause {
+    /// An operator refunded a payment.
+    Operator,
+    /// The verification charge of a card is always refunded.
+    Verification,
+}
+
+/// Begins the full refund of a charge in the caller's transaction, under the owner's lock. `force`
+/// lets the wallet become negative.
+pub async fn begin(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    cause: Cause,
+    force: bool,
+) -> Result<Refund> {
+    let now = app.clock.now();
+    let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
+    let before = store::find_last(tx, &charge.company_id, &charge.id).await?;
+    let id = app.random.id(now);
+    let taken = charge.taken.unwrap_or_default();
+    let refund = Refund {
+        company_id: charge.company_id.clone(),
+        refund_ref: provider.manifest().reference.conform(&id),
+        id,
+        charge_id: charge.id.clone(),
+        number: before.map_or(1, |before| before.number + 1),
+        amount: Minor(taken.0 - charge.refunded.0),
+        held: charge.credited,
+        currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
+        cause,
+        provider_id: String::new(),
+        state: RefundState::Requested,
+        fence: 0,
+        lease_until: None,
+        unsure: false,
+        message: String::new(),
+        last_error: None,
+        created_at: now,
+        updated_at: now,
+    };
+    store::insert(tx, &refund).await?;
+    if refund.held > Minor(0) {
+        let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
+        hold(tx, app, charge, &refund, cover).await?;
+    }
+    charge.refunded.0 += refund.amount.0;
+    charge.credited = Minor(0);
+    charge.updated_at = now;
+    charge_store::update(tx, charge).await?;
+    let first = if cause == Cause::Operator { now.plus_seconds(RETRY_SECONDS) } else { now };
+    jobs::enqueue(tx, &refund.company_id, REFUND_JOB, &refund.id, first).await?;
+    Ok(refund)
+}
+
+/// Debits the wallet.
+async fn hold(
+    tx: &mut Tx,
+    app: &App,
+    charge: &Charge,
+    refund: &Refund,
+    cover: Overdraft,
+) -> Result<()> {
+    let movement = LedgerTransaction {
+        key: format!("{}:{}:refund:{}", charge.owner_kind.name(), charge.owner_id, refund.id),
+        kind: format!("{}.refund", charge.owner_kind.name()).into(),
+        from: Ledger::Wallet,
+        to: Ledger::Provider(charge.provider.clone()),
+        money: Money { minor: refund.held, currency: charge.currency.clone() },
+    };
+    wallet::post(tx, app, &charge.company_id, &movement, cover).await.map(drop)
+}
+
+/// Credits the wallet again.
+async fn release(tx: &mut Tx, app: &App, charge: &mut Charge, refund: &mut Refund) -> Result<()> {
+    charge.refunded.0 -= refund.amount.0;
+    if refund.held > Minor(0) {
+        let key = format!("refund:{}:refused", refund.id);
+        let accounts = [Ledger::Provider(charge.provider.clone()), Ledger::Wallet];
+        post(tx, app, charge, &key, "refund.refused", accounts, refund.held).await?;
+        charge.credited = std::mem::take(&mut refund.held);
+    }
+    Ok(())
+}
+
+/// The result of a request or a query of a refund.
+#[derive(Clone, Debug)]
+pub enum RefundFact {
+    Seen(ProviderRefund),
+    /// The call failed. `rejected`: the provider refused the refund.
+    Failed {
+        certainty: Certainty,
+        rejected: bool,
+        error: String,
+    },
+    /// The host could not make the call.
+    NotSent {
+        error: String,
+    },
+}
+
+/// Decides the next state of a refund. `is_current`: no newer request has begun. A late acceptance
+/// counts, a late rejection does not.
+fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
+    use ProviderRefundStatus as Seen;
+    let is_accepted = refund.state == RefundState::Pending;
+    match fact {
+        _ if !refund.is_open() => refund.state,
+        RefundFact::Seen(seen) => match seen.status {
+            Seen::Done => RefundState::Done,
+            Seen::Pending => RefundState::Pending,
+            Seen::Failed if is_accepted => RefundState::Failed,
+            Seen::Failed if is_current => RefundState::Refused,
+            Seen::Failed => refund.state,
+        },
+        RefundFact::Failed { certainty: Certainty::NotDone, rejected, .. } => {
+            // An operator who is told that nothing was done may try again; no
+            // client waits for the refund of a verification charge.
+            let is_certain = !refund.unsure && refund.cause == Cause::Operator;
+            match !is_accepted && is_current && (*rejected || is_certain) {
+                true => RefundState::Refused,
+                false => refund.state,
+            }
+        }
+        RefundFact::Failed { .. } | RefundFact::NotSent { .. } => refund.state,
+    }
+}
+
+/// Begins a request under a new fence and lease. `None`: another request holds the lease, or the
+/// refund has an outcome.
+async fn claim(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
+    let now = app.clock.now();
+    let found = store::lock(tx, company_id, id).await?;
+    let is_free =
+        |refund: &Refund| refund.is_open() && refund.lease_until.is_none_or(|until| until <= now);
+    let Some(mut refund) = found.filter(is_free) else { return Ok(None) };
+    // The former request ended with its lease.
+    refund.unsure |= refund.lease_until.is_some();
+    refund.fence += 1;
+    refund.lease_until = Some(lease::end(now));
+    store::update(tx, &refund).await?;
+    Ok(Some(refund))
+}
+
+/// Requests a refund, or polls an accepted one. Returns the refund, and the error of the call.
+pub async fn advance<O: ChargeOwner>(
+    app: &App,
+    charge: &Charge,
+    id: &str,
+) -> Result<(Refund, Option<Error>)> {
+    let (db, host) = (app.store.clone(), app.clone());
+    let (company_id, refund_id) = (charge.company_id.clone(), id.to_owned());
+    let claimed = db.write(async move |tx| {
+        let claimed = claim(tx, &host, &company_id, &refund_id).await?;
+        Ok::<_, Error>((claimed, store::find(tx, &company_id, &refund_id).await?))
+    });
+    let refund = match claimed.await? {
+        (Some(refund), _) => refund,
+        (None, Some(other)) if other.is_open() => {
+            const BUSY: &str = "another request for this refund is in progress";
+            return Err(conflict(other.lease_until, app.clock.now(), BUSY));
+        }
+        (None, other) => {
+            return other
+                .map(|refund| (refund, None))
+                .ok_or_else(|| Error::not_found("refund not found"));
+        }
+    };
+    let fact = match send(app, charge, &refund).await {
+        Ok(Ok(seen)) => (RefundFact::Seen(seen), None),
+        Ok(Err(error)) => {
+            let rejected = error.fault.category == FaultCategory::Refused;
+            let reason = format!("{:?} {}", error.fault.category, error.fault.code);
+            let certainty = error.certainty;
+            let fact = RefundFact::Failed { certainty, rejected, error: reason };
+            (fact, Some(error.into_error(&charge.provider)))
+        }
+        Err(error) => (RefundFact::NotSent { error: error.to_string() }, Some(error)),
+    };
+    let refund = record::<O>(app, charge, &refund, fact.0).await?;
+    let error = fact.1.or_else(|| {
+        (refund.state == RefundState::Refused).then(|| Error::Upstream {
+            message: format!("{} refused the refund", charge.provider),
+            detail: "the refund failed immediately".to_owned(),
+        })
+    });
+    Ok((refund, error))
+}
+
+async fn send(
+    app: &App,
+    charge: &Charge,
+    refund: &Refund,
+) -> Result<Result<ProviderRefund, CallError>> {
+    let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
+    if refund.state == RefundState::Pending {
+        return Ok(provider.check_refund(&credentials, &refund.provider_id).await);
+    }
+    let order = RefundOrder {
+        service_ref: charge.service_ref.clone(),
+        transaction_id: charge.transaction_id.clone(),
+        refund_ref: refund.refund_ref.clone(),
+        amount: refund.money(),
+        reason: match refund.cause {
+            Cause::Operator => "refund".to_owned(),
+            Cause::Verification => "card verification".to_owned(),
+        },
+    };
+    let call = provider.start_refund(&credentials, &order);
+    Ok(Leased::Refund(refund.clone()).hold(app, call).await)
+}
+
+/// Records the result of a call for a refund.
+async fn record<O: ChargeOwner>(
+    app: &App,
+    charge: &Charge,
+    before: &Refund,
+    fact: RefundFact,
+) -> Result<Refund> {
+    let (db, app) = (app.store.clone(), app.clone());
+    let (charge, before) = (charge.clone(), before.clone());
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let found = settle::lock::<O>(tx, &app, &charge.company_id, &charge.owner_id).await?;
+        let refund = store::lock(tx, &before.company_id, &before.id).await?;
+        let mut refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
+        let mut charge = found
+            .as_ref()
+            .and_then(|(_, charges)| charges.iter().find(|other| other.id == charge.id))
+            .unwrap_or(&charge)
+            .clone();
+        let (is_current, was) = (refund.fence == before.fence, refund.state);
+        refund.state = judge(&refund, is_current, &fact);
+        match fact {
+            RefundFact::Seen(seen) => {
+                (refund.provider_id, refund.message) = (seen.provider_id, seen.message);
+                refund.last_error = None;
+            }
+            RefundFact::Failed { certainty, error, .. } => {
+                refund.unsure |= certainty == Certainty::Unknown && is_current;
+                refund.message = if refund.is_open() { refund.message } else { error.clone() };
+                refund.last_error = Some(error);
+            }
+            RefundFact::NotSent { error } => refund.last_error = Some(error),
+        }
+        let since = now.0 - refund.created_at.0;
+        if refund.state == RefundState::Requested && since >= STALLED_SECONDS * 1_000 {
+            refund.state = RefundState::Stalled;
+        }
+        if is_current {
+            refund.lease_until = None;
+        }
+        let late_at = refund.created_at.plus_seconds(MAX_HOURLY_SECONDS);
+        if refund.state == RefundState::Pending && refund.updated_at < late_at && now >= late_at {
+            raise_alarm(&app, &charge, "refund still pending");
+        }
+        refund.updated_at = now;
+        if matches!(refund.state, RefundState::Refused | RefundState::Failed) && was != refund.state
+        {
+            match refund.state {
+                RefundState::Refused => release(tx, &app, &mut charge, &mut refund).await?,
+                _ => charge.refunded.0 -= refund.amount.0,
+            }
+            charge_store::update(tx, &charge).await?;
+        }
+        store::update(tx, &refund).await?;
+        report(tx, &app, &charge, &refund, was).await?;
+        let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
+        if let Some((owner, _)) = found.filter(|_| is_accepted(refund.state) && !is_accepted(was)) {
+            owner.apply(tx, &app, &charge, Outcome::Refunded).await?;
+        }
+        Ok(refund)
+    })
+    .await
+}
+
+/// Reports to operators, once, that a refund needs attention.
+async fn report(
+    tx: &mut Tx,
+    app: &App,
+    charge: &Charge,
+    refund: &Refund,
+    was: RefundState,
+) -> Result<()> {
+    use RefundState::{Failed, Refused, Stalled};
+    let for_card = charge.owner_kind == OwnerKind::Card;
+    let needs_attention = match refund.state {
+        Failed | Stalled => true,
+        // The operator who requested it has received the error.
+        Refused => for_card,
+        _ => false,
+    };
+    if refund.state == was || !needs_attention {
+        return Ok(());
+    }
+    let (kind, alarm, owner) = match charge.owner_kind {
+        OwnerKind::Card => (CARD_REFUND_FAILED, "card refund failed", "card"),
+        kind => (PAYMENT_REFUND_FAILED, "refund failed", kind.name()),
+    };
+    raise_alarm(app, charge, alarm);
+    let data = json!({ owner: charge.owner_id, "refund": refund.id });
+    operator_events::emit(tx, app, &charge.company_id, kind, data).await?;
+    Ok(())
+}
+
+fn raise_alarm(app: &App, charge: &Charge, alarm: &'static str) {
+    app.metrics.count_alarm(alarm);
+    let (company, subject, id) = charge.as_owner();
+    tracing::error!(alarm, company, subject, id, "refund requires attention");
+}
+
+pub async fn refund_job<O: ChargeOwner>(app: App, charge: Charge, job: Job) -> Result<JobResult> {
+    let (refund, error) = match advance::<O>(&app, &charge, &job.subject).await {
+        Err(Error::InProgress { .. }) => {
+            return Ok(JobResult::RescheduleAt(app.clock.now().plus_seconds(RETRY_SECONDS)));
+        }
+        advanced => advanced?,
+    };
+    let now = app.clock.now();
+    match (refund.state, error) {
+        (RefundState::Requested | RefundState::Pending | RefundState::Stalled, Some(error)) => {
+            Err(error)
+        }
+        (RefundState::Pending, None) => {
+            let is_late = now >= refund.created_at.plus_seconds(MAX_HOURLY_SECONDS);
+            let seconds = if is_late { LATE_POLL_INTERVAL_SECONDS } else { POLL_INTERVAL_SECONDS };
+            Ok(JobResult::RescheduleAt(now.plus_seconds(seconds)))
+        }
+        _ => Ok(JobResult::Done),
+    }
+}

@@ -1,0 +1,450 @@
+//! Requesting charges: record the charge, call the provider, record its response.
+//!
+//! The charge is committed before the provider is called, so that it can be settled even after a
+//! crash. No transaction is open during the call. A page is opened while its client waits. Card and
+//! mandate charges are queued: the job `charge.request` requests those of a lane one at a time.
+//!
+//! The reference at the provider is the caller's, if the provider's alphabet takes it and it is free
+//! on that account, else a generated one. If the provider returns another reference, both are in the
+//! directory, and only the provider's is verified.
+
+use super::{
+    Charge, ChargeOwner, Decision, Fact, Method, Order, OwnerKind, RECONCILE_JOB, REQUEST_JOB,
+    ReferenceSource, Rejection, State, Turn, lease, lease::Leased, next_check, settle, store,
+    verify,
+};
+use crate::money::prelude::*;
+
+/// Maximum wait of a second request for the checkout URL that another one opens.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The shortest and the longest polling interval while it waits.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Delay until a card or mandate charge that certainly was not made is requested again.
+const REQUEUE_SECONDS: i64 = 60;
+
+/// A charge to record.
+pub struct NewCharge<'c> {
+    pub company_id: &'c CompanyId,
+    pub owner: (OwnerKind, &'c str),
+    pub method: Method,
+    pub account: &'c Account,
+    pub amount: Money,
+    /// The caller's reference.
+    pub reference: Option<&'c str>,
+    pub lane: Option<String>,
+}
+
+/// Composes the first charge of an owner and reserves its reference. A page is requested at once.
+pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charge> {
+    let now = app.clock.now();
+    let mut charge = Charge {
+        company_id: new.company_id.clone(),
+        id: app.random.id(now).into(),
+        owner_kind: new.owner.0,
+        owner_id: new.owner.1.to_owned(),
+        number: 1,
+        method: new.method,
+        provider: new.account.provider.clone(),
+        account_id: new.account.id.clone(),
+        in_books: new.account.is_service_account(),
+        lane: new.lane,
+        amount: new.amount.minor,
+        currency: new.amount.currency,
+        taken: None,
+        taken_currency: None,
+        credited: Minor(0),
+        refunded: Minor(0),
+        service_ref: String::new(),
+        reference_source: ReferenceSource::Caller,
+        transaction_id: String::new(),
+        state: State::Queued,
+        counts: false,
+        superseded: false,
+        holds_lane: false,
+        unsure: false,
+        fence: 0,
+        lease_until: None,
+        begun_at: None,
+        requested_at: None,
+        settled_at: None,
+        session_url: None,
+        mismatch: None,
+        created_at: now,
+        updated_at: now,
+    };
+    if let Some(reference) = new.reference {
+        charge.service_ref = reference.to_owned();
+        if !is_reference_accepted(app, &charge)? || !reserve(tx, &charge).await? {
+            charge.service_ref.clear();
+        }
+    }
+    if charge.service_ref.is_empty() {
+        reserve_generated(tx, app, &mut charge).await?;
+    }
+    if charge.method == Method::Checkout {
+        claim(&mut charge, now);
+    }
+    Ok(charge)
+}
+
+/// Inserts a charge and enqueues its first job.
+pub async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    store::insert(tx, charge).await?;
+    let now = app.clock.now();
+    if let Some(lane) = &charge.lane {
+        jobs::enqueue(tx, &charge.company_id, REQUEST_JOB, lane, now).await?;
+    }
+    schedule_check(tx, charge, now).await
+}
+
+async fn schedule_check(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
+    if charge.fence > 0
+        && let Some(at) = next_check(charge, now)
+    {
+        jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
+    }
+    Ok(())
+}
+
+/// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
+fn is_reference_accepted(app: &App, charge: &Charge) -> Result<bool> {
+    let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
+    Ok(provider.manifest().reference.accepts(&charge.service_ref))
+}
+
+async fn reserve(tx: &mut Tx, charge: &Charge) -> Result<bool> {
+    let Charge { account_id, service_ref, created_at, .. } = charge;
+    let owner = charge.as_owner();
+    Ok(notifications::reserve(tx, account_id, service_ref, owner, &charge.id, *created_at).await?)
+}
+
+async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
+    charge.service_ref = charge.generate_reference(app)?;
+    charge.reference_source = ReferenceSource::Host;
+    match reserve(tx, charge).await? {
+        true => Ok(()),
+        false => Err(Error::internal("generated reference is already taken")),
+    }
+}
+
+/// Begins a request under a new fence and lease.
+fn claim(charge: &mut Charge, now: Timestamp) {
+    charge.state = State::Requested;
+    charge.fence += 1;
+    charge.lease_until = Some(lease::end(now));
+    charge.begun_at = charge.begun_at.or(Some(now));
+    charge.requested_at = Some(now);
+    charge.updated_at = now;
+    charge.holds_lane = charge.lane.is_some();
+}
+
+/// Inserts the charge that follows one without effect for the payer, with a generated reference.
+pub async fn insert_next(
+    tx: &mut Tx,
+    app: &App,
+    before: &Charge,
+    number: i64,
+    amount: Minor,
+) -> Result<Charge> {
+    let now = app.clock.now();
+    let mut next = Charge {
+        id: app.random.id(now).into(),
+        number,
+        amount,
+        unsure: false,
+        fence: 0,
+        begun_at: None,
+        requested_at: None,
+        created_at: now,
+        state: State::Queued,
+        superseded: false,
+        ..before.clone()
+    };
+    reserve_generated(tx, app, &mut next).await?;
+    claim(&mut next, now);
+    insert(tx, app, &next).await?;
+    Ok(next)
+}
+
+/// A provider's response to a request.
+enum Response {
+    Session(CheckoutSession),
+    Payment(Box<ProviderPayment>),
+}
+
+/// Requests a charge under its lease. The outer error is the host's: no request was sent.
+async fn send<O: ChargeOwner>(
+    app: &App,
+    owner: &O,
+    charge: &Charge,
+) -> Result<Result<Response, CallError>> {
+    let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
+    let order = owner.order(app, charge).await?;
+    let call = async {
+        match order {
+            Order::Checkout(order) => {
+                provider.start_checkout(&credentials, &order).await.map(Response::Session)
+            }
+            Order::Card(order) => {
+                let charged = provider.charge_card(&credentials, &order).await;
+                charged.map(Box::new).map(Response::Payment)
+            }
+            Order::Debit(order) => {
+                let debited = provider.debit(&credentials, &order).await;
+                debited.map(Box::new).map(Response::Payment)
+            }
+        }
+    };
+    Ok(Leased::Charge(charge.clone()).hold(app, call).await)
+}
+
+fn to_fact(response: &Result<Result<Response, CallError>>, charge: &Charge) -> Fact {
+    match response {
+        Ok(Ok(Response::Session(session))) => Fact::Session(Box::new(session.clone())),
+        // The charge is known by the requested reference, whatever the plugin returns.
+        Ok(Ok(Response::Payment(seen))) => Fact::Seen(Box::new(ProviderPayment {
+            service_ref: charge.service_ref.clone(),
+            ..(**seen).clone()
+        })),
+        Ok(Err(error)) if error.certainty == Certainty::Unknown => Fact::Lost,
+        Ok(Err(error)) => Fact::Rejected(to_rejection(error)),
+        Err(_) => Fact::Rejected(Rejection::Temporary),
+    }
+}
+
+fn to_rejection(error: &CallError) -> Rejection {
+    match error.fault.category {
+        _ if error.fault.code == "duplicate-reference" => Rejection::DuplicateReference,
+        FaultCategory::Invalid => Rejection::Invalid,
+        FaultCategory::Refused | FaultCategory::NotFound => Rejection::Refused,
+        FaultCategory::Unavailable | FaultCategory::Misconfigured | FaultCategory::Other => {
+            Rejection::Temporary
+        }
+    }
+}
+
+/// Opens the page of a charge whose lease this request holds. `fields` are the request fields that
+/// an error of the provider may name.
+pub async fn open_page<O: ChargeOwner>(
+    app: &App,
+    mut owner: O,
+    mut charge: Charge,
+    fields: &[&str],
+) -> Result<O> {
+    loop {
+        let response = send(app, &owner, &charge).await;
+        let fact = to_fact(&response, &charge);
+        let recorded = settle::record::<O>(app, &charge, fact).await;
+        if recorded.is_err() {
+            settle::record::<O>(app, &charge, Fact::Lost).await?;
+        }
+        let Some(recorded) = recorded? else {
+            return Err(Error::not_found("the record was deleted meanwhile"));
+        };
+        match (response, recorded.decision) {
+            (_, Decision::Replace | Decision::Supersede) => {
+                (owner, charge) = (recorded.owner, recorded.charge);
+            }
+            (Ok(Ok(_)), _) if needs_page(&recorded.owner, &recorded.charge) => {
+                return Err(recorded.charge.conflict(app.clock.now()));
+            }
+            (Ok(Ok(_)), _) => return Ok(recorded.owner),
+            (Ok(Err(error)), _) => {
+                return Err(super::client_error(error, &charge.provider, fields));
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+}
+
+/// Returns whether the payer has no page of the owner's current charge.
+fn needs_page<O: ChargeOwner>(owner: &O, charge: &Charge) -> bool {
+    owner.is_pending() && charge.session_url.is_none()
+}
+
+/// The state of an owner that a repeated request names.
+enum Claim<O> {
+    /// This request may open a page, for this amount.
+    Won(O, Box<Charge>, Minor),
+    /// Another request is opening a page.
+    Busy(Box<Charge>),
+    /// The owner needs no page.
+    Done(O),
+    Deleted,
+}
+
+/// Opens a page for an owner without one, or waits until another request has. `None`: the owner was
+/// deleted meanwhile, because its first request was invalid.
+pub async fn resume<O: ChargeOwner>(
+    app: &App,
+    company_id: &CompanyId,
+    owner_id: &str,
+    fields: &[&str],
+) -> Result<Option<O>> {
+    let give_up_at = app.clock.elapsed() + MAX_WAIT;
+    let mut poll_interval = MIN_POLL_INTERVAL;
+    loop {
+        match claim_page::<O>(app, company_id, owner_id).await? {
+            Claim::Deleted => return Ok(None),
+            Claim::Done(owner) => return Ok(Some(owner)),
+            Claim::Won(owner, charge, amount) => {
+                return verify_and_reopen(app, owner, *charge, amount, fields).await.map(Some);
+            }
+            Claim::Busy(charge) => {
+                if app.clock.elapsed() >= give_up_at {
+                    return Err(charge.conflict(app.clock.now()));
+                }
+            }
+        }
+        tokio::time::sleep(poll_interval).await;
+        poll_interval = (poll_interval * 2).min(MAX_POLL_INTERVAL);
+    }
+}
+
+async fn claim_page<O: ChargeOwner>(
+    app: &App,
+    company_id: &CompanyId,
+    owner_id: &str,
+) -> Result<Claim<O>> {
+    let (db, app) = (app.store.clone(), app.clone());
+    let (company_id, owner_id) = (company_id.clone(), owner_id.to_owned());
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let Some((owner, charges)) = settle::lock::<O>(tx, &app, &company_id, &owner_id).await?
+        else {
+            return Ok(Claim::Deleted);
+        };
+        let Some(current) = charges.into_iter().rev().find(|charge| !charge.superseded) else {
+            return Ok(Claim::Done(owner));
+        };
+        if current.state == State::Mismatched {
+            return Err(Error::Invalid(current.mismatch.unwrap_or_default()));
+        }
+        if !needs_page(&owner, &current) {
+            return Ok(Claim::Done(owner));
+        }
+        if current.is_leased(now) {
+            return Ok(Claim::Busy(Box::new(current)));
+        }
+        let amount = match owner.turn(tx, &app, &current).await? {
+            Turn::Go(amount) | Turn::GoAt(amount, _) => amount,
+            Turn::Withdraw(message) => return Err(Error::invalid(message)),
+            Turn::Wait => return Ok(Claim::Busy(Box::new(current))),
+        };
+        // The former request ended with its lease.
+        let mut charge =
+            Charge { unsure: current.unsure || current.state != State::Queued, ..current };
+        claim(&mut charge, now);
+        store::update(tx, &charge).await?;
+        schedule_check(tx, &charge, now).await?;
+        Ok(Claim::Won(owner, Box::new(charge), amount))
+    })
+    .await
+}
+
+/// Verifies the charges of an owner and opens another page, unless the verification has settled it.
+async fn verify_and_reopen<O: ChargeOwner>(
+    app: &App,
+    owner: O,
+    charge: Charge,
+    amount: Minor,
+    fields: &[&str],
+) -> Result<O> {
+    let verified = verify::verify_all::<O>(app, &charge.company_id, &charge.owner_id);
+    let verified = Leased::Charge(charge.clone()).hold(app, verified).await;
+    if verified.is_err() {
+        settle::record::<O>(app, &charge, Fact::Lost).await?;
+    }
+    let verified = verified?;
+    if let Some(mismatch) = verified.mismatch {
+        return Err(Error::Invalid(mismatch));
+    }
+    let is_known = verified.known.contains(&charge.id);
+    if !is_known && amount == charge.amount && is_reference_accepted(app, &charge)? {
+        return open_page(app, owner, charge, fields).await;
+    }
+    // No client has the URL of the earlier session, so another one is safe. A reference that
+    // violates the provider's current rules cannot be sent again.
+    match settle::supersede::<O>(app, &charge, amount).await? {
+        (owner, Some(next)) => open_page(app, owner, next, fields).await,
+        (owner, None) => Ok(owner),
+    }
+}
+
+/// Requests the oldest queued charge of a lane, unless another charge holds the lane.
+pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult> {
+    let lane = job.subject.clone();
+    let read = async |tx: &mut Tx| store::next_in_lane(tx, &job.company_id, &lane).await;
+    let Some(candidate) = app.store.select(read).await? else { return Ok(JobResult::Done) };
+    let now = app.clock.now();
+    let (owner, charge) = match take::<O>(&app, candidate).await? {
+        Taken::Go(owner, charge) => (owner, charge),
+        Taken::Changed => return Ok(JobResult::RescheduleAt(now)),
+        Taken::Wait => return Ok(JobResult::RescheduleAt(now.plus_seconds(REQUEUE_SECONDS))),
+    };
+    let response = send(&app, &owner, &charge).await;
+    let fact = to_fact(&response, &charge);
+    let recorded = settle::record::<O>(&app, &charge, fact).await?;
+    let error = match response {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.into_error(&charge.provider)),
+        Err(error) => Some(error),
+    };
+    if let Some(error) = error {
+        let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
+        tracing::warn!(company, charge = id, error = error.chain(), "charge was not confirmed");
+    }
+    let is_queued = recorded.is_some_and(|recorded| recorded.decision == Decision::Requeue);
+    let delay = if is_queued { REQUEUE_SECONDS } else { 0 };
+    Ok(JobResult::RescheduleAt(app.clock.now().plus_seconds(delay)))
+}
+
+enum Taken<O> {
+    Go(O, Box<Charge>),
+    /// The charge was withdrawn, or another host has taken it.
+    Changed,
+    Wait,
+}
+
+/// Begins the request of a queued charge, with the amount that is still wanted.
+async fn take<O: ChargeOwner>(app: &App, candidate: Charge) -> Result<Taken<O>> {
+    let (db, app) = (app.store.clone(), app.clone());
+    db.write(async move |tx| {
+        let Charge { company_id, owner_id, .. } = &candidate;
+        let Some((owner, _)) = settle::lock::<O>(tx, &app, company_id, owner_id).await? else {
+            return Ok(Taken::Changed);
+        };
+        let lane = candidate.lane.as_deref().unwrap_or_default();
+        let next = store::next_in_lane(tx, company_id, lane).await?;
+        let Some(mut charge) = next.filter(|next| next.id == candidate.id) else {
+            return Ok(Taken::Changed);
+        };
+        let now = app.clock.now();
+        match owner.turn(tx, &app, &charge).await? {
+            Turn::Go(amount) => charge.amount = amount,
+            Turn::GoAt(amount, account) => {
+                charge.amount = amount;
+                move_to(tx, &app, &mut charge, &account).await?;
+            }
+            Turn::Withdraw(message) => {
+                settle::cancel(tx, &app, owner, charge, message).await?;
+                return Ok(Taken::Changed);
+            }
+            Turn::Wait => return Ok(Taken::Wait),
+        }
+        claim(&mut charge, now);
+        store::update(tx, &charge).await?;
+        schedule_check(tx, &charge, now).await?;
+        Ok(Taken::Go(owner, Box::new(charge)))
+    })
+    .await
+}
+
+/// Moves a charge that was never requested to another account of its provider.
+async fn move_to(tx: &mut Tx, app: &App, charge: &mut Charge, account: &Account) -> Result<()> {
+    notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
+    charge.account_id = account.id.clone();
+    charge.in_books = account.is_service_account();
+    reserve_generated(tx, app, charge).await
+}

@@ -1,0 +1,161 @@
+//! Verification: queries the provider about charges, on demand, after webhooks and by schedule.
+
+use super::{
+    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, REFUND_JOB, State, next_check,
+    refund_store, settle, store,
+};
+use crate::money::prelude::*;
+
+/// Maximum number of consecutive failures of a job without a later schedule, about two days.
+const MAX_FAILURES: i64 = 100;
+
+/// The result of verifying the charges of an owner.
+#[derive(Default)]
+pub struct Verified {
+    /// The charges that their provider knows.
+    pub known: Vec<ChargeId>,
+    /// The difference of a charge from the requested amount, if no charge settled the owner.
+    pub mismatch: Option<String>,
+}
+
+/// Queries the provider about a charge and records the result. Returns whether it is known.
+#[instrument(target = SPAN_TARGET, name = "charges.verify", skip_all)]
+async fn verify_one<O: ChargeOwner>(app: &App, charge: &Charge) -> Result<bool> {
+    let verifier = charge.verifier(app).await?;
+    let (is_known, fact) = match verifier.fetch(&charge.service_ref).await? {
+        Some(seen) => (true, Fact::Seen(Box::new(seen))),
+        None => (false, Fact::NotFound),
+    };
+    settle::record::<O>(app, charge, fact).await?;
+    Ok(is_known)
+}
+
+/// Verifies each charge of an owner by itself. Fails if one could not be verified and the owner
+/// still has no outcome.
+pub async fn verify_all<O: ChargeOwner>(
+    app: &App,
+    company_id: &CompanyId,
+    owner_id: &str,
+) -> Result<Verified> {
+    let (_, charges) = lock_and_list::<O>(app, company_id, owner_id).await?;
+    let (mut verified, mut failure) = (Verified::default(), None);
+    for charge in charges.iter().filter(|charge| is_verifiable(charge)) {
+        match verify_one::<O>(app, charge).await {
+            Ok(true) => verified.known.push(charge.id.clone()),
+            Ok(false) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    let (owner, charges) = lock_and_list::<O>(app, company_id, owner_id).await?;
+    if let Some(error) = failure.filter(|_| owner.is_pending()) {
+        return Err(error);
+    }
+    if !charges.iter().any(|charge| charge.counts) {
+        let mismatched = charges.into_iter().find(|charge| charge.state == State::Mismatched);
+        verified.mismatch = mismatched.and_then(|charge| charge.mismatch);
+    }
+    Ok(verified)
+}
+
+fn is_verifiable(charge: &Charge) -> bool {
+    charge.fence > 0 && !matches!(charge.state, State::Canceled | State::Reversed)
+}
+
+async fn lock_and_list<O: ChargeOwner>(
+    app: &App,
+    company_id: &CompanyId,
+    owner_id: &str,
+) -> Result<(O, Vec<Charge>)> {
+    let (db, app) = (app.store.clone(), app.clone());
+    let (company_id, owner_id) = (company_id.clone(), owner_id.to_owned());
+    db.write(async move |tx| {
+        let found = settle::lock::<O>(tx, &app, &company_id, &owner_id).await?;
+        found.ok_or_else(|| Error::not_found("record not found"))
+    })
+    .await
+}
+
+/// Verifies a charge after a webhook and on schedule, and wakes its refund.
+pub async fn reconcile_job<O: ChargeOwner>(
+    app: App,
+    job: Job,
+    charge: Charge,
+) -> Result<JobResult> {
+    if wake_refunds(&app, &charge).await? || !is_verifiable(&charge) {
+        return Ok(JobResult::Done);
+    }
+    let verified = verify_one::<O>(&app, &charge).await;
+    let read = async |tx: &mut Tx| store::find(tx, &charge.company_id, &charge.id).await;
+    let Some(charge) = app.store.select(read).await? else { return Ok(JobResult::Done) };
+    app.metrics.count_charge_check(charge.owner_kind.name(), outcome_label(&verified, &charge));
+    let now = app.clock.now();
+    let next = next_check(&charge, now);
+    if charge.holds_lane {
+        release_lane::<O>(&app, &charge, next.is_none()).await?;
+    }
+    match (verified, next) {
+        (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
+        (Err(error), None) if job.failures >= MAX_FAILURES => {
+            let (company, id, error) = (charge.company_id.as_str(), &charge.id, error.chain());
+            app.metrics.count_alarm("unverified charge");
+            tracing::error!(
+                alarm = "unverified charge",
+                company,
+                charge = id.as_str(),
+                error,
+                "charge could not be verified with the provider; giving up"
+            );
+            Ok(JobResult::Done)
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+fn outcome_label(verified: &Result<bool>, charge: &Charge) -> &'static str {
+    match (verified, charge.state) {
+        (Err(_), _) => "error",
+        (Ok(false), _) => "not_known",
+        (Ok(true), State::Mismatched) => "mismatch",
+        (Ok(true), _) if charge.is_undecided() => "pending",
+        (Ok(true), _) => "settled",
+    }
+}
+
+/// Enqueues the job of the charge's open refund. Returns whether there is one.
+async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
+    let (db, now, charge) = (app.store.clone(), app.clock.now(), charge.clone());
+    if charge.refunded == Minor(0) {
+        return Ok(false);
+    }
+    db.write(async move |tx| {
+        let Some(open) = refund_store::find_open(tx, &charge).await? else { return Ok(false) };
+        jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &open.id, now).await?;
+        Ok(true)
+    })
+    .await
+}
+
+/// Lets the next charge of the lane go on, if the payer of this one has not acted in time.
+async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> Result<()> {
+    let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let Charge { company_id, owner_id, .. } = &before;
+        let found = settle::lock::<O>(tx, &app, company_id, owner_id).await?;
+        let Some((owner, charges)) = found else { return Ok(()) };
+        let holds = |charge: &Charge| charge.id == before.id && charge.holds_lane;
+        let Some(mut charge) = charges.into_iter().find(holds) else { return Ok(()) };
+        let is_due = charge.begun_at.is_some_and(|begun| begun.plus_seconds(LANE_SECONDS) <= now);
+        if !is_last && !is_due {
+            return Ok(());
+        }
+        // A bank that is still at work holds the lane until the last check.
+        if is_last || charge.session_url.is_some() {
+            charge.holds_lane = false;
+            store::update(tx, &charge).await?;
+            settle::wake_lane(tx, &charge, now).await?;
+        }
+        owner.apply(tx, &app, &charge, Outcome::Abandoned).await.map(drop)
+    })
+    .await
+}
