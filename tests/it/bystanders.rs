@@ -10,6 +10,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, email_request, use_gateways},
+    exceptions::insert_exception,
     identity,
     lending::{
         OTHER_CARD, SUCCESS_CARD, complete_page, direct_debit_body, fail_card_refund, loan_body,
@@ -27,6 +28,7 @@ struct Tenant {
     /// The default card, and one that is paid but not verified yet.
     cards: [Value; 2],
     refund: String,
+    exception: String,
 }
 
 fn text(value: &Value, field: &str) -> String {
@@ -43,6 +45,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     let first = begin_card(app, &company).await;
     complete_page(app, &first, "success", SUCCESS_CARD).await;
     let refund = fail_card_refund(app, &company.id, &first["id"]).await;
+    let exception = insert_exception(app, &company.id).await;
     let loan = path("/loans/loan-1");
     app.operator(Method::PUT, &loan, loan_body("ada")).await.data();
     use_gateways(app, &["termii"]).await;
@@ -72,6 +75,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         uid,
         cards: [first["id"].clone(), second["id"].clone()],
         refund,
+        exception,
         company,
     }
 }
@@ -154,6 +158,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
         direct_debit_body("ada", "AUTH_mandate")
     }),
     ("post", "/internal/v1/companies/{company}/card-refunds/{refund}/retry", |_| json!({})),
+    (
+        "post",
+        "/internal/v1/companies/{company}/exceptions/{exception}/resolve",
+        |_| json!({ "action": "none", "reason": "asked the payer" }),
+    ),
     ("patch", "/internal/v1/companies/{company}/prices", |_| json!({ "otp.email": 2.5 })),
     ("post", "/internal/v1/companies/{company}/events/{event}/redeliver", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/payments/{payment}/verify", |_| json!({})),
@@ -201,6 +210,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{loan}" => "loan-1",
         "{direct_debit}" => "dd-1",
         "{refund}" => &own.refund,
+        "{exception}" => &own.exception,
         "{recollection}" => "none",
         "{email_or_id}" => EMAIL,
         "{user_id}" => "ada",

@@ -23,7 +23,7 @@ use crate::{
 
 const DAY: i64 = 86_400;
 
-fn by_checkout(reference: &str, more: Value) -> Value {
+pub fn by_checkout(reference: &str, more: Value) -> Value {
     let order = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": reference,
         "checkout": { "success_url": "https://a.example/" },
@@ -48,7 +48,7 @@ async fn refund_payment(app: &TestApp, payment: &Value) -> crate::app::Reply {
     app.operator(Method::POST, &path, Value::Null).await
 }
 
-async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
+pub async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
     let listed = app.operator(Method::GET, &format!("/refunds{query}"), Value::Null).await;
     listed.data()["refunds"].as_array().expect("a list").clone()
 }
@@ -64,7 +64,7 @@ async fn run(app: &TestApp, sql: &'static str) -> Result<u64, String> {
 }
 
 /// Pays a page of the simulator that a lost response left behind.
-async fn pay_lost_page(app: &TestApp, path: &str) {
+pub async fn pay_lost_page(app: &TestApp, path: &str) {
     let url = format!("{}{path}/complete", app.simulators.url());
     let paid = app.client.post(url).json(&json!({ "outcome": "success", "card": SUCCESS_CARD }));
     assert_eq!(paid.send().await.expect("a response").status(), 200);

@@ -11,6 +11,7 @@ use tollhouse_http::Access;
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
     codes::email_request,
+    exceptions::insert_exception,
     identity,
     lending::{
         SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, loan_body, put_loan,
@@ -54,12 +55,13 @@ fn unreadable(app: &TestApp, base: &str, route: &Route) -> RequestBuilder {
     request.header("content-type", "text/plain").body("{ not json")
 }
 
-/// Sends an empty object with the credential that the route needs.
+/// Sends the fields that any of these routes requires, with the credential that the route needs.
 async fn send(app: &TestApp, base: &str, route: &Route, company: &Company, value: &str) -> Reply {
-    let operators = route.access == Access::Operator;
-    let credential = if operators { OPERATOR_TOKEN } else { &company.key };
+    let is_operator = route.access == Access::Operator;
+    let credential = if is_operator { OPERATOR_TOKEN } else { &company.key };
     let request = request(app, base, route, &company.id, value).bearer_auth(credential);
-    reply(if route.method == "get" { request } else { request.json(&json!({})) }).await
+    let body = json!({ "action": "none", "reason": "closed" });
+    reply(if route.method == "get" { request } else { request.json(&body) }).await
 }
 
 async fn another_key(app: &TestApp, body: Value) -> Value {
@@ -228,6 +230,7 @@ struct CompanyRecords {
     uid: String,
     card: Value,
     refund: String,
+    exception: String,
     recollection: Value,
 }
 
@@ -259,12 +262,11 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let card = app.post("/card/create", saved).await.data().clone();
     complete_page(app, &card, "success", SUCCESS_CARD).await;
     let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
+    let exception = insert_exception(app, &app.company.id).await;
     put_loan(app, "loan-of-a", loan_body("user-of-a")).await;
-    let repaid =
-        json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repayment-of-a" });
+    let repaid = json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repaid-of-a" });
     let recollection = create_recollection(app, repaid).await.data().clone();
     app.run_until_idle().await;
-    let movement = "movement-of-a";
     CompanyRecords {
         user,
         settled,
@@ -272,10 +274,11 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
         event,
         key,
         account,
-        movement,
+        movement: "movement-of-a",
         uid,
         card,
         refund,
+        exception,
         recollection,
     }
 }
@@ -323,6 +326,7 @@ const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/recollection/fetch/{recollection}", |a| a.of_recollection()),
     ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),
     ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
+    ("/internal/v1/companies/{company}/exceptions/{exception}/resolve", |a| vec![&a.exception]),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),

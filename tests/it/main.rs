@@ -30,6 +30,7 @@ mod crash;
 mod egress;
 mod envelope;
 mod events;
+mod exceptions;
 mod fleet;
 mod gateways;
 mod health;

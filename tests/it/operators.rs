@@ -7,6 +7,7 @@ use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
+    exceptions::insert_exception,
     lending::{
         SUCCESS_CARD, create_user, direct_debit_body, fail_card_refund, loan_body, saved_card,
     },
@@ -252,6 +253,13 @@ fn lending_actions() -> Vec<Action> {
             "card_refund.retry",
             Log::Company,
         ),
+        (
+            "post",
+            "/companies/{company}/exceptions/{exception}/resolve",
+            json!({ "action": "none", "reason": "asked the payer" }),
+            "exception.resolve",
+            Log::Company,
+        ),
     ]
 }
 
@@ -332,6 +340,7 @@ both! {
         create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
+        let exception = insert_exception(app, &app.company.id).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
         let rows = [actions(app), lending_actions(), service_actions(app), plugin_actions(&next)].concat();
@@ -352,6 +361,7 @@ both! {
                 .replace("{loan}", "loan-1")
                 .replace("{direct_debit}", "dd-1")
                 .replace("{refund}", &refund)
+                .replace("{exception}", &exception)
                 .replace("{provider}", "provider_a")
                 .replace("{plugin}", "nigeria")
                 .replace("{publisher}", "acme")

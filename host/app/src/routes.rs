@@ -8,7 +8,7 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections},
     messaging::{messages, otp},
-    money::{cards, payments, refunds},
+    money::{cards, exceptions, payments, refunds},
     operations::{master_key, operator_events, plugins, recordings},
     state::App,
     tenants::{companies, plans, providers, wallet},
@@ -173,6 +173,8 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/transactions" Operator loans::api::transactions "List repayments" [];
         get    "/internal/v1/credit-events" Operator loans::api::credit_events "List credit-score events" [];
         get    "/internal/v1/refunds" Operator refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/exceptions" Operator exceptions::list "List exceptions of charges" [];
+        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator exceptions::resolve "Resolve an exception of a charge" [];
         get    "/internal/v1/card-refunds" Operator refunds::api::list_of_cards "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::of_company "List the audit log of a company" [];
@@ -274,6 +276,7 @@ const TAGS: &[Tag] = &[
     ("payments", "payments", "One-time payments through hosted checkout, and their refunds."),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
     ("refunds", "refunds", "Refunds of payments and of verification charges."),
+    ("exceptions", "exceptions", "Differences between charges and their providers."),
     (
         "recollections",
         "recollections",

@@ -26,11 +26,16 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 15] = [
+const UNSCOPED: [(&str, &str, &str); 16] = [
     (
         "host/app/src/operations/monitor/store.rs",
         "charge_refunds",
         "counts open refunds, and what needs a plugin, of all companies",
+    ),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "exceptions",
+        "counts open exceptions of all companies",
     ),
     (
         "host/app/src/operations/monitor/store.rs",

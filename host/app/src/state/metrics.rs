@@ -31,12 +31,13 @@ const REFUND_STATES: &[&str] = &["requested", "pending", "stalled"];
 const MESSAGE_CHANNELS: &[&str] = &["email", "sms"];
 
 /// Backlogs: name, help, label, and the values of the label that are shown even without items.
-const BACKLOGS: [(&str, &str, &str, &[&str]); 6] = [
+const BACKLOGS: [(&str, &str, &str, &[&str]); 7] = [
     ("jobs_due", "Due jobs of all hosts that have not started", "kind", &[]),
     ("event_deliveries_pending", "Pending event deliveries", "attempted", &[]),
     ("payments_pending", "Pending payments with a scheduled verification", "age", PENDING_AGES),
     ("charges_pending", "Pending charges of cards and mandates", "channel", CHARGE_CHANNELS),
     ("refunds_open", "Refunds without an outcome", "state", REFUND_STATES),
+    ("exceptions_open", "Exceptions of charges that no operator has resolved", "kind", &[]),
     ("messages_pending", "Queued e-mails and text messages", "channel", MESSAGE_CHANNELS),
 ];
 
@@ -151,7 +152,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of the backlogs, which are in the order of jobs, deliveries, payments,
-    /// charges, refunds and messages.
+    /// charges, refunds, exceptions and messages.
     pub fn set_backlogs(&self, backlogs: [Vec<Backlog>; BACKLOGS.len()], now: Timestamp) {
         for (n, mut backlog) in backlogs.into_iter().enumerate() {
             let (_, _, label, values) = BACKLOGS[n];

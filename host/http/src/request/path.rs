@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 24] = [
+const PARAMETERS: [(&str, &str); 25] = [
     ("account", "Account id from the notification URL."),
     ("card", "Card id."),
     ("company", "Company id."),
@@ -37,6 +37,7 @@ const PARAMETERS: [(&str, &str); 24] = [
     ("direct_debit", "Direct debit id, assigned by the system that created it."),
     ("email_or_id", "The user's e-mail address, `user_id` or id."),
     ("event", "Event id."),
+    ("exception", "Exception id."),
     ("file", "File name."),
     ("id", "Payment id."),
     ("identity", "Name of an identity type, such as `bvn`."),

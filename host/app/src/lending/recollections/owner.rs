@@ -170,7 +170,7 @@ impl ChargeOwner for Recollection {
                 store::delete(tx, &now).await?;
                 return Ok(now);
             }
-            Outcome::Failed(_) | Outcome::Surplus(_) | Outcome::Refunded => return Ok(now),
+            Outcome::Failed(_) | Outcome::Surplus | Outcome::Refunded => return Ok(now),
         }
         now.updated_at = app.clock.now();
         store::update(tx, &now, Some(charge)).await?;

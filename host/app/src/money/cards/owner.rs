@@ -73,7 +73,7 @@ impl ChargeOwner for Card {
                 card.message = Some(what.to_owned());
             }
             // The customer paid a second session of the same card.
-            Outcome::Surplus(_) => {
+            Outcome::Surplus => {
                 refund(tx, app, charge).await?;
                 return Ok(card);
             }

@@ -4,9 +4,9 @@
 //! a sweep. On PostgreSQL, triggers then reject changes by hosts of the previous version.
 
 use super::{
-    Charge, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, ReferenceSource, State, next_check,
-    refund::{Cause, RefundState},
-    refund_store::{self, Refund},
+    Charge, Holder, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, ReferenceSource, State,
+    next_check,
+    refund::{self, Cause, Refund, RefundState},
     store,
 };
 use crate::money::prelude::*;
@@ -133,6 +133,7 @@ fn derive(
         taken,
         taken_currency: taken.map(|_| former.currency.clone()),
         credited: if former.in_books && counts { net } else { Minor(0) },
+        credited_to: Holder::Wallet,
         refunded: Minor(0),
         service_ref: former.service_ref.clone(),
         reference_source: match owner_kind {
@@ -185,7 +186,7 @@ async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge) -> Result<()> 
         if refund.is_open() || refund.state == RefundState::Done {
             charge.refunded = refund.amount;
         }
-        refund_store::insert(tx, &refund).await?;
+        refund::insert(tx, &refund).await?;
         if refund.is_open() {
             jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &refund.id, now).await?;
         }

@@ -8,7 +8,11 @@ use std::{convert::Infallible, pin::pin};
 
 use futures::future::{Either, select};
 
-use super::{Charge, refund_store, refund_store::Refund, store};
+use super::{
+    Charge,
+    refund::{self, Refund},
+    store,
+};
 use crate::money::prelude::*;
 
 /// Lease duration after the last extension.
@@ -59,7 +63,7 @@ impl Leased {
             let (record, until) = (self.clone(), end(now));
             let extend = async move |tx: &mut Tx| match &record {
                 Leased::Charge(charge) => store::extend_lease(tx, charge, until).await,
-                Leased::Refund(refund) => refund_store::extend_lease(tx, refund, until).await,
+                Leased::Refund(refund) => refund::extend_lease(tx, refund, until).await,
             };
             match app.store.write(extend).await {
                 Ok(true) => held_until = Some(until),

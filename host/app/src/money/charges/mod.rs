@@ -6,7 +6,9 @@
 //!
 //! - `request`: records a charge, calls the provider, resumes a page, requests queued charges;
 //! - `verify`: queries the provider, on demand, after webhooks and by schedule;
-//! - `settle`: records a fact and its effects in one transaction, as `decide` decides;
+//! - `state`: the state machine, pure;
+//! - `settle`: records a fact and its effects in one transaction, as `state` decides;
+//! - `books`: the ledger transactions;
 //! - `refund`: returns what was taken;
 //! - `adopt`: derives the charges of records that hosts of the previous version wrote.
 //!
@@ -14,34 +16,37 @@
 //! ledger balance, outbox.
 
 mod adopt;
-mod decide;
+mod books;
+mod exceptions;
 mod lease;
 mod model;
 mod refund;
-mod refund_store;
 mod request;
 mod settle;
+mod state;
 mod store;
-#[cfg(test)]
-mod tests;
 mod verify;
 
-pub use self::decide::fees;
-use self::decide::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
+use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
     adopt::sweep,
+    books::{Holder, begin_pending, credit},
+    exceptions::{
+        Exception, find as find_exception, list as list_exceptions, resolve as resolve_exception,
+    },
     model::{
         Charge, ChargeId, ChargeOwner, Failure, Method, Order, Outcome, OwnerKind, ReferenceSource,
         State, Turn,
     },
-    refund::{Cause, RefundState, advance as advance_refund, begin as begin_refund, refund_job},
-    refund_store::{
-        ListedRefund, Refund, RefundsFilter, find as find_refund, find_last, find_listed,
-        list as list_refunds,
+    refund::{
+        Cause, ListedRefund, Refund, RefundState, RefundsFilter, advance as advance_refund,
+        begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
+        refund_job,
     },
     request::{NewCharge, insert, open_page, prepare, request_job, resume},
-    settle::{lock, post},
-    store::{find, list, sum_of_lane},
+    settle::lock,
+    state::fees,
+    store::{find, lock as lock_charge, sum_of_lane},
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;

@@ -1,5 +1,6 @@
 //! The row of a charge, and what its owner contributes.
 
+use super::Holder;
 use crate::money::prelude::*;
 use tollhouse_platform::{
     store::{FromRow, Type},
@@ -34,9 +35,10 @@ pub struct Charge {
     #[sqlx(rename = "taken_minor")]
     pub taken: Option<Minor>,
     pub taken_currency: Option<Currency>,
-    /// The net amount that the ledger has from this charge.
+    /// The net amount that the ledger has from this charge, and where.
     #[sqlx(rename = "credited_minor")]
     pub credited: Minor,
+    pub credited_to: Holder,
     /// The amount of refunds that were requested and did not fail.
     #[sqlx(rename = "refunded_minor")]
     pub refunded: Minor,
@@ -97,7 +99,7 @@ impl OwnerKind {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Method {
     /// The payer pays on a page of the provider.
@@ -108,7 +110,7 @@ pub enum Method {
     Mandate,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum State {
     Queued,
@@ -124,7 +126,7 @@ pub enum State {
 }
 
 /// Where the reference of a charge comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum ReferenceSource {
     Caller,
@@ -214,7 +216,7 @@ pub enum Outcome<'a> {
     /// The provider took another amount than the requested one.
     Mismatched(&'static str),
     /// A success after another charge settled the owner.
-    Surplus(&'a ProviderPayment),
+    Surplus,
     /// The provider returned the money of the charge that settled the owner.
     Reversed(&'a ProviderPayment),
     /// The provider accepted a refund of the charge.

@@ -9,8 +9,8 @@
 //! directory, and only the provider's is verified.
 
 use super::{
-    Charge, ChargeOwner, Decision, Fact, Method, Order, OwnerKind, RECONCILE_JOB, REQUEST_JOB,
-    ReferenceSource, Rejection, State, Turn, lease, lease::Leased, next_check, settle, store,
+    Charge, ChargeOwner, Decision, Fact, Holder, Method, Order, OwnerKind, RECONCILE_JOB,
+    REQUEST_JOB, ReferenceSource, Rejection, State, Turn, lease::Leased, next_check, settle, store,
     verify,
 };
 use crate::money::prelude::*;
@@ -54,6 +54,7 @@ pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charg
         taken: None,
         taken_currency: None,
         credited: Minor(0),
+        credited_to: Holder::Wallet,
         refunded: Minor(0),
         service_ref: String::new(),
         reference_source: ReferenceSource::Caller,
@@ -83,7 +84,7 @@ pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charg
         reserve_generated(tx, app, &mut charge).await?;
     }
     if charge.method == Method::Checkout {
-        claim(&mut charge, now);
+        charge.claim(now);
     }
     Ok(charge)
 }
@@ -128,17 +129,6 @@ async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Resul
     }
 }
 
-/// Begins a request under a new fence and lease.
-fn claim(charge: &mut Charge, now: Timestamp) {
-    charge.state = State::Requested;
-    charge.fence += 1;
-    charge.lease_until = Some(lease::end(now));
-    charge.begun_at = charge.begun_at.or(Some(now));
-    charge.requested_at = Some(now);
-    charge.updated_at = now;
-    charge.holds_lane = charge.lane.is_some();
-}
-
 /// Inserts the charge that follows one without effect for the payer, with a generated reference.
 pub async fn insert_next(
     tx: &mut Tx,
@@ -162,7 +152,7 @@ pub async fn insert_next(
         ..before.clone()
     };
     reserve_generated(tx, app, &mut next).await?;
-    claim(&mut next, now);
+    next.claim(now);
     insert(tx, app, &next).await?;
     Ok(next)
 }
@@ -332,10 +322,8 @@ async fn claim_page<O: ChargeOwner>(
             Turn::Withdraw(message) => return Err(Error::invalid(message)),
             Turn::Wait => return Ok(Claim::Busy(Box::new(current))),
         };
-        // The former request ended with its lease.
-        let mut charge =
-            Charge { unsure: current.unsure || current.state != State::Queued, ..current };
-        claim(&mut charge, now);
+        let mut charge = current;
+        charge.claim(now);
         store::update(tx, &charge).await?;
         schedule_check(tx, &charge, now).await?;
         Ok(Claim::Won(owner, Box::new(charge), amount))
@@ -433,7 +421,7 @@ async fn take<O: ChargeOwner>(app: &App, candidate: Charge) -> Result<Taken<O>> 
             }
             Turn::Wait => return Ok(Taken::Wait),
         }
-        claim(&mut charge, now);
+        charge.claim(now);
         store::update(tx, &charge).await?;
         schedule_check(tx, &charge, now).await?;
         Ok(Taken::Go(owner, Box::new(charge)))

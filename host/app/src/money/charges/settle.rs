@@ -3,12 +3,15 @@
 
 use super::{
     Charge, ChargeOwner, Decision, Fact, Failure, Outcome, OwnerKind, REQUEST_JOB, ReferenceSource,
-    State, adopt, decide, fees,
+    State, adopt, books, decide, exceptions,
     refund::{self, Cause},
     request::insert_next,
     store,
 };
 use crate::money::prelude::*;
+
+/// Resolves the exceptions of a charge that was reversed.
+const RETURNED: &str = "the provider returned the money";
 
 /// An owner and a charge after a fact was recorded.
 pub struct Recorded<O> {
@@ -27,13 +30,13 @@ pub async fn lock<O: ChargeOwner>(
     owner_id: &str,
 ) -> Result<Option<(O, Vec<Charge>)>> {
     let Some(owner) = O::lock(tx, company_id, owner_id).await? else { return Ok(None) };
-    let charges = store::list(tx, company_id, O::KIND, owner_id).await?;
+    let charges = store::lock_all(tx, company_id, O::KIND, owner_id).await?;
     if !charges.is_empty() {
         return Ok(Some((owner, charges)));
     }
     // Written by a host of the previous version.
     adopt::adopt(tx, app, company_id, O::KIND, owner_id).await?;
-    let charges = store::list(tx, company_id, O::KIND, owner_id).await?;
+    let charges = store::lock_all(tx, company_id, O::KIND, owner_id).await?;
     Ok((!charges.is_empty()).then_some((owner, charges)))
 }
 
@@ -78,16 +81,21 @@ async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fa
     let (Some(mut charge), Fact::Seen(seen)) = (found, fact) else { return Ok(()) };
     let now = app.clock.now();
     let decision = decide(&charge, true, before.fence, fact, now);
-    if !matches!(decision, Decision::Surplus | Decision::Mismatch(_)) {
-        return Ok(());
+    match decision {
+        Decision::Surplus | Decision::Mismatch(_) => {
+            charge.record(decision, fact, now);
+            books::book(tx, app, &mut charge, seen).await?;
+            exceptions::raise(tx, app, &charge, "charge without an owner", Some(seen)).await?;
+        }
+        Decision::Reverse => {
+            charge.record(decision, fact, now);
+            books::reverse(tx, app, &mut charge).await?;
+            exceptions::close(tx, app, &charge, RETURNED).await?;
+        }
+        _ => return Ok(()),
     }
-    take(&mut charge, seen, decision, now);
-    charge.state = next_state(charge.state, decision);
-    (charge.lease_until, charge.holds_lane, charge.updated_at) = (None, false, now);
-    charge.transaction_id.clone_from(&seen.transaction_id);
     store::update(tx, &charge).await?;
-    alarm(app, &charge, seen, "charge without an owner");
-    if charge.owner_kind == OwnerKind::Card {
+    if charge.owner_kind == OwnerKind::Card && charge.state != State::Reversed {
         refund::begin(tx, app, &mut charge, Cause::Verification, true).await?;
     }
     Ok(())
@@ -113,41 +121,34 @@ impl Transition<'_> {
         match (self.decision, self.fact) {
             (Decision::Ignore, _) => return Ok((owner, charge)),
             (Decision::Foreign, Fact::Seen(seen)) => {
-                alarm(app, &charge, seen, "foreign payment");
+                exceptions::raise(tx, app, &charge, "foreign payment", Some(seen)).await?;
                 return Ok((owner, charge));
             }
-            (Decision::Replace | Decision::Supersede, _) => {
-                return self.replace(tx, owner, charge).await;
-            }
             (Decision::Forget, _) => {
-                self.post(tx, &mut charge).await?;
+                books::end_pending(tx, app, &charge).await?;
                 notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
                 store::delete(tx, &charge).await?;
                 let owner = owner.apply(tx, app, &charge, Outcome::Forgotten).await?;
                 return Ok((owner, charge));
             }
             (Decision::Open, Fact::Session(session)) => {
-                keep_session(tx, app, &mut charge, session).await?;
+                keep_reference(tx, app, &mut charge, &session.service_ref).await?;
             }
-            (Decision::Succeed | Decision::Surplus | Decision::Mismatch(_), Fact::Seen(seen)) => {
-                take(&mut charge, seen, self.decision, now);
+            // The provider uses the reference for another charge.
+            (Decision::Replace, _) => {
+                notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
             }
             _ => {}
         }
-        charge.state = next_state(charge.state, self.decision);
-        charge.unsure |= self.decision == Decision::Unsure;
-        charge.lease_until = None;
-        charge.holds_lane &= charge.is_undecided();
-        charge.updated_at = now;
-        if let Fact::Seen(seen) = self.fact {
-            charge.session_url = charge.session_url.or_else(|| seen.challenge_url.clone());
-            if !seen.transaction_id.is_empty() {
-                charge.transaction_id.clone_from(&seen.transaction_id);
-            }
-        }
+        charge.record(self.decision, self.fact, now);
         self.post(tx, &mut charge).await?;
         store::update(tx, &charge).await?;
-        let is_unknown = matches!((self.decision, self.fact), (Decision::Requeue, Fact::NotFound));
+        if matches!(self.decision, Decision::Replace | Decision::Supersede) {
+            let next = insert_next(tx, app, &charge, self.last + 1, charge.amount).await?;
+            return Ok((owner, next));
+        }
+        let is_unknown =
+            matches!((self.decision, self.fact), (Decision::Requeue, Fact::NotFound(_)));
         if held_lane && !charge.holds_lane || is_unknown {
             wake_lane(tx, &charge, now).await?;
         }
@@ -174,15 +175,15 @@ impl Transition<'_> {
             (Decision::Fail, _) => Outcome::Failed(Failure::Message(unreachable)),
             (Decision::Succeed, Fact::Seen(seen)) => Outcome::Succeeded(seen),
             (Decision::Surplus, Fact::Seen(seen)) => {
-                let what = match charge.owner_kind {
+                let alarm = match charge.owner_kind {
                     OwnerKind::Recollection => "repaid twice",
                     OwnerKind::Payment | OwnerKind::Card => "paid twice",
                 };
-                alarm(app, charge, seen, what);
-                Outcome::Surplus(seen)
+                exceptions::raise(tx, app, charge, alarm, Some(seen)).await?;
+                Outcome::Surplus
             }
             (Decision::Mismatch(what), Fact::Seen(seen)) => {
-                alarm(app, charge, seen, what);
+                exceptions::raise(tx, app, charge, what, Some(seen)).await?;
                 Outcome::Mismatched(what)
             }
             (Decision::Reverse, Fact::Seen(seen)) if charge.counts => Outcome::Reversed(seen),
@@ -191,82 +192,38 @@ impl Transition<'_> {
         owner.apply(tx, app, charge, outcome).await
     }
 
-    /// Posts what the ledger has of the charge from now on. Balances are locked in the order
-    /// `pending`, `provider`, `wallet`, as when a payment is initialized.
+    /// Posts what the ledger has of the charge from now on.
     async fn post(&self, tx: &mut Tx, charge: &mut Charge) -> Result<()> {
-        let provider = Ledger::Provider(charge.provider.clone());
+        let app = self.app;
         let ends = match self.decision {
-            Decision::Succeed | Decision::Forget => true,
+            Decision::Succeed => true,
             Decision::Fail => !charge.superseded,
             _ => false,
         };
-        if ends && charge.owner_kind == OwnerKind::Payment {
-            let accounts = [Ledger::Pending, provider.clone()];
-            post(tx, self.app, charge, "settled", "settled", accounts, charge.amount).await?;
+        if ends {
+            books::end_pending(tx, app, charge).await?;
         }
         match (self.decision, self.fact) {
-            (Decision::Succeed, Fact::Seen(seen)) if charge.owner_kind != OwnerKind::Card => {
-                let net = Minor((charge.amount.0 - fees(seen).0).max(0));
-                let accounts = [provider, Ledger::Wallet];
-                if post(tx, self.app, charge, "success", "success", accounts, net).await? {
-                    charge.credited = net;
-                }
+            (Decision::Succeed, Fact::Seen(seen)) => {
+                books::book(tx, app, charge, seen).await?;
+                Ok(exceptions::close(tx, app, charge, "the charge succeeded").await?)
             }
-            (Decision::Reverse, _) if charge.counts => {
-                let accounts = [Ledger::Wallet, provider];
-                let credited = std::mem::take(&mut charge.credited);
-                post(tx, self.app, charge, "reversed", "refund", accounts, credited).await?;
+            (Decision::Surplus | Decision::Mismatch(_), Fact::Seen(seen)) => {
+                books::book(tx, app, charge, seen).await
             }
-            _ => {}
+            (Decision::Reverse, _) => {
+                books::reverse(tx, app, charge).await?;
+                Ok(exceptions::close(tx, app, charge, RETURNED).await?)
+            }
+            _ => Ok(()),
         }
-        Ok(())
-    }
-
-    /// Inserts the charge that follows one whose reference cannot be used.
-    async fn replace<O: ChargeOwner>(
-        self,
-        tx: &mut Tx,
-        owner: O,
-        mut charge: Charge,
-    ) -> Result<(O, Charge)> {
-        let now = self.app.clock.now();
-        (charge.lease_until, charge.updated_at) = (None, now);
-        if self.decision == Decision::Replace {
-            // The provider uses it for another charge.
-            notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
-            (charge.state, charge.holds_lane) = (State::Canceled, false);
-        } else {
-            charge.superseded = true;
-        }
-        store::update(tx, &charge).await?;
-        let (number, amount) = (self.last + 1, charge.amount);
-        let next = insert_next(tx, self.app, &charge, number, amount).await?;
-        Ok((owner, next))
     }
 }
 
-fn next_state(state: State, decision: Decision) -> State {
-    match decision {
-        // A webhook may have settled the charge before the response with its session.
-        Decision::Open if matches!(state, State::Requested | State::Queued) => State::Open,
-        Decision::Requeue => State::Queued,
-        Decision::Fail => State::Failed,
-        Decision::Succeed | Decision::Surplus => State::Succeeded,
-        Decision::Mismatch(_) => State::Mismatched,
-        Decision::Reverse => State::Reversed,
-        _ => state,
-    }
-}
-
-/// Records the session, and the reference that the provider returned.
-async fn keep_session(
-    tx: &mut Tx,
-    app: &App,
-    charge: &mut Charge,
-    session: &CheckoutSession,
-) -> Result<()> {
+/// Records the reference that the provider returned with a session.
+async fn keep_reference(tx: &mut Tx, app: &App, charge: &mut Charge, new: &str) -> Result<()> {
     let Charge { account_id, service_ref, .. } = &*charge;
-    let (owner, new) = (charge.as_owner(), &session.service_ref);
+    let owner = charge.as_owner();
     let now = app.clock.now();
     if !notifications::replace(tx, account_id, service_ref, new, owner, &charge.id, now).await? {
         let message = format!("{} returned an unusable response", charge.provider);
@@ -274,50 +231,10 @@ async fn keep_session(
         return Err(Error::Upstream { message, detail });
     }
     if charge.service_ref != *new {
-        charge.service_ref.clone_from(new);
+        charge.service_ref = new.to_owned();
         charge.reference_source = ReferenceSource::Provider;
     }
-    charge.session_url = Some(session.url.clone());
     Ok(())
-}
-
-/// Records the amount that the provider took.
-fn take(charge: &mut Charge, seen: &ProviderPayment, decision: Decision, now: Timestamp) {
-    let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
-    charge.taken = Some(requested.minor.min(seen.amount.minor));
-    charge.taken_currency = Some(seen.amount.currency.clone());
-    charge.counts = decision == Decision::Succeed;
-    charge.settled_at = charge.settled_at.or(Some(now));
-    charge.mismatch = match decision {
-        Decision::Mismatch(what) => Some(what.to_owned()),
-        _ => None,
-    };
-}
-
-/// Posts a ledger transaction of a charge on the service account. Returns `false` if the charge has
-/// no ledger, or if the key was posted before.
-pub async fn post(
-    tx: &mut Tx,
-    app: &App,
-    charge: &Charge,
-    key: &str,
-    kind: &str,
-    [from, to]: [Ledger; 2],
-    minor: Minor,
-) -> Result<bool> {
-    if !charge.in_books {
-        return Ok(false);
-    }
-    let owner = charge.owner_kind.name();
-    let movement = LedgerTransaction {
-        key: format!("{owner}:{}:{key}", charge.owner_id),
-        kind: format!("{owner}.{kind}").into(),
-        from,
-        to,
-        money: Money { minor, currency: charge.currency.clone() },
-    };
-    let posted = wallet::post(tx, app, &charge.company_id, &movement, Overdraft::Allowed).await?;
-    Ok(posted == PostOutcome::Posted)
 }
 
 pub async fn wake_lane(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
@@ -332,11 +249,11 @@ pub async fn cancel<O: ChargeOwner>(
     tx: &mut Tx,
     app: &App,
     owner: O,
-    charge: Charge,
+    mut charge: Charge,
     message: &str,
 ) -> Result<O> {
     let now = app.clock.now();
-    let charge = Charge { state: State::Canceled, holds_lane: false, updated_at: now, ..charge };
+    charge.cancel(now);
     store::update(tx, &charge).await?;
     wake_lane(tx, &charge, now).await?;
     owner.apply(tx, app, &charge, Outcome::Failed(Failure::Message(message))).await
@@ -360,28 +277,10 @@ pub async fn supersede<O: ChargeOwner>(
         };
         let current = charges.into_iter().find(is_ours).filter(|_| owner.is_pending());
         let Some(mut charge) = current else { return Ok((owner, None)) };
-        (charge.superseded, charge.lease_until) = (true, None);
-        charge.updated_at = app.clock.now();
+        charge.supersede(app.clock.now());
         store::update(tx, &charge).await?;
         let next = insert_next(tx, &app, &charge, last + 1, amount).await?;
         Ok((owner, Some(next)))
     })
     .await
-}
-
-/// Raises an operator alarm about a charge that differs from the requested one.
-fn alarm(app: &App, charge: &Charge, seen: &ProviderPayment, what: &'static str) {
-    app.metrics.count_alarm(what);
-    let (company, subject, id) = charge.as_owner();
-    tracing::error!(
-        alarm = what,
-        company,
-        subject,
-        id,
-        asked_minor = charge.amount.0,
-        asked_currency = charge.currency.as_str(),
-        seen_minor = seen.amount.minor.0,
-        seen_currency = seen.amount.currency.as_str(),
-        "charge at the provider differs from the requested one"
-    );
 }

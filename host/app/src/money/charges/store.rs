@@ -10,9 +10,9 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
              account_id, in_books, lane, amount_minor, currency, taken_minor, taken_currency,
              credited_minor, refunded_minor, service_ref, reference_source, transaction_id, state,
              counts, superseded, holds_lane, unsure, fence, lease_until, begun_at, requested_at,
-             settled_at, session_url, mismatch, created_at, updated_at)
+             settled_at, session_url, mismatch, created_at, updated_at, credited_to)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)",
+             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)",
     )
     .params(params![
         &charge.company_id, &charge.id, charge.owner_kind, &charge.owner_id, charge.number,
@@ -21,7 +21,8 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
         charge.refunded, &charge.service_ref, charge.reference_source, &charge.transaction_id,
         charge.state, charge.counts, charge.superseded, charge.holds_lane, charge.unsure,
         charge.fence, charge.lease_until, charge.begun_at, charge.requested_at, charge.settled_at,
-        &charge.session_url, &charge.mismatch, charge.created_at, charge.updated_at
+        &charge.session_url, &charge.mismatch, charge.created_at, charge.updated_at,
+        charge.credited_to
     ])
     .execute()
     .await
@@ -35,7 +36,7 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
              reference_source = $10, transaction_id = $11, state = $12, counts = $13,
              superseded = $14, holds_lane = $15, unsure = $16, fence = $17, lease_until = $18,
              begun_at = $19, requested_at = $20, settled_at = $21, session_url = $22,
-             mismatch = $23, updated_at = $24, in_books = $25
+             mismatch = $23, updated_at = $24, in_books = $25, credited_to = $26
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
@@ -44,7 +45,7 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
         charge.reference_source, &charge.transaction_id, charge.state, charge.counts,
         charge.superseded, charge.holds_lane, charge.unsure, charge.fence, charge.lease_until,
         charge.begun_at, charge.requested_at, charge.settled_at, &charge.session_url,
-        &charge.mismatch, charge.updated_at, charge.in_books
+        &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to
     ])
     .execute()
     .await
@@ -71,8 +72,8 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &ChargeId) -> Result<
         .await
 }
 
-/// Returns the charges of an owner in the order of their numbers.
-pub async fn list(
+/// Locks the charges of an owner and returns them in the order of their numbers.
+pub async fn lock_all(
     tx: &mut Tx,
     company_id: &CompanyId,
     kind: OwnerKind,
@@ -80,7 +81,7 @@ pub async fn list(
 ) -> Result<Vec<Charge>> {
     tx.sql(
         "SELECT * FROM charges WHERE company_id = $1 AND owner_kind = $2 AND owner_id = $3
-         ORDER BY number",
+         ORDER BY number FOR UPDATE",
     )
     .params(params![company_id, kind, owner_id])
     .all()

@@ -1,13 +1,16 @@
 //! Verification: queries the provider about charges, on demand, after webhooks and by schedule.
 
 use super::{
-    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, REFUND_JOB, State, next_check,
-    refund_store, settle, store,
+    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, REFUND_JOB, State, exceptions,
+    next_check, refund, settle, state::is_verifiable, store,
 };
 use crate::money::prelude::*;
 
 /// Maximum number of consecutive failures of a job without a later schedule, about two days.
 const MAX_FAILURES: i64 = 100;
+
+/// The alarm of a charge without an outcome after its last check.
+const UNVERIFIED: &str = "unverified charge";
 
 /// The result of verifying the charges of an owner.
 #[derive(Default)]
@@ -22,9 +25,10 @@ pub struct Verified {
 #[instrument(target = SPAN_TARGET, name = "charges.verify", skip_all)]
 async fn verify_one<O: ChargeOwner>(app: &App, charge: &Charge) -> Result<bool> {
     let verifier = charge.verifier(app).await?;
+    let asked_at = app.clock.now();
     let (is_known, fact) = match verifier.fetch(&charge.service_ref).await? {
         Some(seen) => (true, Fact::Seen(Box::new(seen))),
-        None => (false, Fact::NotFound),
+        None => (false, Fact::NotFound(asked_at)),
     };
     settle::record::<O>(app, charge, fact).await?;
     Ok(is_known)
@@ -55,10 +59,6 @@ pub async fn verify_all<O: ChargeOwner>(
         verified.mismatch = mismatched.and_then(|charge| charge.mismatch);
     }
     Ok(verified)
-}
-
-fn is_verifiable(charge: &Charge) -> bool {
-    charge.fence > 0 && !matches!(charge.state, State::Canceled | State::Reversed)
 }
 
 async fn lock_and_list<O: ChargeOwner>(
@@ -96,16 +96,14 @@ pub async fn reconcile_job<O: ChargeOwner>(
     match (verified, next) {
         (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
         (Err(error), None) if job.failures >= MAX_FAILURES => {
-            let (company, id, error) = (charge.company_id.as_str(), &charge.id, error.chain());
-            app.metrics.count_alarm("unverified charge");
-            tracing::error!(
-                alarm = "unverified charge",
-                company,
-                charge = id.as_str(),
-                error,
-                "charge could not be verified with the provider; giving up"
-            );
-            Ok(JobResult::Done)
+            let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
+            tracing::error!(company, charge = id, error = error.chain(), "gave up a verification");
+            let (db, host) = (app.store.clone(), app.clone());
+            db.write(async move |tx| {
+                exceptions::raise(tx, &host, &charge, UNVERIFIED, None).await?;
+                Ok(JobResult::Done)
+            })
+            .await
         }
         (Err(error), _) => Err(error),
     }
@@ -128,7 +126,7 @@ async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
         return Ok(false);
     }
     db.write(async move |tx| {
-        let Some(open) = refund_store::find_open(tx, &charge).await? else { return Ok(false) };
+        let Some(open) = refund::find_open(tx, &charge).await? else { return Ok(false) };
         jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &open.id, now).await?;
         Ok(true)
     })
@@ -154,6 +152,9 @@ async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool)
             charge.holds_lane = false;
             store::update(tx, &charge).await?;
             settle::wake_lane(tx, &charge, now).await?;
+        }
+        if is_last {
+            exceptions::raise(tx, &app, &charge, UNVERIFIED, None).await?;
         }
         owner.apply(tx, &app, &charge, Outcome::Abandoned).await.map(drop)
     })

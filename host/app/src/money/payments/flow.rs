@@ -79,8 +79,7 @@ async fn record(
             return Ok((existing, None));
         }
         charges::insert(tx, &app, &charge).await?;
-        let accounts = [Ledger::Provider(charge.provider.clone()), Ledger::Pending];
-        charges::post(tx, &app, &charge, "pending", "pending", accounts, charge.amount).await?;
+        charges::begin_pending(tx, &app, &charge).await?;
         Ok((payment, Some(charge)))
     })
     .await

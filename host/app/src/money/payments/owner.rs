@@ -66,7 +66,7 @@ impl ChargeOwner for Payment {
                 store::delete(tx, &self).await?;
                 return Ok(self);
             }
-            Outcome::Refunded | Outcome::Pending(_) | Outcome::Surplus(_) | Outcome::Abandoned => {
+            Outcome::Refunded | Outcome::Pending(_) | Outcome::Surplus | Outcome::Abandoned => {
                 return Ok(self);
             }
         };

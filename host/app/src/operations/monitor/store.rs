@@ -6,13 +6,14 @@ use crate::state::{metrics::Backlog, storage::*};
 const MAX_COUNT: i64 = 10_000;
 
 /// Returns all backlogs, in the order of `Metrics::set_backlogs`.
-pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 6]> {
+pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 7]> {
     Ok([
         due_jobs(tx, app, now).await?,
         tx.sql(PENDING_DELIVERIES).bind(MAX_COUNT).all().await?,
         pending_payments(tx, now).await?,
         tx.sql(PENDING_CHARGES).bind(MAX_COUNT).all().await?,
         tx.sql(OPEN_REFUNDS).bind(MAX_COUNT).all().await?,
+        tx.sql(OPEN_EXCEPTIONS).bind(MAX_COUNT).all().await?,
         tx.sql(QUEUED_MESSAGES).bind(MAX_COUNT).all().await?,
     ])
 }
@@ -57,6 +58,11 @@ const OPEN_REFUNDS: &str = "
         WHERE state IN ('requested', 'pending', 'stalled')
         ORDER BY created_at LIMIT $1) open
     GROUP BY state";
+
+const OPEN_EXCEPTIONS: &str = "
+    SELECT kind, COUNT(*), MIN(created_at) FROM (
+        SELECT kind, created_at FROM exceptions WHERE state = 'open' ORDER BY id LIMIT $1) open
+    GROUP BY kind";
 
 const QUEUED_MESSAGES: &str = "
     SELECT channel, COUNT(*), MIN(created_at) FROM (

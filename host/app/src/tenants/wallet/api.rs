@@ -34,10 +34,11 @@ pub async fn fetch(
 fields! {
     /// Filter of ledger entries.
     Query EntryFilter {
-        /// Ledger account: `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
+        /// Ledger account: `wallet`, `pending`, `billing`, `operator`, `verification`, `suspense` or
+        /// `provider:NAME`.
         account: Exactly => match &account {
             Some(name) if !LedgerAccount::is_name(name) => {
-                let names = "wallet, pending, billing, operator or provider:NAME";
+                let names = "wallet, pending, billing, operator, verification, suspense or provider:NAME";
                 Err(Error::invalid(format!("the account field must be {names}")))
             }
             _ => Ok(account),

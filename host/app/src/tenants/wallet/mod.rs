@@ -22,6 +22,10 @@ pub enum LedgerAccount {
     Operator,
     /// Fees paid to the service.
     Billing,
+    /// Verification charges of cards, until their refund.
+    Verification,
+    /// Money that providers took and that settled nothing, until an operator decides.
+    Suspense,
 }
 
 impl LedgerAccount {
@@ -32,15 +36,20 @@ impl LedgerAccount {
             LedgerAccount::Provider(name) => format!("provider:{name}"),
             LedgerAccount::Operator => "operator".to_owned(),
             LedgerAccount::Billing => "billing".to_owned(),
+            LedgerAccount::Verification => "verification".to_owned(),
+            LedgerAccount::Suspense => "suspense".to_owned(),
         }
     }
 
     /// Returns whether a ledger account can have this name.
     fn is_name(name: &str) -> bool {
         let provider = name.strip_prefix("provider:").is_some_and(|name| !name.is_empty());
-        provider || ["wallet", "pending", "operator", "billing"].contains(&name)
+        provider || NAMES.contains(&name)
     }
 }
+
+/// The names of the accounts, beside `provider:NAME`.
+const NAMES: [&str; 6] = ["wallet", "pending", "operator", "billing", "verification", "suspense"];
 
 /// A ledger transaction: a transfer between two ledger accounts of one company.
 #[derive(Clone, Debug)]

@@ -11,13 +11,20 @@
 //! A refund that fails after the provider accepted it keeps the money debited and raises an alarm.
 //! An operator starts another one.
 
+mod outcome;
+mod rows;
+
+use self::rows as store;
+pub use self::{
+    outcome::{RefundFact, RefundState},
+    rows::{
+        ListedRefund, Refund, RefundsFilter, extend_lease, find, find_last, find_listed, find_open,
+        insert, list,
+    },
+};
 use super::{
-    Charge, ChargeOwner, Outcome, OwnerKind, REFUND_JOB, lease,
-    lease::Leased,
-    model::conflict,
-    refund_store::{self as store, Refund},
-    settle::{self, post},
-    store as charge_store,
+    Charge, ChargeId, ChargeOwner, Outcome, OwnerKind, REFUND_JOB, books, exceptions, lease,
+    lease::Leased, model::conflict, settle, store as charge_store,
 };
 use crate::{
     money::prelude::*,
@@ -27,29 +34,10 @@ use tollhouse_platform::store::Type;
 
 /// Delay before a refund with an unknown outcome is requested again.
 const RETRY_SECONDS: i64 = 60;
-/// Age from which a refund that the provider has not accepted counts as stalled.
-const STALLED_SECONDS: i64 = 6 * 3_600;
 /// Polling interval of an accepted refund, and the one after `MAX_HOURLY_SECONDS`.
 const POLL_INTERVAL_SECONDS: i64 = 3_600;
 const LATE_POLL_INTERVAL_SECONDS: i64 = 86_400;
 const MAX_HOURLY_SECONDS: i64 = 30 * 86_400;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub enum RefundState {
-    /// Requested, but not yet accepted by the provider.
-    Requested,
-    /// Accepted by the provider and in progress.
-    Pending,
-    /// Requested for six hours without a definite response. It is still requested.
-    Stalled,
-    Done,
-    /// There is no refund: the provider rejected it.
-    Refused,
-    /// The provider accepted it, and it failed later.
-    Failed,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
@@ -97,90 +85,14 @@ pub async fn begin(
         updated_at: now,
     };
     store::insert(tx, &refund).await?;
-    if refund.held > Minor(0) {
-        let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
-        hold(tx, app, charge, &refund, cover).await?;
-    }
+    let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
+    books::hold(tx, app, charge, &refund, cover).await?;
     charge.refunded.0 += refund.amount.0;
-    charge.credited = Minor(0);
     charge.updated_at = now;
     charge_store::update(tx, charge).await?;
     let first = if cause == Cause::Operator { now.plus_seconds(RETRY_SECONDS) } else { now };
     jobs::enqueue(tx, &refund.company_id, REFUND_JOB, &refund.id, first).await?;
     Ok(refund)
-}
-
-/// Debits the wallet.
-async fn hold(
-    tx: &mut Tx,
-    app: &App,
-    charge: &Charge,
-    refund: &Refund,
-    cover: Overdraft,
-) -> Result<()> {
-    let movement = LedgerTransaction {
-        key: format!("{}:{}:refund:{}", charge.owner_kind.name(), charge.owner_id, refund.id),
-        kind: format!("{}.refund", charge.owner_kind.name()).into(),
-        from: Ledger::Wallet,
-        to: Ledger::Provider(charge.provider.clone()),
-        money: Money { minor: refund.held, currency: charge.currency.clone() },
-    };
-    wallet::post(tx, app, &charge.company_id, &movement, cover).await.map(drop)
-}
-
-/// Credits the wallet again.
-async fn release(tx: &mut Tx, app: &App, charge: &mut Charge, refund: &mut Refund) -> Result<()> {
-    charge.refunded.0 -= refund.amount.0;
-    if refund.held > Minor(0) {
-        let key = format!("refund:{}:refused", refund.id);
-        let accounts = [Ledger::Provider(charge.provider.clone()), Ledger::Wallet];
-        post(tx, app, charge, &key, "refund.refused", accounts, refund.held).await?;
-        charge.credited = std::mem::take(&mut refund.held);
-    }
-    Ok(())
-}
-
-/// The result of a request or a query of a refund.
-#[derive(Clone, Debug)]
-pub enum RefundFact {
-    Seen(ProviderRefund),
-    /// The call failed. `rejected`: the provider refused the refund.
-    Failed {
-        certainty: Certainty,
-        rejected: bool,
-        error: String,
-    },
-    /// The host could not make the call.
-    NotSent {
-        error: String,
-    },
-}
-
-/// Decides the next state of a refund. `is_current`: no newer request has begun. A late acceptance
-/// counts, a late rejection does not.
-fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
-    use ProviderRefundStatus as Seen;
-    let is_accepted = refund.state == RefundState::Pending;
-    match fact {
-        _ if !refund.is_open() => refund.state,
-        RefundFact::Seen(seen) => match seen.status {
-            Seen::Done => RefundState::Done,
-            Seen::Pending => RefundState::Pending,
-            Seen::Failed if is_accepted => RefundState::Failed,
-            Seen::Failed if is_current => RefundState::Refused,
-            Seen::Failed => refund.state,
-        },
-        RefundFact::Failed { certainty: Certainty::NotDone, rejected, .. } => {
-            // An operator who is told that nothing was done may try again; no
-            // client waits for the refund of a verification charge.
-            let is_certain = !refund.unsure && refund.cause == Cause::Operator;
-            match !is_accepted && is_current && (*rejected || is_certain) {
-                true => RefundState::Refused,
-                false => refund.state,
-            }
-        }
-        RefundFact::Failed { .. } | RefundFact::NotSent { .. } => refund.state,
-    }
 }
 
 /// Begins a request under a new fence and lease. `None`: another request holds the lease, or the
@@ -191,10 +103,7 @@ async fn claim(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Resu
     let is_free =
         |refund: &Refund| refund.is_open() && refund.lease_until.is_none_or(|until| until <= now);
     let Some(mut refund) = found.filter(is_free) else { return Ok(None) };
-    // The former request ended with its lease.
-    refund.unsure |= refund.lease_until.is_some();
-    refund.fence += 1;
-    refund.lease_until = Some(lease::end(now));
+    refund.claim(now);
     store::update(tx, &refund).await?;
     Ok(Some(refund))
 }
@@ -263,6 +172,10 @@ async fn send(
             Cause::Verification => "card verification".to_owned(),
         },
     };
+    // Another host may have claimed the refund since: of two requests, one may be refused.
+    if refund.lease_until <= Some(app.clock.now()) {
+        return Err(Error::internal("the lease of the refund ended before its request"));
+    }
     let call = provider.start_refund(&credentials, &order);
     Ok(Leased::Refund(refund.clone()).hold(app, call).await)
 }
@@ -287,43 +200,27 @@ async fn record<O: ChargeOwner>(
             .unwrap_or(&charge)
             .clone();
         let (is_current, was) = (refund.fence == before.fence, refund.state);
-        refund.state = judge(&refund, is_current, &fact);
-        match fact {
-            RefundFact::Seen(seen) => {
-                (refund.provider_id, refund.message) = (seen.provider_id, seen.message);
-                refund.last_error = None;
-            }
-            RefundFact::Failed { certainty, error, .. } => {
-                refund.unsure |= certainty == Certainty::Unknown && is_current;
-                refund.message = if refund.is_open() { refund.message } else { error.clone() };
-                refund.last_error = Some(error);
-            }
-            RefundFact::NotSent { error } => refund.last_error = Some(error),
-        }
-        let since = now.0 - refund.created_at.0;
-        if refund.state == RefundState::Requested && since >= STALLED_SECONDS * 1_000 {
-            refund.state = RefundState::Stalled;
-        }
-        if is_current {
-            refund.lease_until = None;
-        }
+        let updated_at = refund.updated_at;
+        refund.record(is_current, fact, now);
         let late_at = refund.created_at.plus_seconds(MAX_HOURLY_SECONDS);
-        if refund.state == RefundState::Pending && refund.updated_at < late_at && now >= late_at {
+        if refund.state == RefundState::Pending && updated_at < late_at && now >= late_at {
             raise_alarm(&app, &charge, "refund still pending");
         }
-        refund.updated_at = now;
         if matches!(refund.state, RefundState::Refused | RefundState::Failed) && was != refund.state
         {
-            match refund.state {
-                RefundState::Refused => release(tx, &app, &mut charge, &mut refund).await?,
-                _ => charge.refunded.0 -= refund.amount.0,
+            charge.refunded.0 -= refund.amount.0;
+            if refund.state == RefundState::Refused {
+                books::release(tx, &app, &mut charge, &mut refund).await?;
+                exceptions::reopen(tx, &charge).await?;
             }
             charge_store::update(tx, &charge).await?;
         }
         store::update(tx, &refund).await?;
         report(tx, &app, &charge, &refund, was).await?;
         let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
-        if let Some((owner, _)) = found.filter(|_| is_accepted(refund.state) && !is_accepted(was)) {
+        let settled = found.filter(|_| charge.counts);
+        if let Some((owner, _)) = settled.filter(|_| is_accepted(refund.state) && !is_accepted(was))
+        {
             owner.apply(tx, &app, &charge, Outcome::Refunded).await?;
         }
         Ok(refund)
@@ -340,11 +237,10 @@ async fn report(
     was: RefundState,
 ) -> Result<()> {
     use RefundState::{Failed, Refused, Stalled};
-    let for_card = charge.owner_kind == OwnerKind::Card;
     let needs_attention = match refund.state {
         Failed | Stalled => true,
-        // The operator who requested it has received the error.
-        Refused => for_card,
+        // The operator who refunds a payment receives the error.
+        Refused => charge.owner_kind == OwnerKind::Card || !charge.counts,
         _ => false,
     };
     if refund.state == was || !needs_attention {

@@ -1,9 +1,6 @@
 //! The rows of refunds.
 
-use super::{
-    Charge, ChargeId, OwnerKind,
-    refund::{Cause, RefundState},
-};
+use super::{Cause, Charge, ChargeId, OwnerKind, RefundState};
 use crate::state::storage::*;
 
 /// A refund of a charge. A retry after a failure is another refund.
@@ -41,11 +38,6 @@ pub struct Refund {
 impl Refund {
     pub fn money(&self) -> Money {
         Money { minor: self.amount, currency: self.currency.clone() }
-    }
-
-    pub fn is_open(&self) -> bool {
-        use RefundState::{Pending, Requested, Stalled};
-        matches!(self.state, Requested | Pending | Stalled)
     }
 }
 

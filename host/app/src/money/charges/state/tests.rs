@@ -1,13 +1,14 @@
 //! The tables of `decide`.
 
-use super::{decide::*, *};
+use super::*;
+use crate::money::charges::{Holder, OwnerKind};
 
 fn money(minor: i64, currency: &str) -> Money {
     Money { minor: Minor(minor), currency: currency.into() }
 }
 
 /// A charge whose first request began at 0.
-fn charge(state: State) -> Charge {
+pub fn charge(state: State) -> Charge {
     let has_taken = matches!(state, State::Mismatched | State::Succeeded | State::Reversed);
     Charge {
         company_id: "company".into(),
@@ -25,6 +26,7 @@ fn charge(state: State) -> Charge {
         taken: has_taken.then_some(Minor(500)),
         taken_currency: has_taken.then(|| "NGN".into()),
         credited: Minor(0),
+        credited_to: Holder::Wallet,
         refunded: Minor(0),
         service_ref: "r".to_owned(),
         reference_source: ReferenceSource::Host,
@@ -46,7 +48,7 @@ fn charge(state: State) -> Charge {
     }
 }
 
-fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> ProviderPayment {
+pub fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> ProviderPayment {
     ProviderPayment {
         status,
         service_ref: "r".into(),
@@ -199,6 +201,7 @@ fn an_unknown_charge_is_requested_again_after_a_minute_and_fails_after_an_hour()
         (Method::Card, State::Requested, false, 1, Requeue),
         (Method::Card, State::Requested, true, 1, Ignore),
         (Method::Card, State::Requested, false, 60, Fail),
+        (Method::Card, State::Requested, true, 60, Ignore),
         (Method::Card, State::Queued, false, 60, Fail),
         (Method::Card, State::Queued, false, 59, Ignore),
         // The provider knew it.
@@ -210,9 +213,11 @@ fn an_unknown_charge_is_requested_again_after_a_minute_and_fails_after_an_hour()
         let now = Timestamp(minutes * MINUTE_MS);
         let lease_until = leased.then(|| now.plus_seconds(10));
         let charge = Charge { method, lease_until, ..charge(state) };
-        let decided = decide(&charge, false, 1, &Fact::NotFound, now);
+        let decided = decide(&charge, false, 1, &Fact::NotFound(now), now);
         assert_eq!(decided, expected, "{method:?} {state:?} {leased} after {minutes} minutes");
-        assert_eq!(decide(&charge, false, 0, &Fact::NotFound, now), Ignore);
+        assert_eq!(decide(&charge, false, 0, &Fact::NotFound(now), now), Ignore);
+        // What matters is when the provider was asked.
+        assert_eq!(decide(&charge, false, 1, &Fact::NotFound(Timestamp(0)), now), Ignore);
     }
 }
 
@@ -347,7 +352,7 @@ fn checks_become_rarer_and_end() {
         (State::Succeeded, Method::Card, 7 * DAY_MINUTES, Some(30 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 30 * DAY_MINUTES, Some(120 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 120 * DAY_MINUTES, None),
-        (State::Canceled, Method::Checkout, 0, None),
+        (State::Canceled, Method::Checkout, 0, Some(60)),
         (State::Reversed, Method::Checkout, 0, None),
     ] {
         assert_eq!(minutes(state, method, now), next, "{state:?} {method:?} after {now}");

@@ -9,7 +9,11 @@
 //! A fact about money that moved counts whenever it arrives. Every other fact counts only for the
 //! request with the current fence: a late rejection does not end a newer request.
 
-use super::{Charge, METADATA_KEY, Method, ReferenceSource, State};
+#[cfg(test)]
+mod tests;
+mod transition;
+
+use super::{Charge, METADATA_KEY, Method, ReferenceSource, State, lease};
 use crate::money::prelude::*;
 
 const MINUTE: i64 = 60;
@@ -33,8 +37,8 @@ pub enum Fact {
     /// The request may have had an effect.
     Lost,
     Seen(Box<ProviderPayment>),
-    /// The provider does not know the charge.
-    NotFound,
+    /// The provider did not know the charge at this time, at which it was asked.
+    NotFound(Timestamp),
 }
 
 /// Why a request had no effect.
@@ -92,8 +96,8 @@ pub fn decide(
         Fact::Session(_) if is_current && charge.session_url.is_none() => Decision::Open,
         Fact::Rejected(rejection) if is_requested => decide_rejected(charge, *rejection),
         Fact::Lost if is_requested => Decision::Unsure,
-        Fact::NotFound if is_current => decide_not_found(charge, now),
-        Fact::Session(_) | Fact::Rejected(_) | Fact::Lost | Fact::NotFound => Decision::Ignore,
+        Fact::NotFound(asked_at) if is_current => decide_not_found(charge, *asked_at, now),
+        Fact::Session(_) | Fact::Rejected(_) | Fact::Lost | Fact::NotFound(_) => Decision::Ignore,
     }
 }
 
@@ -105,11 +109,16 @@ fn decide_seen(
 ) -> Decision {
     let is_success = seen.status == PaymentStatus::Success;
     if !is_ours(charge, seen) {
-        return if is_success { Decision::Foreign } else { Decision::Ignore };
+        // A canceled charge has given its reference up to that payment.
+        let is_expected = charge.state == State::Canceled;
+        return if is_success && !is_expected { Decision::Foreign } else { Decision::Ignore };
     }
     match (charge.state, seen.status) {
         (State::Succeeded | State::Reversed, PaymentStatus::Success) => Decision::Ignore,
         (_, PaymentStatus::Success) => match mismatch(&charge.money(), seen) {
+            _ if charge.state == State::Mismatched && charge.refunded > Minor(0) => {
+                Decision::Ignore
+            }
             Some(_) if charge.state == State::Mismatched => Decision::Ignore,
             Some(what) => Decision::Mismatch(what),
             None if is_settled => Decision::Surplus,
@@ -153,20 +162,16 @@ fn decide_rejected(charge: &Charge, rejection: Rejection) -> Decision {
     }
 }
 
-fn decide_not_found(charge: &Charge, now: Timestamp) -> Decision {
+fn decide_not_found(charge: &Charge, asked_at: Timestamp, now: Timestamp) -> Decision {
     let passed = |since: Option<Timestamp>, seconds: i64| {
-        since.is_some_and(|since| since.plus_seconds(seconds) <= now)
+        since.is_some_and(|since| since.plus_seconds(seconds) <= asked_at)
     };
-    let may_fail = charge.method != Method::Checkout
-        && matches!(charge.state, State::Requested | State::Queued)
-        && passed(charge.begun_at, RETRY_SECONDS);
-    let may_request = charge.state == State::Requested
-        && !charge.is_leased(now)
-        && passed(charge.requested_at, NOT_FOUND_SECONDS);
-    match (may_fail, may_request) {
-        (true, _) => Decision::Fail,
-        (false, true) => Decision::Requeue,
-        (false, false) => Decision::Ignore,
+    let is_over = !charge.is_leased(now) && passed(charge.requested_at, NOT_FOUND_SECONDS);
+    let may_fail = charge.method != Method::Checkout && passed(charge.begun_at, RETRY_SECONDS);
+    match charge.state {
+        State::Requested | State::Queued if is_over && may_fail => Decision::Fail,
+        State::Requested if is_over => Decision::Requeue,
+        _ => Decision::Ignore,
     }
 }
 
@@ -200,18 +205,23 @@ pub fn fees(seen: &ProviderPayment) -> Minor {
     Minor((seen.fees.unwrap_or_default().0 - on_top).max(0))
 }
 
+/// Returns whether the provider may know something about the charge that the host does not.
+pub fn is_verifiable(charge: &Charge) -> bool {
+    charge.fence > 0 && charge.state != State::Reversed
+}
+
 /// Returns the next scheduled check. Unknown outcomes: 1, 5, 15 and 60 minutes after the request
 /// that the payer acts on, then hourly for 72 hours; without a page, then daily for 30 days. A
-/// failure, which may still be paid: after 1, 24 and 72 hours. A success, which the provider may
+/// failed or canceled charge, which may still be paid: after 1, 24 and 72 hours. A success, which the provider may
 /// reverse: after 1, 7, 30 and 120 days.
 pub fn next_check(charge: &Charge, now: Timestamp) -> Option<Timestamp> {
     let hourly = (1..=72).map(|n| n * HOUR);
     let soon = [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly);
     let daily = (4..=30).map(|n| n * DAY);
     let schedule: Vec<i64> = match charge.state {
-        State::Canceled | State::Reversed => vec![],
+        State::Reversed => vec![],
         State::Succeeded => vec![DAY, 7 * DAY, 30 * DAY, 120 * DAY],
-        State::Failed => vec![HOUR, 24 * HOUR, 72 * HOUR],
+        State::Failed | State::Canceled => vec![HOUR, 24 * HOUR, 72 * HOUR],
         _ if charge.method == Method::Checkout => soon.collect(),
         _ => soon.chain(daily).collect(),
     };

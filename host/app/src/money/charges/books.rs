@@ -1,0 +1,186 @@
+//! The ledger transactions of charges at the service account. A company's own account has none.
+//!
+//! | Cause | From | To | Key |
+//! |---|---|---|---|
+//! | payment initialized | provider | pending | `payment:ID:pending` |
+//! | payment ended | pending | provider | `payment:ID:settled` |
+//! | success that settles its owner | provider | wallet; for a card, verification | `KIND:ID:success` |
+//! | any other money taken | provider | suspense | `taken:C:suspense` |
+//! | the same for a card | provider | verification | `taken:C:verification` |
+//! | success after a mismatch | suspense | provider | `taken:C:returned` |
+//! | exception resolved in the company's favor | suspense | wallet | `taken:C:credited` |
+//! | refund requested | where the money is | provider | `KIND:ID:refund:R` |
+//! | refund refused | provider | where it was | `KIND:ID:refund:R:refused` |
+//! | reversal | where the money is | provider | `KIND:ID:reversed`; `taken:C:reversed` |
+//!
+//! ID is the owner's id, so that one charge settles it. C is the charge's id and R the refund's.
+//! Amounts are net of the provider's fees. Balances are locked in the order of their names, pending
+//! first, as when a payment is initialized.
+
+use super::{Charge, OwnerKind, Refund, fees, store};
+use crate::money::prelude::*;
+use tollhouse_platform::store::Type;
+
+/// The ledger account that has the money of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Holder {
+    Wallet,
+    /// Verification charges of cards, which are always refunded.
+    Verification,
+    /// Money that settled nothing, until an operator decides.
+    Suspense,
+}
+
+impl Holder {
+    fn account(self) -> Ledger {
+        match self {
+            Holder::Wallet => Ledger::Wallet,
+            Holder::Verification => Ledger::Verification,
+            Holder::Suspense => Ledger::Suspense,
+        }
+    }
+}
+
+impl Charge {
+    fn provider_account(&self) -> Ledger {
+        Ledger::Provider(self.provider.clone())
+    }
+
+    /// The key of a ledger transaction that an owner has once.
+    fn owner_key(&self, key: &str) -> String {
+        format!("{}:{}:{key}", self.owner_kind.name(), self.owner_id)
+    }
+
+    fn own_key(&self, key: &str) -> String {
+        format!("taken:{}:{key}", self.id)
+    }
+}
+
+/// Posts a ledger transaction of a charge. Returns `false` if the charge has no ledger, or if the
+/// key was posted before.
+async fn post(
+    tx: &mut Tx,
+    app: &App,
+    charge: &Charge,
+    (key, kind): (String, &str),
+    [from, to]: [Ledger; 2],
+    minor: Minor,
+    cover: Overdraft,
+) -> Result<bool> {
+    if !charge.in_books {
+        return Ok(false);
+    }
+    let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency).clone();
+    let kind = format!("{}.{kind}", charge.owner_kind.name()).into();
+    let movement = LedgerTransaction { key, kind, from, to, money: Money { minor, currency } };
+    let posted = wallet::post(tx, app, &charge.company_id, &movement, cover).await?;
+    Ok(posted == PostOutcome::Posted)
+}
+
+/// Adds an initialized payment to the pending balance.
+pub async fn begin_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    let names = (charge.owner_key("pending"), "pending");
+    let accounts = [charge.provider_account(), Ledger::Pending];
+    post(tx, app, charge, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
+}
+
+/// Removes a payment that ended from the pending balance. No effect for other owners.
+pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    if charge.owner_kind != OwnerKind::Payment {
+        return Ok(());
+    }
+    let asked = Charge { taken_currency: None, ..charge.clone() };
+    let names = (charge.owner_key("settled"), "settled");
+    let accounts = [Ledger::Pending, charge.provider_account()];
+    post(tx, app, &asked, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
+}
+
+/// Books what the provider took, for the owner that it settles or in suspense.
+pub async fn book(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    seen: &ProviderPayment,
+) -> Result<()> {
+    let allowed = Overdraft::Allowed;
+    if charge.credited > Minor(0) {
+        let accounts = [charge.credited_to.account(), charge.provider_account()];
+        let returned = std::mem::take(&mut charge.credited);
+        let names = (charge.own_key("returned"), "returned");
+        post(tx, app, charge, names, accounts, returned, allowed).await?;
+    }
+    let (holder, names) = match (charge.owner_kind, charge.counts) {
+        (OwnerKind::Card, true) => (Holder::Verification, (charge.owner_key("success"), "success")),
+        (_, true) => (Holder::Wallet, (charge.owner_key("success"), "success")),
+        (OwnerKind::Card, false) => {
+            (Holder::Verification, (charge.own_key("verification"), "verification"))
+        }
+        (_, false) => (Holder::Suspense, (charge.own_key("suspense"), "suspense")),
+    };
+    let net = Minor((charge.taken.unwrap_or_default().0 - fees(seen).0).max(0));
+    let accounts = [charge.provider_account(), holder.account()];
+    if post(tx, app, charge, names, accounts, net, allowed).await? {
+        (charge.credited, charge.credited_to) = (net, holder);
+    }
+    Ok(())
+}
+
+/// Takes back what a reversed charge had brought.
+pub async fn reverse(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
+    let names = match charge.counts {
+        true => (charge.owner_key("reversed"), "refund"),
+        false => (charge.own_key("reversed"), "reversed"),
+    };
+    let accounts = [charge.credited_to.account(), charge.provider_account()];
+    let credited = std::mem::take(&mut charge.credited);
+    post(tx, app, charge, names, accounts, credited, Overdraft::Allowed).await.map(drop)
+}
+
+/// Credits money in suspense to the company. Returns `false` if there is none.
+pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<bool> {
+    if charge.credited == Minor(0) || charge.credited_to != Holder::Suspense {
+        return Ok(false);
+    }
+    let names = (charge.own_key("credited"), "credited");
+    let accounts = [Ledger::Suspense, Ledger::Wallet];
+    post(tx, app, charge, names, accounts, charge.credited, Overdraft::Allowed).await?;
+    charge.credited_to = Holder::Wallet;
+    charge.updated_at = app.clock.now();
+    store::update(tx, charge).await?;
+    Ok(true)
+}
+
+/// Debits what a refund returns from where it is.
+pub async fn hold(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    refund: &Refund,
+    cover: Overdraft,
+) -> Result<()> {
+    charge.credited = Minor(0);
+    if refund.held == Minor(0) {
+        return Ok(());
+    }
+    let names = (charge.owner_key(&format!("refund:{}", refund.id)), "refund");
+    let accounts = [charge.credited_to.account(), charge.provider_account()];
+    post(tx, app, charge, names, accounts, refund.held, cover).await.map(drop)
+}
+
+/// Returns the money of a refund that was refused.
+pub async fn release(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    refund: &mut Refund,
+) -> Result<()> {
+    if refund.held == Minor(0) {
+        return Ok(());
+    }
+    let names = (charge.owner_key(&format!("refund:{}:refused", refund.id)), "refund.refused");
+    let accounts = [charge.provider_account(), charge.credited_to.account()];
+    post(tx, app, charge, names, accounts, refund.held, Overdraft::Allowed).await?;
+    charge.credited = std::mem::take(&mut refund.held);
+    Ok(())
+}

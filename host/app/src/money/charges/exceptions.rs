@@ -1,0 +1,165 @@
+//! Exceptions: differences between a charge and its provider that an operator must resolve.
+//!
+//! Each is an alarm that stays: one row per charge and kind, open until an operator resolves it with
+//! a reason, or until the provider reports what explains it.
+
+use super::{Charge, ChargeId, OwnerKind};
+use crate::money::prelude::*;
+use tollhouse_platform::store::{DynamicStatement, FromRow, Result, Type, params};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum ExceptionState {
+    Open,
+    Resolved,
+}
+
+/// A difference between a charge and its provider.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct Exception {
+    #[serde(rename = "company")]
+    pub company_id: CompanyId,
+    pub id: String,
+    /// `amount_mismatch`, `currency_mismatch`, `paid_twice`, `repaid_twice`,
+    /// `charge_without_an_owner`, `foreign_payment` or `unverified_charge`.
+    pub kind: String,
+    #[serde(skip)]
+    pub charge_id: ChargeId,
+    /// The kind of record that was charged.
+    #[serde(rename = "of")]
+    pub owner_kind: OwnerKind,
+    /// The id of the payment, card or recollection.
+    #[serde(rename = "owner")]
+    pub owner_id: String,
+    #[serde(rename = "payment_service")]
+    pub provider: String,
+    pub service_ref: String,
+    /// The requested amount.
+    #[sqlx(rename = "expected_minor")]
+    pub expected: Minor,
+    pub currency: Currency,
+    /// The amount at the provider; `null` if it is not known.
+    #[sqlx(rename = "seen_minor")]
+    pub seen: Option<Minor>,
+    pub seen_currency: Option<Currency>,
+    pub state: ExceptionState,
+    /// Why it was resolved.
+    pub reason: Option<String>,
+    pub created_at: Timestamp,
+    pub resolved_at: Option<Timestamp>,
+}
+
+/// Raises an alarm, and records it as an exception unless the host resolves it itself: whatever a
+/// verification charge took is refunded.
+pub async fn raise(
+    tx: &mut Tx,
+    app: &App,
+    charge: &Charge,
+    alarm: &'static str,
+    seen: Option<&ProviderPayment>,
+) -> Result<()> {
+    app.metrics.count_alarm(alarm);
+    let (company, subject, id) = charge.as_owner();
+    let (seen_minor, seen_currency) =
+        seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip();
+    tracing::error!(
+        alarm,
+        company,
+        subject,
+        id,
+        asked_minor = charge.amount.0,
+        asked_currency = charge.currency.as_str(),
+        seen_minor = seen_minor.map(|minor| minor.0),
+        seen_currency = seen_currency.map(|currency| currency.as_str()),
+        "charge at the provider differs from the requested one"
+    );
+    let is_refunded = charge.owner_kind == OwnerKind::Card && charge.taken.is_some();
+    if is_refunded {
+        return Ok(());
+    }
+    let now = app.clock.now();
+    tx.sql(
+        "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency,
+             seen_minor, seen_currency, state, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'open', $9)
+         ON CONFLICT (company_id, charge_id, kind) DO NOTHING",
+    )
+    .params(params![
+        company,
+        app.random.id(now),
+        alarm.replace(' ', "_"),
+        &charge.id,
+        charge.amount,
+        &charge.currency,
+        seen_minor,
+        seen_currency,
+        now
+    ])
+    .execute()
+    .await
+}
+
+/// Resolves the open exceptions of a charge after the provider reported what explains them.
+pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Result<()> {
+    tx.sql(
+        "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
+         WHERE company_id = $1 AND charge_id = $2 AND state = 'open'",
+    )
+    .params(params![&charge.company_id, &charge.id, reason, app.clock.now()])
+    .run()
+    .await
+    .map(drop)
+}
+
+/// Opens the exceptions of a charge again whose refund was refused: its money is in suspense.
+pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    tx.sql(
+        "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
+         WHERE company_id = $1 AND charge_id = $2",
+    )
+    .params(params![&charge.company_id, &charge.id])
+    .run()
+    .await
+    .map(drop)
+}
+
+/// Resolves an open exception. Returns `false` if there is none with this id.
+pub async fn resolve(tx: &mut Tx, app: &App, exception: &Exception, reason: &str) -> Result<bool> {
+    tx.sql(
+        "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
+         WHERE company_id = $1 AND id = $2 AND state = 'open'",
+    )
+    .params(params![&exception.company_id, &exception.id, reason, app.clock.now()])
+    .affects_one()
+    .await
+}
+
+const SELECT: &str = "SELECT e.*, c.owner_kind, c.owner_id, c.provider, c.service_ref
+     FROM exceptions e
+     JOIN charges c ON c.company_id = e.company_id AND c.id = e.charge_id";
+
+/// Returns exceptions of all companies after an id, oldest first.
+pub async fn list(
+    tx: &mut Tx,
+    state: Option<String>,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.id > ")
+        .bind(after)
+        .append_if(" AND e.state = ", state)
+        .append(" ORDER BY e.id LIMIT ")
+        .bind(limit);
+    tx.dynamic(&sql).all().await
+}
+
+pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.company_id = ")
+        .bind(company_id)
+        .append(" AND e.id = ")
+        .bind(id);
+    tx.dynamic(&sql).optional().await
+}

@@ -1,0 +1,101 @@
+//! The operators' endpoints for exceptions, see `charges::raise`.
+
+use super::{
+    charges::{self, Cause, Exception, State as ChargeState},
+    prelude::*,
+};
+
+choices! {
+    Standing = &["open", "resolved"];
+    Resolution = &["credit", "refund", "none"];
+}
+
+fields! {
+    /// Filter and cursor of exceptions.
+    Query ExceptionFilter {
+        /// Default: all.
+        state: OneOf<Standing>,
+        /// The `next` value of the previous response. Default: the oldest exception.
+        after: Cursor,
+        /// Maximum number of exceptions per response; more than 1,000 counts as 1,000.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A page of exceptions.
+#[derive(Serialize, JsonSchema)]
+pub struct Exceptions {
+    /// Oldest first.
+    exceptions: Vec<Exception>,
+    /// Cursor of the next page; `null` at the end.
+    next: Option<String>,
+}
+
+pub async fn list(
+    State(app): State<App>,
+    query: Query<ExceptionFilter>,
+) -> Result<DataResponse<Exceptions>> {
+    let ExceptionFilter { state, after, limit } = query.read()?;
+    let read = async |tx: &mut Tx| charges::list_exceptions(tx, state, &after, limit).await;
+    let exceptions = app.store.select(read).await?;
+    let is_full = i64::try_from(exceptions.len()).is_ok_and(|read| read == limit);
+    let next = exceptions.last().filter(|_| is_full).map(|last| last.id.clone());
+    DataResponse::data(Exceptions { exceptions, next }, "Exceptions fetched successfully")
+}
+
+fields! {
+    /// The resolution of an exception.
+    Body ResolveException {
+        /// `credit`: the money in suspense is credited to the company's wallet. `refund`: the payer
+        /// gets back what was taken. `none`: no money moves.
+        action: OneOf<Resolution>,
+        /// Why; kept with the exception.
+        reason: Text<500>,
+    }
+}
+
+/// Resolves an exception. A refund is requested by the job queue.
+pub async fn resolve(
+    State(app): State<App>,
+    Path((company, exception)): Path<(CompanyId, String)>,
+    body: Body<ResolveException>,
+) -> Result<DataResponse<Exception>> {
+    let ResolveException { action, reason } = body.read()?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let not_found = || Error::not_found("exception not found");
+        let found =
+            charges::find_exception(tx, &company, &exception).await?.ok_or_else(not_found)?;
+        let charge = charges::lock_charge(tx, &company, &found.charge_id).await?;
+        let mut charge = charge.ok_or_else(not_found)?;
+        if !charges::resolve_exception(tx, &app, &found, &reason).await? {
+            return Err(Error::invalid("the exception is already resolved"));
+        }
+        match &*action {
+            "credit" => {
+                if !charges::credit(tx, &app, &mut charge).await? {
+                    return Err(Error::invalid("nothing of this charge is in suspense"));
+                }
+            }
+            "refund" => refund(tx, &app, &mut charge).await?,
+            _ => {}
+        }
+        let detail = json!({ "exception": found.id, "action": action, "reason": reason });
+        audit::record(tx, &app, &company, "exception.resolve", detail).await?;
+        let resolved = charges::find_exception(tx, &company, &found.id).await?;
+        DataResponse::data(resolved.ok_or_else(not_found)?, "Exception resolved successfully")
+    })
+    .await
+}
+
+/// Begins the refund of a charge that settled nothing.
+async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
+    let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
+    if !is_taken || charge.counts || charge.taken <= Some(charge.refunded) {
+        return Err(Error::invalid("nothing of this charge can be refunded"));
+    }
+    if !app.plugins.provider(&charge.provider, &charge.company_id)?.exports("refunds") {
+        return Err(Error::Invalid(format!("{} does not support refunds", charge.provider)));
+    }
+    charges::begin_refund(tx, app, charge, Cause::Operator, true).await.map(drop)
+}

@@ -1,0 +1,228 @@
+//! Money that a provider took and that settled nothing: in suspense, until an operator decides.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_platform::store::{self, Tx, params};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{PAYSTACK_KEY, Reply, TestApp},
+    charges::{by_checkout, pay_lost_page, refunds},
+    lending::{
+        SUCCESS_CARD, complete_page, create_card, create_loan, create_recollection, create_user,
+    },
+    references::open_checkouts,
+    telemetry::{metric_value, metrics::poll_and_scrape},
+};
+
+const DAY: i64 = 86_400;
+
+/// Inserts an exception about a charge of the company. Returns its id.
+pub async fn insert_exception(app: &TestApp, company_id: &str) -> String {
+    let company_id = company_id.to_owned();
+    let insert = async move |tx: &mut Tx| {
+        tx.sql(
+            "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency, state, created_at)
+             SELECT company_id, 'exception-' || company_id, 'unverified_charge', id, amount_minor, currency, 'open', created_at
+             FROM charges WHERE company_id = $1 ORDER BY id LIMIT 1 RETURNING id",
+        )
+        .params(params![company_id])
+        .one::<(String,)>()
+        .await
+    };
+    let inserted: store::Result<(String,)> = app.app.store.write(insert).await;
+    inserted.expect("an exception").0
+}
+
+async fn exceptions(app: &TestApp, query: &str) -> Vec<Value> {
+    let listed = app.operator(Method::GET, &format!("/exceptions{query}"), Value::Null).await;
+    listed.data()["exceptions"].as_array().expect("a list").clone()
+}
+
+async fn resolve(app: &TestApp, exception: &Value, action: &str) -> Reply {
+    let (company, id) = (exception["company"].as_str().unwrap(), exception["id"].as_str().unwrap());
+    let path = format!("/companies/{company}/exceptions/{id}/resolve");
+    app.operator(Method::POST, &path, json!({ "action": action, "reason": "asked the payer" }))
+        .await
+}
+
+/// The sum of a ledger account, in minor units.
+async fn sum(app: &TestApp, account: &str) -> i64 {
+    let (company, account) = (app.company.id.clone(), account.to_owned());
+    let read = async move |tx: &mut Tx| -> store::Result<i64> {
+        tx.sql(
+            "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM ledger_entries
+             WHERE company_id = $1 AND account = $2",
+        )
+        .params(params![company, account])
+        .value()
+        .await
+    };
+    app.app.store.read(read).await.expect("a sum")
+}
+
+/// The entries of a ledger account, newest first.
+async fn entries(app: &TestApp, account: &str) -> Vec<Value> {
+    let path = format!("/companies/{}/wallet/entries?account={account}", app.company.id);
+    let listed = app.operator(Method::GET, &path, Value::Null).await;
+    listed.data()["docs"].as_array().expect("a list").clone()
+}
+
+/// Refunds a payment as its merchant would on Paystack's dashboard.
+async fn refund_at_paystack(app: &TestApp, body: Value) {
+    let refund = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
+    let refund = refund.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
+    assert!(refund.expect("a response").status().is_success());
+}
+
+/// A payment of which two pages were paid: one whose response was lost, and the one that settled it.
+async fn paid_twice(app: &TestApp) -> Value {
+    app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+    assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+    let lost = open_checkouts(app).await;
+    let again = app.initialize("order-1").await;
+    app.complete(&again, "success").await;
+    app.run_until_idle().await;
+    pay_lost_page(app, &lost[0]).await;
+    let found = exceptions(app, "?state=open").await;
+    assert_eq!(
+        (found.len(), &found[0]["kind"], &found[0]["owner"]),
+        (1, &json!("paid_twice"), &again["id"])
+    );
+    assert_eq!(
+        (&found[0]["expected"], &found[0]["seen"], &found[0]["of"]),
+        (&json!(2500.5), &json!(2500.5), &json!("payment"))
+    );
+    found[0].clone()
+}
+
+/// A payment of which the provider took 2,400.00 NGN instead of 2,500.50.
+async fn underpaid(app: &TestApp) -> Value {
+    let payment = app.initialize("order-1").await;
+    assert!(app.simulators.paystack().tamper("order-1", 240_000, "NGN"));
+    app.complete(&payment, "success").await;
+    app.run_until_idle().await;
+    let found = exceptions(app, "?state=open").await;
+    assert_eq!((found.len(), &found[0]["kind"]), (1, &json!("amount_mismatch")));
+    assert_eq!((&found[0]["expected"], &found[0]["seen"]), (&json!(2500.5), &json!(2400)));
+    found[0].clone()
+}
+
+both! {
+    async fn a_second_success_is_in_suspense_until_it_is_refunded(app: TestApp) {
+        let exception = paid_twice(app).await;
+        let credited = sum(app, "wallet").await;
+        assert_eq!((sum(app, "suspense").await, app.events()), (credited, vec!["payment.success".to_owned()]));
+        assert_eq!(metric_value(&poll_and_scrape(app).await, r#"tollhouse_exceptions_open{kind="paid_twice"}"#), Some(1.0));
+        let resolved = resolve(app, &exception, "refund").await;
+        assert_eq!((&resolved.data()["state"], &resolved.data()["reason"]), (&json!("resolved"), &json!("asked the payer")));
+        app.advance(3_600).await;
+        assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, credited));
+        let made = refunds(app, "?state=done").await;
+        assert_eq!((made.len(), &made[0]["amount"]), (1, &json!(2500.5)));
+        // The payment itself is not refunded.
+        assert_eq!((app.fetch("order-1").await["status"].clone(), app.events().len()), (json!("success"), 1));
+        assert_eq!(resolve(app, &exception, "none").await.failure(), (400, "the exception is already resolved"));
+    }
+
+    async fn a_second_success_can_be_credited(app: TestApp) {
+        let exception = paid_twice(app).await;
+        let credited = sum(app, "wallet").await;
+        resolve(app, &exception, "credit").await.data();
+        assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, 2 * credited));
+        assert_eq!(exceptions(app, "?state=open").await.len(), 0);
+        // What the provider takes back is debited from where it is.
+        refund_at_paystack(app, json!({ "transaction": exception["service_ref"] })).await;
+        app.advance(DAY).await;
+        assert_eq!((sum(app, "wallet").await, app.fetch("order-1").await["status"].clone()), (credited, json!("success")));
+    }
+
+    async fn another_amount_is_in_suspense_and_its_payment_stays_pending(app: TestApp) {
+        let exception = underpaid(app).await;
+        let suspense = sum(app, "suspense").await;
+        assert!(suspense > 0 && suspense < 240_000, "{suspense}");
+        assert_eq!((sum(app, "wallet").await, app.fetch("order-1").await["status"].clone()), (0, json!("pending")));
+        // Each later check finds the same: one exception, one booking.
+        app.advance(3_600).await;
+        assert_eq!((exceptions(app, "").await.len(), sum(app, "suspense").await), (1, suspense));
+        resolve(app, &exception, "refund").await.data();
+        app.advance(3_600).await;
+        assert_eq!((sum(app, "suspense").await, refunds(app, "?state=done").await[0]["amount"].clone()), (0, json!(2400)));
+        assert_eq!((app.events().len(), app.fetch("order-1").await["status"].clone()), (0, json!("pending")));
+    }
+
+    async fn a_refused_refund_opens_the_exception_again(app: TestApp) {
+        let exception = underpaid(app).await;
+        let suspense = sum(app, "suspense").await;
+        // A part that was refunded elsewhere leaves too little.
+        refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 100 })).await;
+        resolve(app, &exception, "refund").await.data();
+        assert_eq!(sum(app, "suspense").await, 0);
+        app.advance(120).await;
+        let found = exceptions(app, "?state=open").await;
+        assert_eq!((found.len(), &found[0]["reason"], sum(app, "suspense").await), (1, &Value::Null, suspense));
+        assert_eq!(resolve(app, &found[0], "credit").await.data()["state"], "resolved");
+        assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, suspense));
+    }
+
+    async fn money_in_suspense_that_goes_back_closes_its_exception(app: TestApp) {
+        underpaid(app).await;
+        assert!(sum(app, "suspense").await > 0);
+        refund_at_paystack(app, json!({ "transaction": "order-1" })).await;
+        app.advance(3_600).await;
+        let found = exceptions(app, "").await;
+        assert_eq!((&found[0]["state"], &found[0]["reason"]), (&json!("resolved"), &json!("the provider returned the money")));
+        assert_eq!(sum(app, "suspense").await, 0);
+    }
+
+    async fn a_loan_repaid_twice_owes_nothing_more_and_the_second_is_in_suspense(app: TestApp) {
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        let order = by_checkout("r-1", json!({ "amount": 100 }));
+        assert_eq!(create_recollection(app, order.clone()).await.failure().0, 502);
+        let lost = open_checkouts(app).await;
+        let again = create_recollection(app, order).await.data().clone();
+        complete_page(app, &again, "success", SUCCESS_CARD).await;
+        let credited = sum(app, "wallet").await;
+        pay_lost_page(app, &lost[0]).await;
+        let found = exceptions(app, "?state=open").await;
+        assert_eq!((found.len(), &found[0]["kind"], &found[0]["of"]), (1, &json!("repaid_twice"), &json!("recollection")));
+        assert_eq!((sum(app, "wallet").await, sum(app, "suspense").await), (credited, credited));
+    }
+
+    async fn a_verification_charge_is_booked_until_its_refund(app: TestApp) {
+        create_user(app, "ada").await;
+        let card = create_card(app, "ada").await;
+        app.simulators.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
+        complete_page(app, &card, "success", SUCCESS_CARD).await;
+        let booked = entries(app, "verification").await;
+        let kinds: BTreeSet<&str> = booked.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+        assert_eq!((booked.len(), kinds), (2, BTreeSet::from(["card.refund", "card.success"])));
+        assert_eq!((sum(app, "wallet").await, sum(app, "verification").await), (0, 0));
+        // Held by the refund until the provider accepts it.
+        app.advance(3_600).await;
+        assert_eq!((sum(app, "verification").await, exceptions(app, "").await.len()), (0, 0));
+    }
+
+    async fn a_resolution_names_an_action_and_a_reason(app: TestApp) {
+        app.initialize("order-1").await;
+        let id = insert_exception(app, &app.company.id).await;
+        let path = format!("/companies/{}/exceptions/{id}/resolve", app.company.id);
+        for (body, message) in [
+            (json!({ "reason": "r" }), "the action field is required"),
+            (json!({ "action": "keep", "reason": "r" }), "the action field must be one of credit, refund, none"),
+            (json!({ "action": "none" }), "the reason field is required"),
+            (json!({ "action": "credit", "reason": "r" }), "nothing of this charge is in suspense"),
+            (json!({ "action": "refund", "reason": "r" }), "nothing of this charge can be refunded"),
+        ] {
+            assert_eq!(app.operator(Method::POST, &path, body).await.failure(), (400, message));
+        }
+        assert_eq!(exceptions(app, "?state=open").await.len(), 1);
+        let unknown = path.replace(&id, "unknown");
+        let body = json!({ "action": "none", "reason": "r" });
+        assert_eq!(app.operator(Method::POST, &unknown, body).await.failure(), (404, "exception not found"));
+    }
+}
