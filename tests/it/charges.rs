@@ -1,4 +1,4 @@
-//! The charge engine: what the schema refuses, records of the previous version, and where payments,
+//! The charge engine: what the schema refuses, hosts of the previous version, and where payments,
 //! cards and recollections once disagreed.
 
 use reqwest::Method;
@@ -7,7 +7,7 @@ use tollhouse_platform::{
     background::jobs,
     store::{self, Tx},
 };
-use tollhouse_sandbox::{Fault, FaultKind, Outcome};
+use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Engine, TestApp, postgres},
@@ -15,7 +15,7 @@ use crate::{
     codes::{balance, merged},
     lending::{
         SUCCESS_CARD, charge_instrument, complete_page, create_card, create_loan,
-        create_recollection, create_user, direct_debit, fetch_card, get_loan, saved_card,
+        create_recollection, create_user, fetch_card, get_loan, saved_card,
     },
     references::open_checkouts,
     telemetry::{metric_value, metrics::poll_and_scrape, scrape},
@@ -71,55 +71,6 @@ pub async fn pay_lost_page(app: &TestApp, path: &str) {
     app.run_until_idle().await;
 }
 
-/// Rewrites all records as a host of the previous version would have left them.
-async fn forget_charges(app: &TestApp) {
-    for sql in [
-        "UPDATE payments SET transaction_id = (SELECT c.transaction_id FROM charges c
-             WHERE c.company_id = payments.company_id AND c.id = payments.charge_id)",
-        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, wakes, failures)
-         SELECT j.company_id, CASE c.owner_kind WHEN 'card' THEN 'card.confirm'
-                 ELSE c.owner_kind || '.settle' END, c.owner_id, MIN(j.run_at), MIN(j.due_at), 0, 0
-         FROM jobs j JOIN charges c ON c.company_id = j.company_id AND c.id = j.subject
-         WHERE j.kind = 'charge.reconcile' AND c.state <> 'succeeded' AND c.owner_kind <> 'card'
-         GROUP BY j.company_id, c.owner_kind, c.owner_id",
-        "UPDATE payments SET charge_id = NULL, revision = 0",
-        "UPDATE cards SET charge_id = NULL, revision = 0",
-        "UPDATE recollections SET charge_id = NULL, revision = 0, applied = NULL",
-        "UPDATE service_refs SET charge_id = NULL",
-        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
-             created_at, updated_at, refund_ref)
-         SELECT r.company_id, c.owner_id, r.id, r.state, r.amount_minor, r.provider_id, r.message,
-             r.created_at, r.updated_at, r.refund_ref
-         FROM charge_refunds r JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
-         WHERE c.owner_kind = 'payment'",
-        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, wakes, failures)
-         SELECT company_id, 'payment.settle', payment_id, updated_at + 60000, updated_at + 60000, 0, 0
-         FROM refunds WHERE status IN ('requested', 'pending')
-         ON CONFLICT DO NOTHING",
-        "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service, account_id,
-             service_ref, transaction_id, amount_minor, currency, provider_id, tries, message,
-             created_at, updated_at, refund_ref)
-         SELECT r.company_id, r.id, c.owner_id, r.state, c.provider, c.account_id, c.service_ref,
-             c.transaction_id, r.amount_minor, r.currency, r.provider_id, 1, r.message, r.created_at,
-             r.updated_at, r.refund_ref
-         FROM charge_refunds r JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
-         WHERE c.owner_kind = 'card'",
-        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, wakes, failures)
-         SELECT company_id, 'card.refund', id, updated_at, updated_at, 0, 0 FROM card_refunds
-         WHERE status IN ('requested', 'pending')",
-        "DELETE FROM charges",
-        "DELETE FROM charge_refunds",
-        "DELETE FROM jobs WHERE kind IN ('charge.reconcile', 'charge.request', 'charge.refund')",
-    ] {
-        run(app, sql).await.expect(sql);
-    }
-}
-
-async fn charge_count(app: &TestApp) -> i64 {
-    let read = async |tx: &mut Tx| tx.sql("SELECT COUNT(*) FROM charges").value().await;
-    app.app.store.select(read).await.expect("a count")
-}
-
 both! {
     async fn the_schema_refuses_what_the_engine_never_does(app: TestApp) {
         app.paid_payment("order-1").await;
@@ -153,70 +104,6 @@ both! {
         ] {
             assert!(run(app, sql).await.is_err(), "{what} is possible");
         }
-    }
-
-    async fn records_of_the_previous_version_run_to_their_end(app: TestApp) {
-        create_user(app, "ada").await;
-        create_loan(app, "loan-1", "ada", &[(20, 1_000.0)]).await;
-        direct_debit(app, "dd-1", "ada").await;
-        let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        let paid = app.paid_payment("paid").await;
-        let refunded = app.paid_payment("refunded").await;
-        assert_eq!(refund_payment(app, &refunded).await.status, 200);
-        let open = app.initialize("open").await;
-        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(app.post("/payment/initialize", app.order("lost")).await.failure().0, 502);
-        let declined = app.initialize("declined").await;
-        app.complete(&declined, "failed").await;
-        app.run_until_idle().await;
-        app.post("/payment/verify/declined", json!({})).await.data();
-        let unverified = create_card(app, "ada").await;
-        let page = create_recollection(app, by_checkout("page", json!({ "amount": 100 }))).await.data().clone();
-        app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
-        let debit = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 50, "reference": "debit" });
-        let debit = charge_instrument(app, debit).await;
-        let before = (app.wallet().await, app.events());
-        forget_charges(app).await;
-
-        // What companies and operators see is the same.
-        for (reference, status) in [("paid", "success"), ("refunded", "refunded"), ("open", "pending"), ("lost", "pending"), ("declined", "failed")] {
-            assert_eq!(app.fetch(reference).await["status"], status, "{reference}");
-        }
-        app.advance(60).await;
-        assert_eq!((app.wallet().await, app.events()), before);
-        // Pages that were open can be paid, also the one whose response was lost.
-        app.complete(&open, "success").await;
-        complete_page(app, &page, "success", SUCCESS_CARD).await;
-        complete_page(app, &unverified, "success", SUCCESS_CARD).await;
-        let reference = format!("rec-{}", debit["id"].as_str().unwrap());
-        assert!(app.simulators.paystack().resolve(&reference, Outcome::Success));
-        app.advance(600).await;
-        let resumed = app.initialize("lost").await;
-        assert!(resumed["checkout"]["url"].is_string());
-        app.complete(&resumed, "success").await;
-        app.advance(3_600).await;
-        for reference in ["open", "lost"] {
-            assert_eq!(app.fetch(reference).await["status"], "success", "{reference}");
-        }
-        assert_eq!(recollection(app, "page").await["status"], "success");
-        assert_eq!(recollection(app, "debit").await["status"], "success");
-        assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 150);
-        assert_eq!(fetch_card(app, &unverified["id"]).await["message"], "card already exists");
-        assert_eq!(fetch_card(app, &card["id"]).await["valid"], true);
-        // Records without a job are adopted by the sweep, and can be refunded and charged.
-        tollhouse_app::money::charges::sweep(app.app.clone()).await.expect("a sweep");
-        assert_eq!(charge_count(app).await, 10);
-        assert_eq!(refund_payment(app, &paid).await.data()["status"], "refunded");
-        assert_eq!(refund_payment(app, &refunded).await.failure(), (400, "only successful payment can be refunded"));
-        assert_eq!(charge_instrument(app, by_card("more", json!({ "amount": 10 }))).await["status"], "success");
-        app.advance(2 * 3_600).await;
-        let states: Vec<Value> = refunds(app, "").await.iter().map(|refund| refund["state"].clone()).collect();
-        assert!(states.iter().all(|state| state == "done"), "{states:?}");
-        let mut kinds = app.events();
-        kinds.sort_unstable();
-        let count = |kind: &str| kinds.iter().filter(|event| **event == kind).count();
-        assert_eq!((count("payment.success"), count("payment.refunded"), count("payment.failed")), (4, 2, 1));
-        assert_eq!(count("recollection.success"), 3);
     }
 
     async fn a_second_success_of_a_payment_raises_an_alarm_and_credits_once(app: TestApp) {

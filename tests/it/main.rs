@@ -97,6 +97,7 @@ mod tidy;
 mod tls;
 mod trust;
 mod unruly;
+mod upgrade;
 mod user_bulk;
 mod user_bulk_crash;
 mod user_edit;

@@ -192,7 +192,9 @@ async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge) -> Result<()> 
         }
     }
     store::insert(tx, &charge).await?;
-    if let Some(at) = next_check(&charge, now) {
+    // The previous version did not record what a second session took.
+    let former = charge.superseded.then_some(now);
+    if let Some(at) = next_check(&charge, now).or(former) {
         jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
     }
     Ok(())
