@@ -43,7 +43,14 @@ fn every_invariant_names_tests_that_exist() {
     let sources = texts(&["host", "tests/it"], "rs");
     let architecture = texts(&["docs/ARCHITECTURE.md"], "md").remove(0);
     let (mut wrong, mut seen) = (Vec::new(), 0);
-    for row in architecture.text.lines().filter(|line| line.starts_with("| I")) {
+    let rows = |series: char| {
+        let is_row = move |line: &&str| {
+            let number = line.strip_prefix("| ").and_then(|line| line.strip_prefix(series));
+            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        architecture.text.lines().filter(is_row)
+    };
+    for row in rows('I').chain(rows('C')) {
         let tests = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
         let mut file = None;
         for name in tests.split('`').skip(1).step_by(2) {
@@ -64,10 +71,11 @@ fn every_invariant_names_tests_that_exist() {
         }
     }
     assert!(seen > 40, "only {seen} tests are named");
-    let numbers =
-        architecture.text.lines().filter_map(|line| line.strip_prefix("| I")?.split(' ').next());
-    let numbers: Vec<&str> = numbers.collect();
-    let counted: Vec<String> = (1..=numbers.len()).map(|number| number.to_string()).collect();
-    assert_eq!(numbers, counted, "the numbers of the invariants");
+    for series in ['I', 'C'] {
+        let numbers = rows(series).filter_map(|row| row[3..].split(' ').next());
+        let numbers: Vec<&str> = numbers.collect();
+        let counted: Vec<String> = (1..=numbers.len()).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, counted, "the numbers of the invariants {series}");
+    }
     assert_none(&wrong, "tests that do not exist:");
 }

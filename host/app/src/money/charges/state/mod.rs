@@ -10,6 +10,8 @@
 //! request with the current fence: a late rejection does not end a newer request.
 
 #[cfg(test)]
+mod checker;
+#[cfg(test)]
 mod tests;
 mod transition;
 

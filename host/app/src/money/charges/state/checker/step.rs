@@ -1,0 +1,492 @@
+//! What hosts, the provider, the payer and time may do next.
+
+use super::{
+    super::{Decision, Fact, Method, ReferenceSource, State, decide, is_verifiable},
+    facts::to_fact,
+    world::*,
+};
+use crate::money::charges::refund::Cause;
+
+/// The bounds of one search.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    pub name: &'static str,
+    pub method: Method,
+    pub source: ReferenceSource,
+    /// Number of charges, and of requests of each.
+    pub charges: usize,
+    pub requests: u8,
+    pub refunds: usize,
+    pub cause: Cause,
+    /// Two owners share a lane.
+    pub has_lane: bool,
+    /// Starts with a page that nobody has, and a second one that the payer has.
+    pub has_lost_page: bool,
+    /// Another system has used the first reference.
+    pub is_taken: bool,
+    /// The network may deliver a request twice.
+    pub repeats: bool,
+}
+
+/// A guard of the engine that is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Late answers count for the current request.
+    NoFence,
+    /// A request with an unknown outcome is forgotten.
+    NoUnsure,
+    /// A second success settles the owner again.
+    NoSettled,
+    /// Whatever has the reference is the host's payment.
+    NoOwnership,
+    /// A page follows one that may still be opened.
+    NoSupersede,
+    /// The provider is called before the request is committed.
+    NoCommitFirst,
+    /// A payment that the provider does not know yet is requested again at once.
+    NoDelay,
+    /// A lane admits several charges.
+    NoLane,
+    /// A charge takes what was owed when it was recorded.
+    NoTurn,
+    NoRefundFence,
+    NoRefundUnsure,
+    /// A charge may have two open refunds.
+    NoRefundIndex,
+}
+
+/// A description of a step: what happens, and to which charge, refund or host.
+pub type Action = (&'static str, usize);
+/// The next world, or the invariant that the step violates.
+pub type Next = Result<World, &'static str>;
+
+pub struct Steps {
+    pub scope: Scope,
+    pub mutant: Option<Mutant>,
+}
+
+/// How the provider treats a request: its record, and its response.
+type Arrival = (Record, Answer);
+
+impl Steps {
+    pub fn lacks(&self, guard: Mutant) -> bool {
+        self.mutant == Some(guard)
+    }
+
+    /// Returns all next worlds.
+    pub fn next(&self, world: &World) -> Vec<(Action, Next)> {
+        let mut next = Vec::new();
+        self.begin(world, &mut next);
+        for host in 0..HOSTS {
+            self.advance(world, host, &mut next);
+        }
+        self.provider(world, &mut next);
+        self.pass_time(world, &mut next);
+        next
+    }
+
+    /// What an idle host may begin.
+    fn begin(&self, world: &World, next: &mut Vec<(Action, Next)>) {
+        let Some(host) = world.tasks.iter().position(|task| *task == Task::Idle) else { return };
+        for (n, row) in world.rows() {
+            let may_request = row.fence < self.scope.requests;
+            if row.state == State::Queued && row.method != Method::Checkout && may_request {
+                next.extend(self.take(world, host, n).map(|world| (("take", n), world)));
+            }
+            if row.method == Method::Checkout && may_request {
+                next.extend(self.resume(world, host, n).map(|world| (("resume", n), Ok(world))));
+            }
+            let verifies = world.tasks.iter().any(|task| matches!(task, Task::Verifying { .. }));
+            if !verifies && is_verifiable(&row.to_charge(n, self.scope.has_lane)) {
+                let mut world = *world;
+                let answer = self.ask(&world, n);
+                world.tasks[host] = Task::Verifying { charge: n, fence: row.fence, answer };
+                next.push((("verify", n), Ok(world)));
+            }
+            next.extend(self.begin_refund(world, n).map(|world| (("begin a refund", n), world)));
+        }
+        for n in 0..REFUNDS {
+            let Some(refund) = world.refunds[n] else { continue };
+            let is_free = refund.lease != Lease::Held && refund.fence < self.scope.requests;
+            // A request that was given up arrives before the next one of its refund, a minute
+            // later, or never.
+            if refund.is_open() && is_free && !world.stray_refund[n] {
+                next.push((("take the refund", n), Ok(self.take_refund(world, host, n))));
+            }
+        }
+    }
+
+    /// X2 of a queued charge: `request::take` and the owner's `turn`.
+    pub fn take(&self, world: &World, host: usize, n: usize) -> Option<Next> {
+        let row = world.charge(n);
+        let is_held = world.rows().any(|(other, row)| other != n && row.holds_lane);
+        if self.scope.has_lane && is_held && !self.lacks(Mutant::NoLane) {
+            return None;
+        }
+        let owed = match self.scope.has_lane {
+            true => world.owed(),
+            false if world.is_settled_by_another(n) => 0,
+            false => AMOUNT,
+        };
+        let (mut world, mut row) = (*world, row);
+        if owed == 0 && !row.unsure && !self.lacks(Mutant::NoTurn) {
+            let is_certain = self.check_certain(&world, n);
+            row.change(n, self.scope.has_lane, |charge, now| charge.cancel(now));
+            world.charges[n] = Some(row);
+            return Some(is_certain.and(Ok(world)));
+        }
+        let fence = row.fence + 1;
+        if !self.lacks(Mutant::NoCommitFirst) {
+            row.change(n, self.scope.has_lane, |charge, now| charge.claim(now));
+            self.forget(&mut row);
+            world.charges[n] = Some(row);
+        }
+        world.tasks[host] = Task::Request { charge: n, fence };
+        Some(Ok(world))
+    }
+
+    /// `request::claim_page`.
+    fn resume(&self, world: &World, host: usize, n: usize) -> Option<World> {
+        let mut row = world.charge(n);
+        let is_pending = matches!(row.state, State::Queued | State::Requested | State::Open)
+            && !world.is_settled_by_another(n);
+        let needs_page = world.current(row.owner) == Some(n) && is_pending && !row.has_page;
+        if !needs_page || row.leased {
+            return None;
+        }
+        let mut world = *world;
+        row.change(n, false, |charge, now| charge.claim(now));
+        self.forget(&mut row);
+        world.charges[n] = Some(row);
+        world.tasks[host] = Task::Resume { charge: n, fence: row.fence };
+        Some(world)
+    }
+
+    /// The next step of a host's task.
+    fn advance(&self, world: &World, host: usize, next: &mut Vec<(Action, Next)>) {
+        let with = |task: Task| {
+            let mut world = *world;
+            world.tasks[host] = task;
+            Ok(world)
+        };
+        let answer = |charge, fence, answer| Task::Answered { charge, fence, answer };
+        match world.tasks[host] {
+            Task::Idle => return,
+            Task::Request { charge, fence } => {
+                let not_sent = answer(charge, fence, Answer::Temporary);
+                next.push((("cannot send", charge), with(not_sent)));
+                next.push((("send", charge), with(Task::Waiting { charge, fence })));
+                if self.scope.repeats {
+                    let mut world = with(Task::Waiting { charge, fence }).expect("a world");
+                    world.stray[charge] = true;
+                    next.push((("send twice", charge), Ok(world)));
+                }
+            }
+            Task::Waiting { charge, fence } => {
+                for (record, response) in self.arrivals(world, charge) {
+                    let mut world = with(answer(charge, fence, response)).expect("a world");
+                    world.records[charge] = record;
+                    next.push((("arrive", charge), Ok(world)));
+                }
+                let mut world = with(answer(charge, fence, Answer::Lost)).expect("a world");
+                world.stray[charge] = true;
+                next.push((("time out", charge), Ok(world)));
+            }
+            Task::Resume { charge, fence } => {
+                let answer = self.ask(world, charge);
+                let resuming = Task::Resuming { charge, fence, answer };
+                next.push((("ask", charge), with(resuming)));
+                let lost = Task::Answered { charge, fence, answer: Answer::Lost };
+                next.push((("cannot ask", charge), with(lost)));
+            }
+            Task::Answered { charge, .. }
+            | Task::Resuming { charge, .. }
+            | Task::Verifying { charge, .. } => {
+                next.push((("commit", charge), self.commit(world, host)));
+            }
+            Task::Refund { .. } | Task::RefundWaiting { .. } | Task::RefundAnswered { .. } => {
+                self.advance_refund(world, host, next);
+            }
+        }
+        next.push((("stop a host", host), Ok(stop(world, host))));
+    }
+
+    /// X3 or X4, and what the host does then.
+    pub fn commit(&self, world: &World, host: usize) -> Next {
+        let mut world = *world;
+        let (charge, fence, answer) = match world.tasks[host] {
+            Task::Answered { charge, fence, answer }
+            | Task::Resuming { charge, fence, answer }
+            | Task::Verifying { charge, fence, answer } => (charge, fence, answer),
+            task => unreachable!("{task:?} has no answer"),
+        };
+        let task = std::mem::replace(&mut world.tasks[host], Task::Idle);
+        // The owner was deleted meanwhile.
+        if world.charges[charge].is_none() {
+            return Ok(world);
+        }
+        let decision = self.record(&mut world, charge, fence, answer)?;
+        let is_page = world.charges[charge].is_some_and(|row| row.method == Method::Checkout);
+        match (task, decision) {
+            (Task::Answered { .. }, Decision::Replace | Decision::Supersede) => {
+                let fence = 1;
+                if let Some(next) = self.follow(&mut world, charge)
+                    && is_page
+                {
+                    world.tasks[host] = Task::Request { charge: next, fence };
+                }
+            }
+            (Task::Resuming { .. }, _) => self.reopen(&mut world, host, charge, fence, answer),
+            _ => {}
+        }
+        Ok(world)
+    }
+
+    /// `request::verify_and_reopen`, after the verification.
+    fn reopen(&self, world: &mut World, host: usize, n: usize, fence: u8, answer: Answer) {
+        let row = world.charge(n);
+        let is_pending = matches!(row.state, State::Queued | State::Requested | State::Open)
+            && !world.is_settled_by_another(n);
+        if row.state == State::Mismatched {
+            return;
+        }
+        if matches!(answer, Answer::NotFound { .. }) {
+            world.tasks[host] = Task::Request { charge: n, fence };
+        } else if is_pending && row.fence == fence && !row.has_page && !row.superseded {
+            let mut row = row;
+            if !self.lacks(Mutant::NoSupersede) {
+                row.change(n, false, |charge, now| charge.supersede(now));
+            }
+            world.charges[n] = Some(row);
+            if let Some(next) = self.follow(world, n) {
+                world.tasks[host] = Task::Request { charge: next, fence: 1 };
+            }
+        }
+    }
+
+    /// `request::insert_next`. `None`: the scope has no room for another charge.
+    fn follow(&self, world: &mut World, before: usize) -> Option<usize> {
+        let n = world.count();
+        if n >= self.scope.charges {
+            return None;
+        }
+        let former = world.charge(before);
+        let mut row = Row::queued(former.owner, former.method, ReferenceSource::Host);
+        row.change(n, self.scope.has_lane, |charge, now| charge.claim(now));
+        world.charges[n] = Some(row);
+        Some(n)
+    }
+
+    /// Records an answer by the real rules, and compares the decision with the truth.
+    pub fn record(
+        &self,
+        world: &mut World,
+        n: usize,
+        fence: u8,
+        answer: Answer,
+    ) -> Result<Decision, &'static str> {
+        let mut row = world.charge(n);
+        let asked = match answer {
+            Answer::NotFound { begun, requested } => Row { begun, requested, ..row },
+            _ => row,
+        };
+        let mut charge = asked.to_charge(n, self.scope.has_lane);
+        let is_late = fence != row.fence;
+        let fence = if self.lacks(Mutant::NoFence) { row.fence } else { fence };
+        if self.lacks(Mutant::NoOwnership) {
+            charge.reference_source = ReferenceSource::Host;
+        }
+        let now = match self.lacks(Mutant::NoDelay) {
+            true => NOW.plus_seconds(3_600),
+            false => NOW,
+        };
+        let fact = to_fact(answer, now);
+        let is_settled = world.is_settled_by_another(n) && !self.lacks(Mutant::NoSettled);
+        let decision = decide(&charge, is_settled, fence.into(), &fact, now);
+        self.check_decision(world, n, asked, decision, &fact)?;
+        if is_late && !is_money(decision) {
+            return Err("C8: a late answer changed a charge");
+        }
+        row.change(n, self.scope.has_lane, |charge, now| charge.record(decision, &fact, now));
+        self.forget(&mut row);
+        world.may_exceed |= decision == Decision::Fail && matches!(fact, Fact::NotFound(_));
+        world.charges[n] = (decision != Decision::Forget).then_some(row);
+        Ok(decision)
+    }
+
+    fn forget(&self, row: &mut Row) {
+        row.unsure &= !self.lacks(Mutant::NoUnsure);
+    }
+
+    /// C6 and C7: a failure needs proof, and only the host's own payment counts.
+    fn check_decision(
+        &self,
+        world: &World,
+        n: usize,
+        asked: Row,
+        decision: Decision,
+        fact: &Fact,
+    ) -> Result<(), &'static str> {
+        use Decision::{Fail, Forget, Mismatch, Replace, Requeue, Succeed, Surplus};
+        match (decision, fact) {
+            (Fail | Replace | Forget, Fact::Rejected(_)) => self.check_certain(world, n),
+            (Requeue, Fact::Rejected(_)) if !asked.unsure => self.check_certain(world, n),
+            (Fail, Fact::NotFound(_)) => {
+                match asked.begun == Age::Hour && asked.requested >= Age::Minute && !asked.leased {
+                    true => Ok(()),
+                    false => Err("C6: a charge failed while its request was under way"),
+                }
+            }
+            (Succeed | Surplus | Mismatch(_), _) => match world.records[n] {
+                Record::Paid | Record::PaidShort | Record::Reversed => Ok(()),
+                _ => Err("C7: a payment of another system was counted"),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// C6: nothing that the host sent can take money.
+    fn check_certain(&self, world: &World, n: usize) -> Result<(), &'static str> {
+        let is_sent = |task: &Task| matches!(task, Task::Waiting { charge, .. } if *charge == n);
+        let has_nothing = matches!(world.records[n], Record::Nothing | Record::Foreign);
+        let is_under_way = world.stray[n] || world.tasks.iter().any(is_sent);
+        match self.scope.repeats || has_nothing && !is_under_way {
+            true => Ok(()),
+            false => Err("C6: a charge ended although a request may take money"),
+        }
+    }
+
+    /// How the provider may treat a request for a charge.
+    pub fn arrivals(&self, world: &World, n: usize) -> Vec<Arrival> {
+        let record = world.records[n];
+        if record != Record::Nothing {
+            return vec![(record, Answer::Duplicate)];
+        }
+        let mut arrivals =
+            vec![(record, Answer::Invalid), (record, Answer::Refused), (record, Answer::Temporary)];
+        match self.scope.method {
+            Method::Checkout => arrivals.push((Record::Pending, Answer::Session)),
+            Method::Card | Method::Mandate => arrivals.extend([
+                (Record::Pending, Answer::Pending),
+                (Record::Paid, Answer::Paid),
+                (Record::PaidShort, Answer::PaidShort),
+                (Record::Failed, Answer::Failed),
+            ]),
+        }
+        arrivals
+    }
+
+    /// What the provider answers about a charge.
+    pub fn ask(&self, world: &World, n: usize) -> Answer {
+        let Row { begun, requested, .. } = world.charge(n);
+        match world.records[n] {
+            Record::Nothing => Answer::NotFound { begun, requested },
+            Record::Foreign => Answer::Foreign,
+            Record::Pending => Answer::Pending,
+            Record::Paid => Answer::Paid,
+            Record::PaidShort => Answer::PaidShort,
+            Record::Failed => Answer::Failed,
+            Record::Reversed => Answer::Reversed,
+        }
+    }
+
+    /// What happens at the provider without a host.
+    fn provider(&self, world: &World, next: &mut Vec<(Action, Next)>) {
+        for (n, row) in world.charges.iter().enumerate() {
+            let mut become_ = |name, record, stray| {
+                let mut world = *world;
+                world.records[n] = record;
+                world.stray[n] = stray;
+                next.push(((name, n), Ok(world)));
+            };
+            if world.stray[n] {
+                for (record, _) in self.arrivals(world, n) {
+                    become_("a late request arrives", record, false);
+                }
+            }
+            let stray = world.stray[n];
+            // One charge with every outcome is enough.
+            let is_first = n == 0;
+            match world.records[n] {
+                Record::Pending => {
+                    become_("pay", Record::Paid, stray);
+                    become_("fail", Record::Failed, stray);
+                    if is_first {
+                        become_("pay too little", Record::PaidShort, stray);
+                    }
+                }
+                // The payer tries again on the page.
+                Record::Failed
+                    if is_first && row.is_some_and(|row| row.method == Method::Checkout) =>
+                {
+                    become_("pay after a failure", Record::Paid, stray);
+                }
+                Record::Paid | Record::PaidShort if is_first => {
+                    become_("reverse", Record::Reversed, stray);
+                }
+                _ => {}
+            }
+        }
+        self.provider_refunds(world, next);
+    }
+
+    fn pass_time(&self, world: &World, next: &mut Vec<(Action, Next)>) {
+        for (n, row) in world.rows() {
+            if row.leased {
+                let mut world = *world;
+                world.charges[n] = Some(Row { leased: false, ..row });
+                next.push((("the lease ends", n), Ok(world)));
+            }
+            if row.holds_lane && row.has_page && row.begun == Age::Hour {
+                let mut world = *world;
+                world.charges[n] = Some(Row { holds_lane: false, ..row });
+                world.may_exceed = true;
+                next.push((("release the lane", n), Ok(world)));
+            }
+        }
+        for (n, refund) in world.refunds.iter().enumerate() {
+            let Some(refund) = refund.filter(|refund| refund.lease == Lease::Held) else {
+                continue;
+            };
+            let waits =
+                |task: &Task| matches!(task, Task::RefundWaiting { refund, .. } if *refund == n);
+            // A host that waits extends its lease.
+            if !world.tasks.iter().any(waits) {
+                let mut world = *world;
+                world.refunds[n] = Some(RefundRow { lease: Lease::Ended, ..refund });
+                next.push((("the lease of the refund ends", n), Ok(world)));
+            }
+        }
+        next.push((("a minute passes", 0), Ok(pass(world, Age::Minute))));
+        // No rule of pages is about an hour.
+        if self.scope.method != Method::Checkout {
+            next.push((("an hour passes", 0), Ok(pass(world, Age::Hour))));
+        }
+    }
+}
+
+/// Returns whether a decision is about money that moved, or changes nothing.
+fn is_money(decision: Decision) -> bool {
+    use Decision::{Foreign, Ignore, Mismatch, Reverse, Succeed, Surplus};
+    matches!(decision, Succeed | Surplus | Mismatch(_) | Reverse | Ignore | Foreign)
+}
+
+/// Returns the world after some time. Requests that were begun are as old or older.
+pub fn pass(world: &World, age: Age) -> World {
+    let older = |row: Row| match row.fence {
+        0 => row,
+        _ => Row { begun: row.begun.max(age), requested: row.requested.max(age), ..row },
+    };
+    World { charges: world.charges.map(|row| row.map(older)), ..*world }
+}
+
+/// Returns the world without what a host was doing. What it sent may still arrive.
+fn stop(world: &World, host: usize) -> World {
+    let mut world = *world;
+    match std::mem::replace(&mut world.tasks[host], Task::Idle) {
+        Task::Waiting { charge, .. } => world.stray[charge] = true,
+        Task::RefundWaiting { refund, .. } => world.stray_refund[refund] = true,
+        _ => {}
+    }
+    world
+}
