@@ -5,6 +5,7 @@
 
 mod accounts;
 mod cards;
+mod chargebacks;
 mod charges;
 mod hosted;
 mod http;
@@ -32,6 +33,7 @@ use crate::{
 };
 use accounts::Account;
 
+pub use chargebacks::ChargebackStatus;
 pub use notify::{Webhook, sign};
 
 /// The Flutterwave simulator. Cheap to clone.
@@ -64,9 +66,31 @@ impl Flutterwave {
         self.0.tamper_charged_amount(tx_ref, taken_minor)
     }
 
-    /// Reports a successful transaction as failed, without a webhook.
+    /// Reports a lost chargeback of the whole amount, without a webhook. Returns false if no
+    /// transaction with this `tx_ref` is successful.
     pub fn reverse(&self, tx_ref: &str) -> bool {
         self.0.reverse(tx_ref)
+    }
+
+    /// Reports a chargeback of this amount (`None`: of the whole), without a webhook: Flutterwave
+    /// sends it only to merchants who ask for it. An open chargeback of the transaction gets the
+    /// amount and the status.
+    ///
+    /// Returns false if no transaction with this `tx_ref` is successful.
+    pub fn charge_back(
+        &self,
+        tx_ref: &str,
+        amount_minor: Option<u64>,
+        status: ChargebackStatus,
+    ) -> bool {
+        self.0.apply_to_all(|account, env| account.charge_back(env, tx_ref, amount_minor, status))
+    }
+
+    /// Refunds this amount (`None`: what is left), as the merchant can on the dashboard.
+    ///
+    /// Returns false if no transaction with this `tx_ref` is successful, or less is left of it.
+    pub fn refund(&self, tx_ref: &str, amount_minor: Option<u64>) -> bool {
+        self.0.apply_to_all(|account, env| account.refund_on_dashboard(env, tx_ref, amount_minor))
     }
 
     /// Settles a charge that a `pending` fault or a challenge left pending, and sends the webhook
@@ -111,6 +135,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/transactions/{id}/refund", on("refund", post(refunds::create)))
         .route("/refunds", on("refund_list", get(refunds::list)))
         .route("/refunds/{id}", on("refund_status", get(refunds::fetch)))
+        .route("/chargebacks", on("chargeback_list", get(chargebacks::list)))
         .route("/tokenized-charges", on("charge", post(charges::charge)))
         .route("/tokens/{token}", on("token", put(tokens::update)))
         .route("/accounts/tokenize", on("mandate", post(mandates::tokenize)))
@@ -125,6 +150,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .nest("/v3", api)
         .fallback(http::unknown_path)
         .route("/webhook", put(notify::set_webhook))
+        .route("/chargeback", post(chargebacks::create))
         .with_state(flutterwave.clone())
         .route("/tamper", put(tamper).with_state(flutterwave.0.clone()))
 }

@@ -56,7 +56,7 @@ pub(crate) trait MerchantAccount: Sized + Send + 'static {
     /// is no such transaction.
     fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool;
     /// Reports the transaction as reversed. Returns false if there is none.
-    fn reverse(&mut self, reference: &str) -> bool;
+    fn reverse(&mut self, env: &Env, reference: &str) -> bool;
     /// Settles a pending transaction. Returns false if there is none.
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool;
 
@@ -105,7 +105,7 @@ impl<M: MerchantAccount> Provider<M> {
     }
 
     pub(crate) fn reverse(&self, reference: &str) -> bool {
-        self.apply_to_all(|account, _| account.reverse(reference))
+        self.apply_to_all(|account, env| account.reverse(env, reference))
     }
 
     pub(crate) fn resolve(&self, reference: &str, outcome: Outcome) -> bool {

@@ -11,6 +11,9 @@ use tollhouse_plugin::{loose, settings, vault};
 /// The contract's code for a reference that is already in use.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
+/// The code of a fault if the API itself, not an intermediary, returns 403.
+pub(crate) const FORBIDDEN: &str = "http-403";
+
 /// The envelope of every response.
 #[derive(Deserialize)]
 pub(crate) struct Envelope {
@@ -59,7 +62,11 @@ fn send(request: Request) -> Result<Envelope, Fault> {
 fn check_service(response: &Response) -> Result<(), Fault> {
     match response.status {
         401 => Err(Fault::misconfigured("Flutterwave does not accept the secret key")),
-        403 => Err(Fault::misconfigured("Flutterwave does not permit this account to do that")),
+        403 => {
+            let fault = Fault::misconfigured("Flutterwave does not permit this account to do that");
+            let is_from_api = response.json().is_ok_and(|body: Envelope| body.status == "error");
+            Err(if is_from_api { fault.with_code(FORBIDDEN) } else { fault })
+        }
         status @ (408 | 429 | 500..) => {
             Err(Fault::unavailable(format!("Flutterwave returned {status}"))
                 .with_code(&format!("http-{status}")))

@@ -5,15 +5,18 @@
 //! instead, a `tx_ref` can be used only once. At checkout, a repeated one is refused as
 //! `duplicate-reference`; a repeated charge returns the first charge. Cards have no signature, so
 //! one is derived. Tokens cannot be revoked. There is no cancel URL: a customer who cancels is sent
-//! to the success URL with `status=cancelled`.
+//! to the success URL with `status=cancelled`. Returned money does not change the status of a
+//! transaction, so verification also reads its refunds and chargebacks.
 
 mod api;
 mod channels;
 mod charge;
 mod checkout;
 mod instrument;
+mod list;
 mod notifications;
 mod refunds;
+mod reversal;
 mod transaction;
 
 /// The plugin.

@@ -9,10 +9,7 @@ use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{http, log, loose, text};
 
-use crate::{Flutterwave, api, transaction};
-
-/// Limit on the pages of refunds to search, in case Flutterwave ignores the filter by transaction.
-const MAX_PAGES: u64 = 10;
+use crate::{Flutterwave, api, list, transaction};
 
 #[derive(Serialize)]
 struct RefundRequest {
@@ -23,7 +20,7 @@ struct RefundRequest {
 /// A refund as returned when it is created, in lists (where some names differ) and in webhooks.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RefundRecord {
+pub(crate) struct RefundRecord {
     id: Value,
     status: Value,
     amount_refunded: Option<Major>,
@@ -38,13 +35,23 @@ struct RefundRecord {
 }
 
 impl RefundRecord {
-    fn amount(&self) -> Option<Major> {
+    pub(crate) fn amount(&self) -> Option<Major> {
         self.amount_refunded.or(self.amount_as_notified)
     }
 
     fn transaction(&self) -> String {
         let value = loose::either(&self.tx_id, &self.transaction_id);
         if value.is_empty() { loose::text(&self.transaction_as_notified) } else { value }
+    }
+
+    /// Returns the status in lower case.
+    pub(crate) fn status(&self) -> Result<String, Fault> {
+        Ok(self.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase())
+    }
+
+    pub(crate) fn is_for_transaction(&self, transaction: &str) -> Result<bool, Fault> {
+        let named = self.transaction();
+        if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
     }
 }
 
@@ -111,7 +118,7 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
     let mut of_others = false;
     for value in list(transaction)? {
         let item: RefundRecord = value.read()?;
-        if !is_for_transaction(&item, transaction)? {
+        if !item.is_for_transaction(transaction)? {
             continue;
         }
         let made = parse_refund(&value)?;
@@ -132,21 +139,10 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
 /// Lists all refunds of the transaction, and possibly others. An incomplete list is a fault,
 /// because it may miss this order's refund.
 fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
-    let mut all = Vec::new();
-    for page in 1..=MAX_PAGES {
-        let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
-        let response = match api::get(&path) {
-            Ok(response) => response,
-            Err(fault) if fault.category == FaultCategory::NotFound && page == 1 => return Ok(all),
-            Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
-            Err(fault) => return Err(fault),
-        };
-        all.extend(response.data.read::<Vec<RawJson>>()?);
-        if response.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
-            return Ok(all);
-        }
+    match list::fetch("refunds", transaction) {
+        Err(fault) if fault.category == FaultCategory::NotFound => Ok(Vec::new()),
+        listed => listed,
     }
-    Err(Fault::unavailable("Flutterwave's list of refunds is too long to search"))
 }
 
 /// Recognizes the refund by the note that `start` wrote. A refund of the same amount also counts,
@@ -163,11 +159,6 @@ fn refund_note(order: &RefundOrder) -> String {
     format!("[{}]", order.refund_ref)
 }
 
-fn is_for_transaction(item: &RefundRecord, transaction: &str) -> Result<bool, Fault> {
-    let named = item.transaction();
-    if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
-}
-
 fn parse_refund(value: &RawJson) -> Result<Refund, Fault> {
     let made: RefundRecord = value.read()?;
     let provider_id = loose::text(&made.id);
@@ -176,7 +167,7 @@ fn parse_refund(value: &RawJson) -> Result<Refund, Fault> {
     }
     // "completed" only means initiated. A disbursed refund has its method appended:
     // "completed-mpgs".
-    let word = made.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase();
+    let word = made.status()?;
     let (status, message) = match word.as_str() {
         done if done.starts_with("completed-") => (RefundStatus::Done, ""),
         "failed" => (RefundStatus::Failed, "Flutterwave could not make the refund"),

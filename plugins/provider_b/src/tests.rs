@@ -9,6 +9,7 @@ mod instruments;
 mod money;
 mod notifications;
 mod refunds;
+mod reversal;
 mod verification;
 
 use serde_json::{Value, json};
@@ -25,6 +26,16 @@ const VERIFY: &str = "/transactions/verify_by_reference?tx_ref=3456787654";
 fn host() -> FakeHost {
     let host = FakeHost::new().manifest(crate::MANIFEST);
     host.secret("secret_key", KEY).secret("webhook_hash", HASH)
+}
+
+/// A host for verification: Flutterwave has no refunds or chargebacks of the transaction.
+fn verifying_host() -> FakeHost {
+    host().answer("GET", "/refunds", 200, success(json!([]))).answer(
+        "GET",
+        "/chargebacks",
+        200,
+        success(json!([])),
+    )
 }
 
 fn naira(minor: u64) -> Money {

@@ -9,11 +9,11 @@ use tollhouse_plugin::types::{Fault, Money};
 use tollhouse_plugin::{http, log, loose, normal, text, verification};
 
 use crate::api::{self, Envelope};
-use crate::{Flutterwave, channels, instrument};
+use crate::{Flutterwave, channels, instrument, reversal};
 
 impl verification::Guest for Flutterwave {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
-        parse_payment(&find(&service_ref)?, &service_ref, None)
+        reversal::apply(parse_payment(&find(&service_ref)?, &service_ref, None)?)
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use tollhouse_platform::clock::Timestamp;
 
 use super::{
-    http::ApiError, mandates::Mandate, merchant::TimerEvent, notify::Webhook, refunds::Refund,
-    tokens::Token, transactions::Transaction,
+    chargebacks::Chargeback, http::ApiError, mandates::Mandate, merchant::TimerEvent,
+    notify::Webhook, refunds::Refund, tokens::Token, transactions::Transaction,
 };
 use crate::{env::Env, timer_queue::TimerQueue};
 
@@ -25,6 +25,7 @@ pub(super) struct Account {
     /// Keyed by reference.
     pub mandates: BTreeMap<String, Mandate>,
     pub refunds: BTreeMap<u64, Refund>,
+    pub chargebacks: BTreeMap<u64, Chargeback>,
     /// Transaction ids by the ids of their pages.
     pub pages: HashMap<String, u64>,
     pub timers: TimerQueue<TimerEvent>,
@@ -51,6 +52,7 @@ impl Account {
             tokens: BTreeMap::new(),
             mandates: BTreeMap::new(),
             refunds: BTreeMap::new(),
+            chargebacks: BTreeMap::new(),
             pages: HashMap::new(),
             timers: TimerQueue::default(),
         }

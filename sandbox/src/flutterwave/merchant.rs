@@ -1,10 +1,7 @@
 //! The implementation of `Merchant` for Flutterwave accounts: scheduled changes, pages, and
 //! controls.
 
-use super::{
-    accounts::Account,
-    transactions::{Status, Transaction},
-};
+use super::{accounts::Account, chargebacks::ChargebackStatus, transactions::Transaction};
 use crate::{
     Outcome,
     checkout::{Checkout, Completion, CompletionError},
@@ -73,12 +70,10 @@ impl MerchantAccount for Account {
         })
     }
 
-    /// Flutterwave has no status for a reversal: the transaction becomes failed.
-    fn reverse(&mut self, reference: &str) -> bool {
-        self.edit_transaction(reference, |transaction| {
-            transaction.status = Status::Failed;
-            transaction.processor_response = Some("Transaction reversed".to_owned());
-        })
+    /// Flutterwave has no status for a reversal: the transaction stays successful, and has a lost
+    /// chargeback.
+    fn reverse(&mut self, env: &Env, reference: &str) -> bool {
+        self.charge_back(env, reference, None, ChargebackStatus::Lost)
     }
 
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool {

@@ -43,9 +43,36 @@ impl Account {
         let transaction = transaction.filter(|t| t.status != Status::NotAttempted);
         let transaction =
             transaction.ok_or_else(|| ApiError::transaction_not_found(StatusCode::NOT_FOUND))?;
-        let amount = refundable(transaction, params)?;
+        let amount = refundable(transaction, params.amount("amount")?)?;
         transaction.refund_reserved_minor += amount;
         let transaction = transaction.id;
+        let data = self.begin_refund(env, transaction, amount, params.text("comments"));
+        Ok(Reply::new("Transaction refund initiated", data))
+    }
+
+    /// Refunds an amount, or the rest, as the merchant can on the dashboard.
+    pub(super) fn refund_on_dashboard(
+        &mut self,
+        env: &Env,
+        tx_ref: &str,
+        amount: Option<u64>,
+    ) -> bool {
+        let Some(transaction) = self.by_reference_mut(tx_ref) else { return false };
+        let Ok(amount) = refundable(transaction, amount) else { return false };
+        transaction.refund_reserved_minor += amount;
+        let transaction = transaction.id;
+        self.begin_refund(env, transaction, amount, None);
+        true
+    }
+
+    /// Initiates a refund of a reserved amount.
+    fn begin_refund(
+        &mut self,
+        env: &Env,
+        transaction: u64,
+        amount: u64,
+        comment: Option<String>,
+    ) -> Value {
         let now = env.clock.now();
         let id = env.next_id();
         let refund = Refund {
@@ -54,14 +81,14 @@ impl Account {
             flw_ref: format!("URF_{}_{}", now.0, id % 10_000_000),
             amount,
             status: INITIATED,
-            comment: params.text("comments"),
+            comment,
             wallet_id: self.id + 1,
             created_at: now,
         };
         let data = self.initiated_json(&refund);
         self.refunds.insert(id, refund);
         self.schedule(env, TimerEvent::Refund(id));
-        Ok(Reply::new("Transaction refund initiated", data))
+        data
     }
 
     /// Completes or fails the disbursement.
@@ -105,7 +132,7 @@ impl Account {
 }
 
 /// Returns the requested amount, or the remaining amount of the transaction.
-fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiError> {
+fn refundable(transaction: &Transaction, requested: Option<u64>) -> Result<u64, ApiError> {
     if transaction.status != Status::Successful {
         return Err(ApiError::invalid("Only a successful transaction can be refunded"));
     }
@@ -113,7 +140,7 @@ fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiErro
     if left == 0 {
         return Err(ApiError::invalid("Transaction has been refunded already"));
     }
-    let amount = params.amount("amount")?.unwrap_or(left);
+    let amount = requested.unwrap_or(left);
     if amount > left {
         return Err(ApiError::invalid(
             "Refund amount is more than what is left of the transaction",

@@ -75,7 +75,7 @@ impl MerchantAccount for Account {
         })
     }
 
-    fn reverse(&mut self, reference: &str) -> bool {
+    fn reverse(&mut self, _: &Env, reference: &str) -> bool {
         self.edit_transaction(reference, |transaction| transaction.status = Status::Reversed)
     }
 

@@ -1,6 +1,7 @@
 //! The Flutterwave simulator.
 
 mod cards;
+mod chargebacks;
 mod charges;
 mod faults;
 mod mandates;

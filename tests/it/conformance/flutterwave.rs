@@ -84,6 +84,10 @@ impl Subject for Flutterwave {
         assert!(refunded.expect("a response").status().is_success());
     }
 
+    fn reverse(app: &TestApp, reference: &str) {
+        assert!(app.simulators.flutterwave().reverse(reference));
+    }
+
     async fn mandate(app: &TestApp) -> String {
         let order = json!({
             "email": "ada@example.com", "amount": 10_000, "address": "1 Allen Avenue", "phone_number": "0800",

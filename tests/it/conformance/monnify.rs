@@ -89,6 +89,10 @@ impl Subject for Monnify {
         assert!(refund.json(&order).send().await.expect("a response").status().is_success());
     }
 
+    fn reverse(app: &TestApp, reference: &str) {
+        assert!(app.simulators.monnify().reverse(reference));
+    }
+
     async fn mandate(app: &TestApp) -> String {
         let order = json!({
             "contractCode": CONTRACT, "mandateReference": "ada-1", "autoRenew": false,

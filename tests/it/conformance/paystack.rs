@@ -59,6 +59,10 @@ impl Subject for Paystack {
         assert!(refunded.expect("a response").status().is_success());
     }
 
+    fn reverse(app: &TestApp, reference: &str) {
+        assert!(app.simulators.paystack().reverse(reference));
+    }
+
     async fn mandate(app: &TestApp) -> String {
         lending::paystack_mandate(app, "ada@example.com").await
     }

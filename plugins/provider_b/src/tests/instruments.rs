@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::payments::Instrument;
 use tollhouse_plugin::verification::Guest;
 
-use super::{VERIFY, host, success, transaction};
+use super::{VERIFY, success, transaction, verifying_host};
 use crate::Flutterwave;
 
 fn card_with(changes: Value) -> Option<Instrument> {
@@ -10,7 +10,7 @@ fn card_with(changes: Value) -> Option<Instrument> {
     for (name, value) in changes.as_object().unwrap() {
         data["card"][name] = value.clone();
     }
-    let _host = host().answer("GET", VERIFY, 200, success(data)).install();
+    let _host = verifying_host().answer("GET", VERIFY, 200, success(data)).install();
     Flutterwave::verify("3456787654".into()).unwrap().instrument
 }
 

@@ -6,7 +6,7 @@ use tollhouse_plugin::saved_card::{CardOrder, Guest as _};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::verification::Guest as _;
 
-use super::{VERIFY, host, naira};
+use super::{VERIFY, host, naira, verifying_host};
 use crate::Flutterwave;
 
 fn verify(amount: &str, charged: &str, fee: &str) -> Result<Payment, Fault> {
@@ -14,7 +14,7 @@ fn verify(amount: &str, charged: &str, fee: &str) -> Result<Payment, Fault> {
         r#"{{"status":"success","data":{{"id":1,"tx_ref":"3456787654","status":"successful","currency":"NGN",
         "amount":{amount},"charged_amount":{charged},"app_fee":{fee}}}}}"#
     );
-    let _host = host().answer_text("GET", VERIFY, 200, &body).install();
+    let _host = verifying_host().answer_text("GET", VERIFY, 200, &body).install();
     Flutterwave::verify("3456787654".into())
 }
 

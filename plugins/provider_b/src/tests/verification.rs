@@ -4,11 +4,13 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
-use super::{VERIFY, host, naira, parsed, refused, success, transaction, transaction_with};
+use super::{
+    VERIFY, host, naira, parsed, refused, success, transaction, transaction_with, verifying_host,
+};
 use crate::Flutterwave;
 
 fn verify_with_response(status: u16, response: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("GET", VERIFY, status, response).install();
+    let _host = verifying_host().answer("GET", VERIFY, status, response).install();
     Flutterwave::verify("3456787654".into())
 }
 
@@ -44,7 +46,7 @@ fn statuses_are_mapped() {
         ("", PaymentStatus::Pending, 1),
     ] {
         let response = super::success(transaction_with(json!({"status": value})));
-        let host = host().answer("GET", VERIFY, 200, response).install();
+        let host = verifying_host().answer("GET", VERIFY, 200, response).install();
         let payment = Flutterwave::verify("3456787654".into()).unwrap();
         assert_eq!((payment.status, host.logs().len()), (status, logs), "{value}");
         assert!(host.logs().iter().all(|(level, _)| *level == Level::Warn));
@@ -134,7 +136,7 @@ fn a_404_that_is_not_from_the_api_is_unavailable() {
 #[test]
 fn references_are_encoded_in_the_query() {
     let path = "/verify_by_reference?tx_ref=a%26id%3D1%2F..";
-    let host = host().answer("GET", path, 200, success(transaction())).install();
+    let host = verifying_host().answer("GET", path, 200, success(transaction())).install();
     assert!(Flutterwave::verify("a&id=1/..".into()).is_ok());
     assert!(host.requests()[0].url.ends_with(path));
 }

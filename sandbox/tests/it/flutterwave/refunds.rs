@@ -53,6 +53,24 @@ async fn refunds_never_exceed_the_payment_and_are_listed_by_its_id() {
 }
 
 #[tokio::test]
+async fn a_refund_made_on_the_dashboard_is_listed() {
+    let shop = Shop::new().await;
+    let id = shop.pay("pay", SUCCESS).await["id"].clone();
+    shop.pay("failed", "5258585922666506").await;
+    let flutterwave = shop.world.simulators.flutterwave();
+    assert!(flutterwave.refund("pay", Some(100_050)));
+    assert!(!flutterwave.refund("pay", Some(399_951)));
+    assert!(flutterwave.refund("pay", None));
+    assert!(!flutterwave.refund("pay", None));
+    assert!(!flutterwave.refund("failed", None) && !flutterwave.refund("none", None));
+    shop.world.advance(10).await;
+    let listed = shop.get(&format!("/refunds?id={id}&status=completed-mpgs")).await["data"].clone();
+    let amounts: Vec<&Value> =
+        listed.as_array().unwrap().iter().map(|refund| &refund["amount_refunded"]).collect();
+    assert_eq!(amounts, [&json!(3_999.5), &json!(1_000.5)]);
+}
+
+#[tokio::test]
 async fn an_unpaid_transaction_is_not_refunded() {
     let shop = Shop::new().await;
     let failed = shop.pay("failed", "5258585922666506").await["id"].clone();

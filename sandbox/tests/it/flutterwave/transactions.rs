@@ -211,7 +211,12 @@ async fn tampering_changes_the_verification() {
     let body = json!({ "reference": "lie", "reversed": true });
     let request = shop.world.request(Method::PUT, "/flutterwave/tamper").json(&body);
     assert_eq!(request.send().await.unwrap().status(), 204);
-    assert_eq!(shop.verify("lie").await["status"], "failed");
+    assert_eq!(shop.verify("lie").await["status"], "successful");
+    let chargebacks = shop.get("/chargebacks").await["data"].clone();
+    assert_eq!(
+        (&chargebacks[0]["status"], &chargebacks[0]["amount"]),
+        (&json!("lost"), &json!(5_000))
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,34 @@
+//! Lists that Flutterwave filters by transaction: refunds and chargebacks.
+
+use tollhouse_plugin::http;
+use tollhouse_plugin::raw_json::RawJson;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use crate::api;
+
+/// Limit on the pages to read, in case Flutterwave ignores the filter.
+const MAX_PAGES: u64 = 10;
+
+/// Returns all items of a list for a transaction, and possibly items of other transactions.
+///
+/// An incomplete list is a fault. `not-found` and [`api::FORBIDDEN`] mean that Flutterwave does not
+/// have the list or does not show it to this account; other refusals are `unavailable`.
+pub(crate) fn fetch(name: &str, transaction: &str) -> Result<Vec<RawJson>, Fault> {
+    let mut all = Vec::new();
+    for page in 1..=MAX_PAGES {
+        let path = format!("/{name}?id={}&page={page}", http::encode(transaction));
+        let response = match api::get(&path) {
+            Ok(response) => response,
+            Err(fault) if fault.category == FaultCategory::NotFound && page == 1 => {
+                return Err(fault);
+            }
+            Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
+            Err(fault) => return Err(fault),
+        };
+        all.extend(response.data.read::<Vec<RawJson>>()?);
+        if response.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
+            return Ok(all);
+        }
+    }
+    Err(Fault::unavailable(format!("Flutterwave's list of {name} is too long to search")))
+}

@@ -1,0 +1,178 @@
+//! Chargebacks: disputes of payers, which only tests begin and decide. They do not change the
+//! status of the transaction.
+
+use axum::{
+    extract::{Query, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse_platform::clock::Timestamp;
+
+use super::{
+    Flutterwave,
+    accounts::Account,
+    http::{ApiKey, ApiResult, Page, Reply},
+    transactions::{Status, Transaction},
+};
+use crate::{env::Env, money::major, server::error_response};
+
+const PER_PAGE: usize = 20;
+/// The merchant's time to respond.
+const RESPONSE_SECONDS: i64 = 48 * 3_600;
+
+/// The status of a chargeback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChargebackStatus {
+    /// The merchant has not responded yet.
+    Initiated,
+    /// The merchant accepts the dispute: the payer gets the money.
+    Accepted,
+    /// The merchant contests the dispute.
+    Declined,
+    /// The merchant keeps the money.
+    Won,
+    /// The payer gets the money.
+    #[default]
+    Lost,
+}
+
+impl ChargebackStatus {
+    fn name(self) -> &'static str {
+        match self {
+            ChargebackStatus::Initiated => "initiated",
+            ChargebackStatus::Accepted => "accepted",
+            ChargebackStatus::Declined => "declined",
+            ChargebackStatus::Won => "won",
+            ChargebackStatus::Lost => "lost",
+        }
+    }
+}
+
+pub(super) struct Chargeback {
+    id: u64,
+    /// Id of the transaction.
+    transaction: u64,
+    /// In minor units.
+    amount: u64,
+    status: ChargebackStatus,
+    created_at: Timestamp,
+}
+
+impl Account {
+    /// Changes the open chargeback of a successful transaction, or begins one. Without an amount,
+    /// it is the whole amount.
+    pub(super) fn charge_back(
+        &mut self,
+        env: &Env,
+        tx_ref: &str,
+        amount: Option<u64>,
+        status: ChargebackStatus,
+    ) -> bool {
+        let transaction = self.by_reference(tx_ref).filter(|t| t.status == Status::Successful);
+        let Some(transaction) = transaction else { return false };
+        let (transaction, amount) = (transaction.id, amount.unwrap_or(transaction.amount));
+        let is_open = |chargeback: &&mut Chargeback| {
+            chargeback.transaction == transaction
+                && chargeback.status == ChargebackStatus::Initiated
+        };
+        if let Some(open) = self.chargebacks.values_mut().find(is_open) {
+            (open.amount, open.status) = (amount, status);
+            return true;
+        }
+        let (id, created_at) = (env.next_id(), env.clock.now());
+        self.chargebacks.insert(id, Chargeback { id, transaction, amount, status, created_at });
+        true
+    }
+}
+
+fn chargeback_json(chargeback: &Chargeback, transaction: &Transaction) -> Value {
+    let history = json!([{
+        "action": chargeback.status.name(),
+        "stage": "new",
+        "date": chargeback.created_at,
+        "description": "Debit and hold chargeback amount",
+        "source": "availablebalance",
+    }]);
+    json!({
+        "id": chargeback.id,
+        "amount": major(chargeback.amount),
+        "flw_ref": transaction.flw_ref,
+        "status": chargeback.status.name(),
+        "stage": "new",
+        "comment": "Product/service not received",
+        "meta": { "uploaded_proof": null, "history": history },
+        "due_date": chargeback.created_at.plus_seconds(RESPONSE_SECONDS),
+        "settlement_id": "N/A",
+        "created_at": chargeback.created_at,
+        "transaction_id": transaction.id,
+        "tx_ref": transaction.tx_ref,
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    /// Id of the transaction.
+    id: Option<String>,
+    /// That of the transaction.
+    flw_ref: Option<String>,
+    status: Option<String>,
+    currency: Option<String>,
+    /// First and last day: `YYYY-MM-DD`.
+    from: Option<String>,
+    to: Option<String>,
+    page: Option<usize>,
+}
+
+pub(super) async fn list(
+    State(flutterwave): State<Flutterwave>,
+    ApiKey(key): ApiKey,
+    Query(query): Query<ListQuery>,
+) -> ApiResult {
+    let fits = |(chargeback, transaction): &(&Chargeback, &Transaction)| {
+        let created_at = chargeback.created_at.to_string();
+        let day = created_at.split('T').next().unwrap_or_default();
+        let fits = |wanted: &Option<String>, value: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == value)
+        };
+        fits(&query.id, &transaction.id.to_string())
+            && fits(&query.flw_ref, &transaction.flw_ref)
+            && fits(&query.status, chargeback.status.name())
+            && fits(&query.currency, &transaction.currency)
+            && query.from.as_ref().is_none_or(|from| from.as_str() <= day)
+            && query.to.as_ref().is_none_or(|to| day <= to.as_str())
+    };
+    flutterwave.with_account(&key, |account, _| {
+        let all = account.chargebacks.values().rev();
+        let all = all.filter_map(|c| Some((c, account.transactions.get(&c.transaction)?)));
+        let rows = all.filter(fits).map(|(chargeback, t)| chargeback_json(chargeback, t)).collect();
+        Ok(Reply::page("Chargebacks fetched", rows, Page::numbered(query.page, PER_PAGE)))
+    })
+}
+
+#[derive(Deserialize)]
+struct ChargebackRequest {
+    reference: String,
+    amount_minor: Option<u64>,
+    #[serde(default)]
+    status: ChargebackStatus,
+}
+
+/// Control endpoint of the simulators: begins or decides a chargeback.
+pub(super) async fn create(State(flutterwave): State<Flutterwave>, body: String) -> Response {
+    let Ok(request) = serde_json::from_str::<ChargebackRequest>(&body) else {
+        let wanted = "reference is required; amount_minor is a number; \
+            status is initiated, accepted, declined, won or lost";
+        return error_response(StatusCode::BAD_REQUEST, wanted);
+    };
+    let ChargebackRequest { reference, amount_minor, status } = request;
+    match flutterwave.charge_back(&reference, amount_minor, status) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => {
+            let message = "no successful transaction has this reference";
+            error_response(StatusCode::NOT_FOUND, message)
+        }
+    }
+}
