@@ -1,4 +1,4 @@
-//! Upgrade of a database of the version before, which holds records in every state: companies see
+//! Upgrade of a database of the previous version, which holds records in every state: companies see
 //! them unchanged, and each runs to its end. `records` names every one of them.
 
 mod fixture;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_app::money::charges;
+use tollhouse_app::money::{cards, charges};
 use tollhouse_platform::store::{self, FromRow, Tx};
 use tollhouse_sandbox::Outcome;
 
@@ -96,8 +96,8 @@ impl Upgrade {
         }
     }
 
-    /// Checks that each event was emitted once, and that the receiver has those that the version
-    /// before had not delivered.
+    /// Checks that each event was emitted once, and that the receiver has those that the previous
+    /// version had not delivered.
     async fn check_events(&self) {
         let events = self.select("SELECT subject_id, kind FROM events ORDER BY kind").await;
         let events: Vec<(String, String)> = events;
@@ -164,6 +164,30 @@ impl Upgrade {
              FROM ledger_balances b WHERE account = 'pending'";
         let pending: Vec<(String, i64, i64)> = self.select(pending).await;
         assert!(pending.iter().all(|(_, expected, held)| expected == held), "{pending:?}");
+    }
+
+    /// Checks that each loan is repaid by what succeeded, and nothing else.
+    async fn check_loans(&self) {
+        let sql = "SELECT l.id, l.amount_paid_minor,
+                 (SELECT CAST(COALESCE(SUM(r.amount_minor), 0) AS BIGINT) FROM recollections r
+                  WHERE r.company_id = l.company_id AND r.loan_id = l.id AND r.status = 'success'),
+                 (SELECT CAST(SUM(e.amount_minor - e.remaining_minor) AS BIGINT) FROM loan_entries e
+                  WHERE e.company_id = l.company_id AND e.loan_id = l.id)
+             FROM loans l";
+        let loans: Vec<(String, i64, i64, i64)> = self.select(sql).await;
+        assert_eq!(loans.len(), self.fixture.rows("loans").len());
+        for (loan, paid, repaid, applied) in loans {
+            assert_eq!((paid, paid), (repaid, applied), "{loan}");
+        }
+    }
+
+    /// Checks that removed cards are deauthorized, and then deleted.
+    async fn check_removed_cards(&self) {
+        let sql = "SELECT id FROM cards WHERE removed_at IS NOT NULL AND token IS NOT NULL";
+        assert_eq!(self.select::<(String,)>(sql).await, []);
+        cards::sweep(self.app.app.clone()).await.expect("a sweep");
+        let left = self.records("cards").await;
+        assert!(left.values().all(|card| card.status == "valid"), "{:?}", left.keys());
     }
 
     async fn check_exceptions(&self) {
@@ -327,7 +351,7 @@ impl Upgrade {
             app.advance(seconds).await;
         }
         sweep().await;
-        for days in [1, 1, 1, 1, 4, 11, 11] {
+        for days in [1, 1, 1, 1, 4, 11, 13] {
             self.jump(days).await;
             assert_eq!(sweep().await, 0);
         }
@@ -336,6 +360,8 @@ impl Upgrade {
         self.check_refunds().await;
         self.check_exceptions().await;
         self.check_wallet().await;
+        self.check_loans().await;
+        self.check_removed_cards().await;
         assert_eq!(refunds(app, "?state=failed").await.len(), 2);
         let left = "SELECT kind, subject FROM jobs WHERE kind IN
             ('payment.settle', 'recollection.settle', 'card.refund')";
@@ -347,6 +373,19 @@ impl Upgrade {
 
 async fn run(engine: Engine, sweeps_first: bool) {
     Upgrade::start(engine).await.run(sweeps_first).await;
+}
+
+/// The job of the previous version verifies a card and removes it, and is late.
+#[tokio::test]
+async fn a_card_that_was_paid_is_saved_if_the_next_host_starts_two_days_later() {
+    let upgrade = Upgrade::start(Engine::Sqlite).await;
+    upgrade.jump(2).await;
+    let cards = upgrade.records("cards").await;
+    for (name, status) in [("paid-unseen", "valid"), ("page-abandoned", "pending removed")] {
+        assert_eq!(cards[name].status, status, "{name}");
+    }
+    upgrade.app.advance(2 * HOUR).await;
+    upgrade.app.finish().await;
 }
 
 macro_rules! upgrades {

@@ -1,4 +1,4 @@
-//! A database that a host of the version before wrote, with what changed the simulators until then.
+//! A database that a host of the previous version wrote, with what changed the simulators until then.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ static POSTGRES: Migrator = sqlx::migrate!("./migrations/postgres");
 
 #[derive(Deserialize)]
 pub struct Fixture {
-    /// When the host of the version before stopped.
+    /// When the host of the previous version stopped.
     now: i64,
     companies: BTreeMap<String, FixtureCompany>,
     /// Names of records without a reference of their own, by id.
@@ -86,7 +86,7 @@ impl Fixture {
         &found.unwrap_or_else(|| panic!("no rows of {table}")).1
     }
 
-    /// Creates the tables of the version before, with its rows.
+    /// Creates the tables of the previous version, with its rows.
     pub async fn load(&self, database: &Database) {
         let inserts: Vec<String> = self
             .tables
@@ -102,7 +102,7 @@ impl Fixture {
             })
             .await;
             let loaded = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connection).await;
-            loaded.expect("rows of the version before");
+            loaded.expect("rows of the previous version");
             connection.close().await.expect("a connection");
         } else {
             let url = format!("{}?mode=rwc", database.url);
@@ -112,7 +112,7 @@ impl Fixture {
             })
             .await;
             let loaded = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connection).await;
-            loaded.expect("rows of the version before");
+            loaded.expect("rows of the previous version");
             connection.close().await.expect("a connection");
         }
     }
@@ -121,7 +121,7 @@ impl Fixture {
     /// and codes are the same. Returns the pages that they opened, by reference.
     pub async fn replay(&self, app: &TestApp) -> BTreeMap<String, String> {
         let faults = app.simulators.faults();
-        // The host of the version before received these webhooks.
+        // The host of the previous version received these webhooks.
         faults.push(Fault::new("notification", FaultKind::Cut).times(100_000));
         let mut pages = BTreeMap::new();
         for change in &self.upstream {
@@ -188,7 +188,7 @@ async fn migrate_with(
     run: impl AsyncFnOnce(&Migrator) -> Result<(), MigrateError>,
 ) {
     let all = COMMON.iter().chain(own.iter()).cloned().collect();
-    run(&Migrator::with_migrations(all)).await.expect("the schema of the version before");
+    run(&Migrator::with_migrations(all)).await.expect("the schema of the previous version");
 }
 
 fn insert(table: &str, row: &Map<String, Value>) -> String {
