@@ -47,6 +47,10 @@ pub async fn collect(lab: &Lab) {
     lab.settle().await;
     lab.name("refund", &json!("none"));
     lab.send("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
+    lab.name("exception", &json!("none"));
+    let resolution = r#"{"action":"none","reason":"closed"}"#;
+    let resolve = "POST /internal/v1/companies/{company}/exceptions/{exception}/resolve";
+    lab.send(resolve, resolution).await;
     let first = card["id"].clone();
     save_card(lab, "4084080000671803").await;
     lab.send("DELETE /api/v1/card/delete/{card}", "").await;
