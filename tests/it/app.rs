@@ -386,13 +386,14 @@ impl TestApp {
         self.database.drop_schema().await;
     }
 
-    /// Checks that every charge without an outcome has a job, and that charges and ledger agree.
+    /// Checks that every charge without an outcome and of the last 72 hours has a job, and that
+    /// charges and ledger agree.
     pub async fn check_charges(&self) {
         let checked_since = self.app.clock.now().plus_seconds(-72 * 3_600);
         type Rows = Vec<(String, String)>;
         let read = async |tx: &mut Tx| -> store::Result<(Rows, Rows)> {
-            let left = tx.sql(LEFT_ALONE).bind(checked_since).all().await?;
-            Ok((left, tx.sql(NOT_OF_CHARGES).all().await?))
+            let left = tx.sql(WITHOUT_JOB).bind(checked_since).all().await?;
+            Ok((left, tx.sql(UNEXPLAINED_BALANCES).all().await?))
         };
         let (left, differing) = self.app.store.read(read).await.expect("the charges");
         assert!(left.is_empty(), "charges without a job: {left:?}");
@@ -433,7 +434,7 @@ impl TestApp {
 }
 
 /// Charges whose outcome is unknown and that no job will verify or request.
-const LEFT_ALONE: &str = "SELECT c.owner_kind, c.id FROM charges c
+const WITHOUT_JOB: &str = "SELECT c.owner_kind, c.id FROM charges c
     WHERE c.state IN ('requested', 'open') AND c.requested_at > $1 AND NOT EXISTS (
             SELECT 1 FROM jobs j WHERE j.company_id = c.company_id AND j.kind = 'charge.reconcile' AND j.subject = c.id)
         OR c.state = 'queued' AND c.lane IS NOT NULL AND NOT EXISTS (
@@ -441,7 +442,7 @@ const LEFT_ALONE: &str = "SELECT c.owner_kind, c.id FROM charges c
             AND NOT EXISTS (
             SELECT 1 FROM charges h WHERE h.company_id = c.company_id AND h.lane = c.lane AND h.holds_lane AND h.id <> c.id)";
 /// Balances of money that settled nothing and that are not the sum of what charges say of them.
-const NOT_OF_CHARGES: &str = "SELECT b.company_id, b.account FROM ledger_balances b
+const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_balances b
     WHERE b.account IN ('suspense', 'verification') AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(c.credited_minor), 0) AS BIGINT) FROM charges c
         WHERE c.company_id = b.company_id AND c.credited_to = b.account AND c.taken_currency = b.currency)";

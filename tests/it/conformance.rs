@@ -71,7 +71,7 @@ macro_rules! conforms {
                 async fn an_undercharged_payment_is_not_a_success(app: TestApp) { rejects_undercharges::<S>(app).await }
                 async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
                 async fn a_payment_partially_refunded_elsewhere_is_not_refunded(app: TestApp) { rejects_partial_refund::<S>(app).await }
-                async fn a_payment_returned_elsewhere_is_refunded_at_the_next_check(app: TestApp) { reversals::takes_back::<S>(app).await }
+                async fn a_payment_returned_elsewhere_is_refunded_at_the_next_check(app: TestApp) { reversals::a_reversal_is_recorded_at_the_next_check::<S>(app).await }
                 async fn only_signed_webhooks_are_accepted(app: TestApp) { checks_signatures::<S>(app).await }
                 async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { replaces_reference::<S>(app).await }
                 async fn a_provider_failure_during_initialization_loses_no_payment(app: TestApp) { resumes_initialization::<S>(app).await }

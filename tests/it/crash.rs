@@ -1,5 +1,6 @@
 //! `kill -9` at any moment: no acknowledged request and no event is lost, and no money moves twice.
 
+mod charges;
 mod payments;
 mod repayments;
 
@@ -165,6 +166,20 @@ impl Lab {
             }
         }
         ids
+    }
+
+    /// Returns the ids of the records that the provider has charged, sorted: one per charge.
+    async fn charged(&self) -> Vec<String> {
+        let url = format!("{}/paystack/transaction?perPage=10000", self.simulators.url());
+        let listed = self.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
+        let listed: Value = listed.expect("a response").json().await.expect("JSON");
+        let listed = listed["data"].as_array().expect("a list").iter();
+        let ours =
+            |charge: &Value| charge["metadata"]["tollhouse_payment"].as_str().map(str::to_owned);
+        let mut charged: Vec<String> =
+            listed.filter(|one| one["status"] != "abandoned").filter_map(ours).collect();
+        charged.sort();
+        charged
     }
 
     /// Returns the available balance in minor units. Asserts that nothing is pending.

@@ -88,11 +88,11 @@ async fn paid_twice(app: &TestApp) -> Value {
     pay_lost_page(app, &lost[0]).await;
     let found = exceptions(app, "?state=open").await;
     assert_eq!(
-        (found.len(), &found[0]["kind"], &found[0]["owner"]),
+        (found.len(), &found[0]["kind"], &found[0]["owner_id"]),
         (1, &json!("paid_twice"), &again["id"])
     );
     assert_eq!(
-        (&found[0]["expected"], &found[0]["seen"], &found[0]["of"]),
+        (&found[0]["expected"], &found[0]["seen"], &found[0]["owner_kind"]),
         (&json!(2500.5), &json!(2500.5), &json!("payment"))
     );
     found[0].clone()
@@ -125,6 +125,20 @@ both! {
         // The payment itself is not refunded.
         assert_eq!((app.fetch("order-1").await["status"].clone(), app.events().len()), (json!("success"), 1));
         assert_eq!(resolve(app, &exception, "none").await.failure(), (400, "the exception is already resolved"));
+    }
+
+    async fn a_page_that_fails_after_another_was_paid_changes_nothing(app: TestApp) {
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+        let lost = open_checkouts(app).await;
+        let again = app.initialize("order-1").await;
+        pay_lost_page(app, &lost[0]).await;
+        let credited = sum(app, "wallet").await;
+        assert!(credited > 0);
+        app.complete(&again, "failed").await;
+        app.advance(3_600).await;
+        assert_eq!((app.fetch("order-1").await["status"].clone(), sum(app, "wallet").await), (json!("success"), credited));
+        assert_eq!((app.events(), sum(app, "pending").await), (vec!["payment.success".to_owned()], 0));
     }
 
     async fn a_second_success_can_be_credited(app: TestApp) {
@@ -167,7 +181,7 @@ both! {
         assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, suspense));
     }
 
-    async fn money_in_suspense_that_goes_back_closes_its_exception(app: TestApp) {
+    async fn a_reversal_of_money_in_suspense_resolves_its_exception(app: TestApp) {
         underpaid(app).await;
         assert!(sum(app, "suspense").await > 0);
         refund_at_paystack(app, json!({ "transaction": "order-1" })).await;
@@ -177,7 +191,7 @@ both! {
         assert_eq!(sum(app, "suspense").await, 0);
     }
 
-    async fn a_loan_repaid_twice_owes_nothing_more_and_the_second_is_in_suspense(app: TestApp) {
+    async fn a_second_repayment_by_checkout_is_held_in_suspense(app: TestApp) {
         create_user(app, "ada").await;
         create_loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
@@ -189,7 +203,7 @@ both! {
         let credited = sum(app, "wallet").await;
         pay_lost_page(app, &lost[0]).await;
         let found = exceptions(app, "?state=open").await;
-        assert_eq!((found.len(), &found[0]["kind"], &found[0]["of"]), (1, &json!("repaid_twice"), &json!("recollection")));
+        assert_eq!((found.len(), &found[0]["kind"], &found[0]["owner_kind"]), (1, &json!("repaid_twice"), &json!("recollection")));
         assert_eq!((sum(app, "wallet").await, sum(app, "suspense").await), (credited, credited));
     }
 
@@ -215,8 +229,8 @@ both! {
             (json!({ "reason": "r" }), "the action field is required"),
             (json!({ "action": "keep", "reason": "r" }), "the action field must be one of credit, refund, none"),
             (json!({ "action": "none" }), "the reason field is required"),
-            (json!({ "action": "credit", "reason": "r" }), "nothing of this charge is in suspense"),
-            (json!({ "action": "refund", "reason": "r" }), "nothing of this charge can be refunded"),
+            (json!({ "action": "credit", "reason": "r" }), "this charge has no money in suspense"),
+            (json!({ "action": "refund", "reason": "r" }), "this charge has no refundable amount"),
         ] {
             assert_eq!(app.operator(Method::POST, &path, body).await.failure(), (400, message));
         }

@@ -24,13 +24,13 @@ const NOT_COVERED: &str = "insufficient balance, please top up your wallet.";
 const FIRST_MIGRATION: i64 = 21;
 
 /// A database connection of another program, without the host's settings.
-enum ForeignConnection {
+pub enum ForeignConnection {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
 }
 
 impl ForeignConnection {
-    async fn connect(url: &str) -> ForeignConnection {
+    pub async fn connect(url: &str) -> ForeignConnection {
         if url.starts_with("postgres") {
             return ForeignConnection::Postgres(
                 PgConnection::connect(url).await.expect("the server"),
@@ -42,7 +42,7 @@ impl ForeignConnection {
     }
 
     /// Runs statements. An error is the text of the database.
-    async fn run(&mut self, sql: &str) -> Result<u64, String> {
+    pub async fn run(&mut self, sql: &str) -> Result<u64, String> {
         let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         let rows = match self {
             ForeignConnection::Sqlite(connection) => {
@@ -53,6 +53,20 @@ impl ForeignConnection {
             }
         };
         rows.map_err(|error| error.to_string())
+    }
+
+    /// Returns the number that a query selects.
+    pub async fn select(&mut self, sql: &str) -> i64 {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let selected = match self {
+            ForeignConnection::Sqlite(connection) => {
+                sqlx::query_scalar(sql).fetch_one(connection).await
+            }
+            ForeignConnection::Postgres(connection) => {
+                sqlx::query_scalar(sql).fetch_one(connection).await
+            }
+        };
+        selected.expect("a number")
     }
 }
 

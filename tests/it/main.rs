@@ -27,6 +27,7 @@ mod containment;
 mod contract;
 mod countries;
 mod crash;
+mod disagreements;
 mod egress;
 mod envelope;
 mod events;

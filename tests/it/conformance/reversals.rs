@@ -9,7 +9,7 @@ use crate::app::TestApp;
 
 const DAY: i64 = 86_400;
 
-pub async fn takes_back<S: Subject>(app: &TestApp) {
+pub async fn a_reversal_is_recorded_at_the_next_check<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     paid::<S>(app, "order-1").await;
     paid::<S>(app, "order-2").await;
@@ -62,7 +62,7 @@ both! {
         assert_eq!((&app.wallet().await["balance"], app.events()[1].as_str()), (&json!(0), "payment.refunded"));
     }
 
-    async fn without_flutterwaves_lists_a_success_stays_unverified(app: TestApp) {
+    async fn a_success_is_verified_again_if_flutterwaves_lists_fail(app: TestApp) {
         Flutterwave::set_up(app).await;
         paid::<Flutterwave>(app, "order-1").await;
         for operation in ["refund_list", "chargeback_list"] {

@@ -8,7 +8,7 @@ use tollhouse_platform::clock::Clock;
 
 use super::{Lab, Process, RequestLog, id, kill_repeatedly};
 use crate::{
-    app::{Company, Engine, PAYSTACK_KEY, postgres, reply},
+    app::{Company, Engine, postgres, reply},
     simulation::minor,
 };
 
@@ -159,7 +159,7 @@ impl World {
         assert!(events.values().all(|ids| ids.len() == 1), "{events:?}");
         ids.push(id(&self.card));
         ids.sort();
-        assert_eq!(self.charged().await, ids);
+        assert_eq!(self.lab.charged().await, ids);
         let [made, left] = [made.len(), left.len()].map(|n| i64::try_from(n).unwrap());
         let expected = FUNDS * 100 + SHARE * made - FEE * left;
         assert_eq!(self.lab.balance(&self.company).await, expected);
@@ -182,20 +182,6 @@ impl World {
         let made: BTreeMap<String, Value> = listed.iter().map(of_loan).collect();
         assert_eq!(made.len(), listed.len(), "a loan has several recollections: {listed:?}");
         made
-    }
-
-    /// Returns the ids of the records that the provider has charged, sorted: one per charge.
-    async fn charged(&self) -> Vec<String> {
-        let url = format!("{}/paystack/transaction?perPage=10000", self.lab.simulators.url());
-        let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
-        let listed: Value = listed.expect("a response").json().await.expect("JSON");
-        let listed = listed["data"].as_array().expect("a list").iter();
-        let ours =
-            |charge: &Value| charge["metadata"]["tollhouse_payment"].as_str().map(str::to_owned);
-        let mut charged: Vec<String> =
-            listed.filter(|one| one["status"] != "abandoned").filter_map(ours).collect();
-        charged.sort();
-        charged
     }
 }
 

@@ -1,4 +1,4 @@
-//! The operators' endpoints for exceptions, see `charges::raise`.
+//! Operator endpoints for exceptions, see `charges::exceptions`.
 
 use super::{
     charges::{self, Cause, Exception, State as ChargeState},
@@ -6,7 +6,7 @@ use super::{
 };
 
 choices! {
-    Standing = &["open", "resolved"];
+    StateFilter = &["open", "resolved"];
     Resolution = &["credit", "refund", "none"];
 }
 
@@ -14,7 +14,7 @@ fields! {
     /// Filter and cursor of exceptions.
     Query ExceptionFilter {
         /// Default: all.
-        state: OneOf<Standing>,
+        state: OneOf<StateFilter>,
         /// The `next` value of the previous response. Default: the oldest exception.
         after: Cursor,
         /// Maximum number of exceptions per response; more than 1,000 counts as 1,000.
@@ -49,7 +49,7 @@ fields! {
         /// `credit`: the money in suspense is credited to the company's wallet. `refund`: the payer
         /// gets back what was taken. `none`: no money moves.
         action: OneOf<Resolution>,
-        /// Why; kept with the exception.
+        /// The reason, stored with the exception.
         reason: Text<500>,
     }
 }
@@ -72,11 +72,7 @@ pub async fn resolve(
             return Err(Error::invalid("the exception is already resolved"));
         }
         match &*action {
-            "credit" => {
-                if !charges::credit(tx, &app, &mut charge).await? {
-                    return Err(Error::invalid("nothing of this charge is in suspense"));
-                }
-            }
+            "credit" => credit(tx, &app, &mut charge).await?,
             "refund" => refund(tx, &app, &mut charge).await?,
             _ => {}
         }
@@ -88,11 +84,18 @@ pub async fn resolve(
     .await
 }
 
+async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
+    match charges::credit(tx, app, charge).await? {
+        true => Ok(()),
+        false => Err(Error::invalid("this charge has no money in suspense")),
+    }
+}
+
 /// Begins the refund of a charge that settled nothing.
 async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
     if !is_taken || charge.counts || charge.taken <= Some(charge.refunded) {
-        return Err(Error::invalid("nothing of this charge can be refunded"));
+        return Err(Error::invalid("this charge has no refundable amount"));
     }
     if !app.plugins.provider(&charge.provider, &charge.company_id)?.exports("refunds") {
         return Err(Error::Invalid(format!("{} does not support refunds", charge.provider)));

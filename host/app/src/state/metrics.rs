@@ -37,7 +37,7 @@ const BACKLOGS: [(&str, &str, &str, &[&str]); 7] = [
     ("payments_pending", "Pending payments with a scheduled verification", "age", PENDING_AGES),
     ("charges_pending", "Pending charges of cards and mandates", "channel", CHARGE_CHANNELS),
     ("refunds_open", "Refunds without an outcome", "state", REFUND_STATES),
-    ("exceptions_open", "Exceptions of charges that no operator has resolved", "kind", &[]),
+    ("exceptions_open", "Open exceptions of charges", "kind", &[]),
     ("messages_pending", "Queued e-mails and text messages", "channel", MESSAGE_CHANNELS),
 ];
 

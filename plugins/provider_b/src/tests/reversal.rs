@@ -151,7 +151,7 @@ fn items_of_other_transactions_do_not_count() {
 }
 
 #[test]
-fn only_successes_are_looked_up_and_as_little_as_possible() {
+fn only_successes_query_the_lists_and_a_full_refund_skips_chargebacks() {
     for (value, refunds, requests) in [
         ("pending", json!([]), 1),
         ("failed", json!([]), 1),
@@ -249,7 +249,7 @@ fn without_a_list_the_payment_is_not_verified() {
             |host, list| host.answer_text("GET", list, 404, "<h1>Not found</h1>"),
             FaultCategory::Unavailable,
         ),
-        // Not the API's words about permissions: the operator must look at the account.
+        // The 403 is not from the API: an operator must check the account.
         (|host, list| host.answer("GET", list, 401, json!({})), FaultCategory::Misconfigured),
         (|host, list| host.answer("GET", list, 403, json!({})), FaultCategory::Misconfigured),
     ];

@@ -30,7 +30,12 @@ pub async fn confirm_job(app: App, job: Job) -> Result<JobResult> {
         && let Err(error) = charges::verify_all::<Card>(&app, &card.company_id, &card.id).await
     {
         let (company, id) = (card.company_id.as_str(), card.id.as_str());
-        tracing::warn!(company, card = id, error = error.chain(), "removed without verification");
+        tracing::warn!(
+            company,
+            card = id,
+            error = error.chain(),
+            "card removed without a verification of its charges"
+        );
     }
     let db = app.store.clone();
     db.write(async move |tx| {

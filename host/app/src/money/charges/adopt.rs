@@ -4,7 +4,7 @@
 //! a sweep. On PostgreSQL, triggers then reject changes by hosts of the previous version.
 
 use super::{
-    Charge, Holder, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, ReferenceSource, State,
+    Charge, FundsAccount, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, ReferenceSource, State,
     next_check,
     refund::{self, Cause, Refund, RefundState},
     store,
@@ -133,7 +133,7 @@ fn derive(
         taken,
         taken_currency: taken.map(|_| former.currency.clone()),
         credited: if former.in_books && counts { net } else { Minor(0) },
-        credited_to: Holder::Wallet,
+        credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
         service_ref: former.service_ref.clone(),
         reference_source: match owner_kind {

@@ -1,7 +1,7 @@
 //! Exceptions: differences between a charge and its provider that an operator must resolve.
 //!
-//! Each is an alarm that stays: one row per charge and kind, open until an operator resolves it with
-//! a reason, or until the provider reports what explains it.
+//! One row per charge and kind. It is open until an operator resolves it with a reason, or until
+//! the provider reports a success or a reversal.
 
 use super::{Charge, ChargeId, OwnerKind};
 use crate::money::prelude::*;
@@ -27,10 +27,8 @@ pub struct Exception {
     #[serde(skip)]
     pub charge_id: ChargeId,
     /// The kind of record that was charged.
-    #[serde(rename = "of")]
     pub owner_kind: OwnerKind,
     /// The id of the payment, card or recollection.
-    #[serde(rename = "owner")]
     pub owner_id: String,
     #[serde(rename = "payment_service")]
     pub provider: String,
@@ -50,8 +48,8 @@ pub struct Exception {
     pub resolved_at: Option<Timestamp>,
 }
 
-/// Raises an alarm, and records it as an exception unless the host resolves it itself: whatever a
-/// verification charge took is refunded.
+/// Raises an alarm, and records it as an exception, except for money that a verification charge
+/// took: it is refunded.
 pub async fn raise(
     tx: &mut Tx,
     app: &App,
@@ -72,7 +70,7 @@ pub async fn raise(
         asked_currency = charge.currency.as_str(),
         seen_minor = seen_minor.map(|minor| minor.0),
         seen_currency = seen_currency.map(|currency| currency.as_str()),
-        "charge at the provider differs from the requested one"
+        "charge requires attention"
     );
     let is_refunded = charge.owner_kind == OwnerKind::Card && charge.taken.is_some();
     if is_refunded {
@@ -100,7 +98,7 @@ pub async fn raise(
     .await
 }
 
-/// Resolves the open exceptions of a charge after the provider reported what explains them.
+/// Resolves the open exceptions of a charge after the provider reported a success or a reversal.
 pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
@@ -112,7 +110,7 @@ pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Res
     .map(drop)
 }
 
-/// Opens the exceptions of a charge again whose refund was refused: its money is in suspense.
+/// Reopens the exceptions of a charge whose refund was refused or failed: it is to be resolved again.
 pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL

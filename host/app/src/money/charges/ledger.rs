@@ -8,6 +8,7 @@
 //! | any other money taken | provider | suspense | `taken:C:suspense` |
 //! | the same for a card | provider | verification | `taken:C:verification` |
 //! | success after a mismatch | suspense | provider | `taken:C:returned` |
+//! | surplus after a mismatch | provider | suspense | `taken:C:surplus` |
 //! | exception resolved in the company's favor | suspense | wallet | `taken:C:credited` |
 //! | refund requested | where the money is | provider | `KIND:ID:refund:R` |
 //! | refund refused | provider | where it was | `KIND:ID:refund:R:refused` |
@@ -21,10 +22,10 @@ use super::{Charge, OwnerKind, Refund, fees, store};
 use crate::money::prelude::*;
 use tollhouse_platform::store::Type;
 
-/// The ledger account that has the money of a charge.
+/// The ledger account that holds the money of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Holder {
+pub enum FundsAccount {
     Wallet,
     /// Verification charges of cards, which are always refunded.
     Verification,
@@ -32,12 +33,12 @@ pub enum Holder {
     Suspense,
 }
 
-impl Holder {
+impl FundsAccount {
     fn account(self) -> Ledger {
         match self {
-            Holder::Wallet => Ledger::Wallet,
-            Holder::Verification => Ledger::Verification,
-            Holder::Suspense => Ledger::Suspense,
+            FundsAccount::Wallet => Ledger::Wallet,
+            FundsAccount::Verification => Ledger::Verification,
+            FundsAccount::Suspense => Ledger::Suspense,
         }
     }
 }
@@ -47,7 +48,7 @@ impl Charge {
         Ledger::Provider(self.provider.clone())
     }
 
-    /// The key of a ledger transaction that an owner has once.
+    /// The key of a ledger transaction that is unique per owner.
     fn owner_key(&self, key: &str) -> String {
         format!("{}:{}:{key}", self.owner_kind.name(), self.owner_id)
     }
@@ -73,8 +74,8 @@ async fn post(
     }
     let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency).clone();
     let kind = format!("{}.{kind}", charge.owner_kind.name()).into();
-    let movement = LedgerTransaction { key, kind, from, to, money: Money { minor, currency } };
-    let posted = wallet::post(tx, app, &charge.company_id, &movement, cover).await?;
+    let transaction = LedgerTransaction { key, kind, from, to, money: Money { minor, currency } };
+    let posted = wallet::post(tx, app, &charge.company_id, &transaction, cover).await?;
     Ok(posted == PostOutcome::Posted)
 }
 
@@ -90,33 +91,39 @@ pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> 
     if charge.owner_kind != OwnerKind::Payment {
         return Ok(());
     }
-    let asked = Charge { taken_currency: None, ..charge.clone() };
+    let requested = Charge { taken_currency: None, ..charge.clone() };
     let names = (charge.owner_key("settled"), "settled");
     let accounts = [Ledger::Pending, charge.provider_account()];
-    post(tx, app, &asked, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
+    post(tx, app, &requested, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
 }
 
-/// Books what the provider took, for the owner that it settles or in suspense.
-pub async fn book(
+/// Posts the amount taken: to the owner that it settles, or to suspense.
+pub async fn post_taken(
     tx: &mut Tx,
     app: &App,
     charge: &mut Charge,
     seen: &ProviderPayment,
 ) -> Result<()> {
     let allowed = Overdraft::Allowed;
-    if charge.credited > Minor(0) {
+    let was_posted = charge.credited > Minor(0);
+    if was_posted {
         let accounts = [charge.credited_to.account(), charge.provider_account()];
         let returned = std::mem::take(&mut charge.credited);
         let names = (charge.own_key("returned"), "returned");
         post(tx, app, charge, names, accounts, returned, allowed).await?;
     }
     let (holder, names) = match (charge.owner_kind, charge.counts) {
-        (OwnerKind::Card, true) => (Holder::Verification, (charge.owner_key("success"), "success")),
-        (_, true) => (Holder::Wallet, (charge.owner_key("success"), "success")),
-        (OwnerKind::Card, false) => {
-            (Holder::Verification, (charge.own_key("verification"), "verification"))
+        (OwnerKind::Card, true) => {
+            (FundsAccount::Verification, (charge.owner_key("success"), "success"))
         }
-        (_, false) => (Holder::Suspense, (charge.own_key("suspense"), "suspense")),
+        (_, true) => (FundsAccount::Wallet, (charge.owner_key("success"), "success")),
+        (OwnerKind::Card, false) => {
+            (FundsAccount::Verification, (charge.own_key("verification"), "verification"))
+        }
+        (_, false) => {
+            let key = if was_posted { "surplus" } else { "suspense" };
+            (FundsAccount::Suspense, (charge.own_key(key), "suspense"))
+        }
     };
     let net = Minor((charge.taken.unwrap_or_default().0 - fees(seen).0).max(0));
     let accounts = [charge.provider_account(), holder.account()];
@@ -126,7 +133,7 @@ pub async fn book(
     Ok(())
 }
 
-/// Takes back what a reversed charge had brought.
+/// Debits the net amount of a reversed charge.
 pub async fn reverse(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let names = match charge.counts {
         true => (charge.owner_key("reversed"), "refund"),
@@ -139,19 +146,19 @@ pub async fn reverse(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> 
 
 /// Credits money in suspense to the company. Returns `false` if there is none.
 pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<bool> {
-    if charge.credited == Minor(0) || charge.credited_to != Holder::Suspense {
+    if charge.credited == Minor(0) || charge.credited_to != FundsAccount::Suspense {
         return Ok(false);
     }
     let names = (charge.own_key("credited"), "credited");
     let accounts = [Ledger::Suspense, Ledger::Wallet];
     post(tx, app, charge, names, accounts, charge.credited, Overdraft::Allowed).await?;
-    charge.credited_to = Holder::Wallet;
+    charge.credited_to = FundsAccount::Wallet;
     charge.updated_at = app.clock.now();
     store::update(tx, charge).await?;
     Ok(true)
 }
 
-/// Debits what a refund returns from where it is.
+/// Debits a refund from the account that holds the money.
 pub async fn hold(
     tx: &mut Tx,
     app: &App,

@@ -8,7 +8,7 @@
 //! - `verify`: queries the provider, on demand, after webhooks and by schedule;
 //! - `state`: the state machine, pure;
 //! - `settle`: records a fact and its effects in one transaction, as `state` decides;
-//! - `books`: the ledger transactions;
+//! - `ledger`: the ledger transactions;
 //! - `refund`: returns what was taken;
 //! - `adopt`: derives the charges of records that hosts of the previous version wrote.
 //!
@@ -16,9 +16,9 @@
 //! ledger balance, outbox.
 
 mod adopt;
-mod books;
 mod exceptions;
 mod lease;
+mod ledger;
 mod model;
 mod refund;
 mod request;
@@ -30,10 +30,10 @@ mod verify;
 use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
     adopt::sweep,
-    books::{Holder, begin_pending, credit},
     exceptions::{
         Exception, find as find_exception, list as list_exceptions, resolve as resolve_exception,
     },
+    ledger::{FundsAccount, begin_pending, credit},
     model::{
         Charge, ChargeId, ChargeOwner, Failure, Method, Order, Outcome, OwnerKind, ReferenceSource,
         State, Turn,

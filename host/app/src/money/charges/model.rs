@@ -1,6 +1,6 @@
 //! The row of a charge, and what its owner contributes.
 
-use super::Holder;
+use super::FundsAccount;
 use crate::money::prelude::*;
 use tollhouse_platform::{
     store::{FromRow, Type},
@@ -38,7 +38,7 @@ pub struct Charge {
     /// The net amount that the ledger has from this charge, and where.
     #[sqlx(rename = "credited_minor")]
     pub credited: Minor,
-    pub credited_to: Holder,
+    pub credited_to: FundsAccount,
     /// The amount of refunds that were requested and did not fail.
     #[sqlx(rename = "refunded_minor")]
     pub refunded: Minor,

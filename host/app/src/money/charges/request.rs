@@ -9,7 +9,7 @@
 //! directory, and only the provider's is verified.
 
 use super::{
-    Charge, ChargeOwner, Decision, Fact, Holder, Method, Order, OwnerKind, RECONCILE_JOB,
+    Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, RECONCILE_JOB,
     REQUEST_JOB, ReferenceSource, Rejection, State, Turn, lease::Leased, next_check, settle, store,
     verify,
 };
@@ -54,7 +54,7 @@ pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charg
         taken: None,
         taken_currency: None,
         credited: Minor(0),
-        credited_to: Holder::Wallet,
+        credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
         service_ref: String::new(),
         reference_source: ReferenceSource::Caller,
@@ -311,7 +311,7 @@ async fn claim_page<O: ChargeOwner>(
         if current.state == State::Mismatched {
             return Err(Error::Invalid(current.mismatch.unwrap_or_default()));
         }
-        if !needs_page(&owner, &current) {
+        if !current.is_undecided() || !needs_page(&owner, &current) {
             return Ok(Claim::Done(owner));
         }
         if current.is_leased(now) {

@@ -3,7 +3,7 @@
 
 use super::{
     Charge, ChargeOwner, Decision, Fact, Failure, Outcome, OwnerKind, REQUEST_JOB, ReferenceSource,
-    State, adopt, books, decide, exceptions,
+    Rejection, State, adopt, decide, exceptions, ledger,
     refund::{self, Cause},
     request::insert_next,
     store,
@@ -67,7 +67,7 @@ pub async fn record<O: ChargeOwner>(
         let charge = charges.into_iter().find(|charge| charge.id == before.id);
         let charge = charge.ok_or_else(|| gone(&before))?;
         let decision = decide(&charge, is_settled, before.fence, &fact, app.clock.now());
-        let transition = Transition { app: &app, decision, fact: &fact, last };
+        let transition = Transition { app: &app, decision, fact: &fact, last, is_settled };
         let (owner, charge) = transition.apply(tx, owner, charge).await?;
         Ok(Some(Recorded { owner, charge, decision }))
     })
@@ -84,12 +84,12 @@ async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fa
     match decision {
         Decision::Surplus | Decision::Mismatch(_) => {
             charge.record(decision, fact, now);
-            books::book(tx, app, &mut charge, seen).await?;
+            ledger::post_taken(tx, app, &mut charge, seen).await?;
             exceptions::raise(tx, app, &charge, "charge without an owner", Some(seen)).await?;
         }
         Decision::Reverse => {
             charge.record(decision, fact, now);
-            books::reverse(tx, app, &mut charge).await?;
+            ledger::reverse(tx, app, &mut charge).await?;
             exceptions::close(tx, app, &charge, RETURNED).await?;
         }
         _ => return Ok(()),
@@ -107,6 +107,8 @@ struct Transition<'t> {
     fact: &'t Fact,
     /// The number of the owner's last charge.
     last: i64,
+    /// Another charge settled the owner.
+    is_settled: bool,
 }
 
 impl Transition<'_> {
@@ -125,7 +127,7 @@ impl Transition<'_> {
                 return Ok((owner, charge));
             }
             (Decision::Forget, _) => {
-                books::end_pending(tx, app, &charge).await?;
+                ledger::end_pending(tx, app, &charge).await?;
                 notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
                 store::delete(tx, &charge).await?;
                 let owner = owner.apply(tx, app, &charge, Outcome::Forgotten).await?;
@@ -156,6 +158,11 @@ impl Transition<'_> {
         Ok((owner, charge))
     }
 
+    /// Returns whether a reversal of money that settled nothing leaves the owner without a charge.
+    fn ends_owner(&self, charge: &Charge) -> bool {
+        !charge.counts && !charge.superseded && !self.is_settled
+    }
+
     /// Applies the outcome to the owner.
     async fn apply_to_owner<O: ChargeOwner>(
         self,
@@ -167,10 +174,14 @@ impl Transition<'_> {
         let unreachable = "the provider could not be reached";
         let refused = format!("{} refused the charge", charge.provider);
         let outcome = match (self.decision, self.fact) {
+            (Decision::Open | Decision::Fail, _) if self.is_settled => return Ok(owner),
             (Decision::Open, Fact::Session(session)) => Outcome::Session(session),
             (Decision::Open, Fact::Seen(seen)) => Outcome::Pending(seen),
             (Decision::Fail, _) if charge.superseded => return Ok(owner),
             (Decision::Fail, Fact::Seen(seen)) => Outcome::Failed(Failure::Seen(seen)),
+            (Decision::Fail, Fact::Rejected(Rejection::Temporary)) => {
+                Outcome::Failed(Failure::Message(unreachable))
+            }
             (Decision::Fail, Fact::Rejected(_)) => Outcome::Failed(Failure::Message(&refused)),
             (Decision::Fail, _) => Outcome::Failed(Failure::Message(unreachable)),
             (Decision::Succeed, Fact::Seen(seen)) => Outcome::Succeeded(seen),
@@ -184,35 +195,46 @@ impl Transition<'_> {
             }
             (Decision::Mismatch(what), Fact::Seen(seen)) => {
                 exceptions::raise(tx, app, charge, what, Some(seen)).await?;
+                if self.is_settled && charge.owner_kind != OwnerKind::Card {
+                    return Ok(owner);
+                }
                 Outcome::Mismatched(what)
             }
             (Decision::Reverse, Fact::Seen(seen)) if charge.counts => Outcome::Reversed(seen),
+            (Decision::Reverse, Fact::Seen(seen)) if self.ends_owner(charge) => {
+                Outcome::Failed(Failure::Seen(seen))
+            }
             _ => return Ok(owner),
         };
         owner.apply(tx, app, charge, outcome).await
     }
 
-    /// Posts what the ledger has of the charge from now on.
+    /// Posts the ledger transactions of the decision.
     async fn post(&self, tx: &mut Tx, charge: &mut Charge) -> Result<()> {
         let app = self.app;
         let ends = match self.decision {
             Decision::Succeed => true,
-            Decision::Fail => !charge.superseded,
+            Decision::Fail => !charge.superseded && !self.is_settled,
+            Decision::Reverse => self.ends_owner(charge),
             _ => false,
         };
         if ends {
-            books::end_pending(tx, app, charge).await?;
+            ledger::end_pending(tx, app, charge).await?;
         }
         match (self.decision, self.fact) {
             (Decision::Succeed, Fact::Seen(seen)) => {
-                books::book(tx, app, charge, seen).await?;
+                ledger::post_taken(tx, app, charge, seen).await?;
                 Ok(exceptions::close(tx, app, charge, "the charge succeeded").await?)
             }
-            (Decision::Surplus | Decision::Mismatch(_), Fact::Seen(seen)) => {
-                books::book(tx, app, charge, seen).await
+            (Decision::Surplus, Fact::Seen(seen)) => {
+                ledger::post_taken(tx, app, charge, seen).await?;
+                Ok(exceptions::close(tx, app, charge, "the requested amount was paid").await?)
+            }
+            (Decision::Mismatch(_), Fact::Seen(seen)) => {
+                ledger::post_taken(tx, app, charge, seen).await
             }
             (Decision::Reverse, _) => {
-                books::reverse(tx, app, charge).await?;
+                ledger::reverse(tx, app, charge).await?;
                 Ok(exceptions::close(tx, app, charge, RETURNED).await?)
             }
             _ => Ok(()),

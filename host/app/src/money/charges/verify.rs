@@ -25,10 +25,10 @@ pub struct Verified {
 #[instrument(target = SPAN_TARGET, name = "charges.verify", skip_all)]
 async fn verify_one<O: ChargeOwner>(app: &App, charge: &Charge) -> Result<bool> {
     let verifier = charge.verifier(app).await?;
-    let asked_at = app.clock.now();
+    let queried_at = app.clock.now();
     let (is_known, fact) = match verifier.fetch(&charge.service_ref).await? {
         Some(seen) => (true, Fact::Seen(Box::new(seen))),
-        None => (false, Fact::NotFound(asked_at)),
+        None => (false, Fact::NotFound(queried_at)),
     };
     settle::record::<O>(app, charge, fact).await?;
     Ok(is_known)
@@ -81,8 +81,12 @@ pub async fn reconcile_job<O: ChargeOwner>(
     job: Job,
     charge: Charge,
 ) -> Result<JobResult> {
-    if wake_refunds(&app, &charge).await? || !is_verifiable(&charge) {
+    if !is_verifiable(&charge) {
         return Ok(JobResult::Done);
+    }
+    if wake_refunds(&app, &charge).await? {
+        let next = next_check(&charge, app.clock.now());
+        return Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt));
     }
     let verified = verify_one::<O>(&app, &charge).await;
     let read = async |tx: &mut Tx| store::find(tx, &charge.company_id, &charge.id).await;
@@ -97,7 +101,12 @@ pub async fn reconcile_job<O: ChargeOwner>(
         (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
         (Err(error), None) if job.failures >= MAX_FAILURES => {
             let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
-            tracing::error!(company, charge = id, error = error.chain(), "gave up a verification");
+            tracing::error!(
+                company,
+                charge = id,
+                error = error.chain(),
+                "charge could not be verified; no further attempts"
+            );
             let (db, host) = (app.store.clone(), app.clone());
             db.write(async move |tx| {
                 exceptions::raise(tx, &host, &charge, UNVERIFIED, None).await?;
@@ -133,7 +142,7 @@ async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
     .await
 }
 
-/// Lets the next charge of the lane go on, if the payer of this one has not acted in time.
+/// Releases the lane if the payer has not acted in time.
 async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> Result<()> {
     let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
     db.write(async move |tx| {
@@ -147,7 +156,7 @@ async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool)
         if !is_last && !is_due {
             return Ok(());
         }
-        // A bank that is still at work holds the lane until the last check.
+        // A charge that a bank is processing holds the lane until the last check.
         if is_last || charge.session_url.is_some() {
             charge.holds_lane = false;
             store::update(tx, &charge).await?;

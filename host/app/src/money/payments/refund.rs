@@ -2,7 +2,7 @@
 
 use super::{Payment, PaymentId, Status, find_by_id, not_found};
 use crate::money::{
-    charges::{Cause, Refund, RefundState},
+    charges::{Cause, Refund, State as ChargeState},
     prelude::*,
 };
 
@@ -38,14 +38,16 @@ async fn request(app: &App, payment: Payment, force: bool) -> Result<(Charge, Re
             return Err(Error::Invalid(format!("{payment_service} does not support refunds")));
         }
         let rejected = || Error::invalid("only successful payment can be refunded");
-        let charge = charges.into_iter().find(|charge| charge.counts);
+        let is_refundable =
+            |charge: &Charge| charge.counts && charge.state == ChargeState::Succeeded;
+        let charge = charges.into_iter().find(is_refundable);
         let mut charge = charge.ok_or_else(rejected)?;
         let last = charges::find_last(tx, &company_id, &charge.id).await?;
         match (payment.status, last) {
             (Status::Success, Some(refund)) if refund.is_open() => return Ok((charge, refund)),
             (Status::Success, _) => {}
             // The provider accepted a refund that failed later: the wallet was debited for it.
-            (Status::Refunded, Some(refund)) if refund.state == RefundState::Failed => {}
+            (Status::Refunded, Some(refund)) if refund.has_failed() => {}
             _ => return Err(rejected()),
         }
         let refund = charges::begin_refund(tx, &app, &mut charge, Cause::Operator, force).await?;

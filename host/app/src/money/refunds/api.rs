@@ -3,7 +3,7 @@
 use super::{AnyRefund, CardRefund, RefundStatus};
 use crate::money::{
     cards::Card,
-    charges::{Cause, OwnerKind, RefundState, RefundsFilter},
+    charges::{Cause, OwnerKind, RefundState, RefundsFilter, State as ChargeState},
     prelude::*,
 };
 
@@ -117,6 +117,9 @@ pub async fn retry_of_card(
                 let now = app.clock.now();
                 jobs::enqueue(tx, &company, charges::REFUND_JOB, &last.id, now).await?;
                 last.id
+            }
+            RefundState::Refused | RefundState::Failed if charge.state == ChargeState::Reversed => {
+                return Err(Error::invalid("the provider has returned the money"));
             }
             RefundState::Refused | RefundState::Failed => {
                 let cause = Cause::Verification;

@@ -23,8 +23,8 @@ pub use self::{
     },
 };
 use super::{
-    Charge, ChargeId, ChargeOwner, Outcome, OwnerKind, REFUND_JOB, books, exceptions, lease,
-    lease::Leased, model::conflict, settle, store as charge_store,
+    Charge, ChargeId, ChargeOwner, Outcome, OwnerKind, RECONCILE_JOB, REFUND_JOB, exceptions,
+    lease, lease::Leased, ledger, model::conflict, settle, store as charge_store,
 };
 use crate::{
     money::prelude::*,
@@ -86,7 +86,7 @@ pub async fn begin(
     };
     store::insert(tx, &refund).await?;
     let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
-    books::hold(tx, app, charge, &refund, cover).await?;
+    ledger::hold(tx, app, charge, &refund, cover).await?;
     charge.refunded.0 += refund.amount.0;
     charge.updated_at = now;
     charge_store::update(tx, charge).await?;
@@ -210,9 +210,13 @@ async fn record<O: ChargeOwner>(
         {
             charge.refunded.0 -= refund.amount.0;
             if refund.state == RefundState::Refused {
-                books::release(tx, &app, &mut charge, &mut refund).await?;
+                ledger::release(tx, &app, &mut charge, &mut refund).await?;
+            }
+            if !charge.counts {
                 exceptions::reopen(tx, &charge).await?;
             }
+            // While the refund was open, a reversal was taken for its effect.
+            jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, now).await?;
             charge_store::update(tx, &charge).await?;
         }
         store::update(tx, &refund).await?;

@@ -55,7 +55,7 @@ fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
             Seen::Failed => refund.state,
         },
         RefundFact::Failed { certainty: Certainty::NotDone, rejected, .. } => {
-            // An operator who is told that nothing was done may try again; no
+            // An operator who received "not done" may try again; no
             // client waits for the refund of a verification charge.
             let is_certain = !refund.unsure && refund.cause == Cause::Operator;
             match !is_accepted && is_current && (*rejected || is_certain) {
@@ -71,6 +71,10 @@ impl Refund {
     pub fn is_open(&self) -> bool {
         use RefundState::{Pending, Requested, Stalled};
         matches!(self.state, Requested | Pending | Stalled)
+    }
+
+    pub fn has_failed(&self) -> bool {
+        matches!(self.state, RefundState::Refused | RefundState::Failed)
     }
 
     /// Begins a request under a new fence and lease.
@@ -170,7 +174,7 @@ mod tests {
             (Requested, Operator, true, failed(not_done, false), Requested, Requested),
             (Requested, Operator, true, failed(not_done, true), Refused, Requested),
             (Stalled, Verification, true, failed(not_done, true), Refused, Stalled),
-            // Nobody waits for it: it is requested again.
+            // No client waits for it: it is requested again.
             (Requested, Verification, false, failed(not_done, false), Requested, Requested),
             (Requested, Operator, false, failed(Certainty::Unknown, false), Requested, Requested),
             (Requested, Operator, false, failed(Certainty::Unknown, true), Requested, Requested),

@@ -39,7 +39,7 @@ pub enum Fact {
     /// The request may have had an effect.
     Lost,
     Seen(Box<ProviderPayment>),
-    /// The provider did not know the charge at this time, at which it was asked.
+    /// The provider did not know the charge. The time of the query.
     NotFound(Timestamp),
 }
 
@@ -96,9 +96,9 @@ pub fn decide(
     match fact {
         Fact::Seen(seen) => decide_seen(charge, is_settled, is_current, seen),
         Fact::Session(_) if is_current && charge.session_url.is_none() => Decision::Open,
-        Fact::Rejected(rejection) if is_requested => decide_rejected(charge, *rejection),
+        Fact::Rejected(rejection) if is_requested => decide_rejected(charge, *rejection, now),
         Fact::Lost if is_requested => Decision::Unsure,
-        Fact::NotFound(asked_at) if is_current => decide_not_found(charge, *asked_at, now),
+        Fact::NotFound(queried_at) if is_current => decide_not_found(charge, *queried_at, now),
         Fact::Session(_) | Fact::Rejected(_) | Fact::Lost | Fact::NotFound(_) => Decision::Ignore,
     }
 }
@@ -111,7 +111,7 @@ fn decide_seen(
 ) -> Decision {
     let is_success = seen.status == PaymentStatus::Success;
     if !is_ours(charge, seen) {
-        // A canceled charge has given its reference up to that payment.
+        // A canceled charge released its reference, which that payment uses.
         let is_expected = charge.state == State::Canceled;
         return if is_success && !is_expected { Decision::Foreign } else { Decision::Ignore };
     }
@@ -126,7 +126,7 @@ fn decide_seen(
             None if is_settled => Decision::Surplus,
             None => Decision::Succeed,
         },
-        // A refund explains it.
+        // A refund of the host caused it.
         (State::Succeeded | State::Mismatched, PaymentStatus::Reversed)
             if charge.refunded > Minor(0) =>
         {
@@ -143,7 +143,7 @@ fn decide_seen(
     }
 }
 
-fn decide_rejected(charge: &Charge, rejection: Rejection) -> Decision {
+fn decide_rejected(charge: &Charge, rejection: Rejection, now: Timestamp) -> Decision {
     use Rejection::{DuplicateReference, Invalid, Refused, Temporary};
     let has_page = charge.method == Method::Checkout;
     let is_first = charge.number == 1 && charge.fence == 1;
@@ -154,22 +154,26 @@ fn decide_rejected(charge: &Charge, rejection: Rejection) -> Decision {
         {
             Decision::Replace
         }
-        // The host drew the reference, so the provider's charge is this one.
+        // The host generated the reference, so the provider's charge is this one.
         DuplicateReference => Decision::Unsure,
         // An earlier request may have had an effect.
         Invalid | Refused | Temporary if charge.unsure => Decision::Unsure,
         Invalid if has_page && is_first => Decision::Forget,
         Invalid | Refused if !has_page => Decision::Fail,
+        Temporary if !has_page && has_passed(charge.begun_at, RETRY_SECONDS, now) => Decision::Fail,
         Invalid | Refused | Temporary => Decision::Requeue,
     }
 }
 
-fn decide_not_found(charge: &Charge, asked_at: Timestamp, now: Timestamp) -> Decision {
-    let passed = |since: Option<Timestamp>, seconds: i64| {
-        since.is_some_and(|since| since.plus_seconds(seconds) <= asked_at)
-    };
-    let is_over = !charge.is_leased(now) && passed(charge.requested_at, NOT_FOUND_SECONDS);
-    let may_fail = charge.method != Method::Checkout && passed(charge.begun_at, RETRY_SECONDS);
+fn has_passed(since: Option<Timestamp>, seconds: i64, now: Timestamp) -> bool {
+    since.is_some_and(|since| since.plus_seconds(seconds) <= now)
+}
+
+fn decide_not_found(charge: &Charge, queried_at: Timestamp, now: Timestamp) -> Decision {
+    let is_over =
+        !charge.is_leased(now) && has_passed(charge.requested_at, NOT_FOUND_SECONDS, queried_at);
+    let may_fail =
+        charge.method != Method::Checkout && has_passed(charge.begun_at, RETRY_SECONDS, queried_at);
     match charge.state {
         State::Requested | State::Queued if is_over && may_fail => Decision::Fail,
         State::Requested if is_over => Decision::Requeue,
@@ -212,10 +216,10 @@ pub fn is_verifiable(charge: &Charge) -> bool {
     charge.fence > 0 && charge.state != State::Reversed
 }
 
-/// Returns the next scheduled check. Unknown outcomes: 1, 5, 15 and 60 minutes after the request
+/// Returns the next scheduled check. An unknown outcome: 1, 5, 15 and 60 minutes after the request
 /// that the payer acts on, then hourly for 72 hours; without a page, then daily for 30 days. A
-/// failed or canceled charge, which may still be paid: after 1, 24 and 72 hours. A success, which the provider may
-/// reverse: after 1, 7, 30 and 120 days.
+/// failed or canceled charge, which may still be paid: after 1, 24 and 72 hours. A success, which
+/// the provider may reverse: after 1, 7, 30 and 120 days.
 pub fn next_check(charge: &Charge, now: Timestamp) -> Option<Timestamp> {
     let hourly = (1..=72).map(|n| n * HOUR);
     let soon = [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly);

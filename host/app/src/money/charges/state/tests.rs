@@ -1,7 +1,7 @@
 //! The tables of `decide`.
 
 use super::*;
-use crate::money::charges::{Holder, OwnerKind};
+use crate::money::charges::{FundsAccount, OwnerKind};
 
 fn money(minor: i64, currency: &str) -> Money {
     Money { minor: Minor(minor), currency: currency.into() }
@@ -26,7 +26,7 @@ pub fn charge(state: State) -> Charge {
         taken: has_taken.then_some(Minor(500)),
         taken_currency: has_taken.then(|| "NGN".into()),
         credited: Minor(0),
-        credited_to: Holder::Wallet,
+        credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
         service_ref: "r".to_owned(),
         reference_source: ReferenceSource::Host,
@@ -163,6 +163,16 @@ fn a_rejected_request_ends_only_what_certainly_had_no_effect() {
             |fence| decide(&charge, false, fence, &Fact::Rejected(rejection), Timestamp(0));
         assert_eq!(decided(1), expected, "{method:?} {source:?} {unsure} {rejection:?}");
         assert_eq!(decided(0), Decision::Ignore, "late: {rejection:?}");
+    }
+    let late = Timestamp(60 * MINUTE_MS);
+    for (method, unsure, expected) in [
+        (Method::Card, false, Fail),
+        (Method::Card, true, Unsure),
+        (Method::Checkout, false, Requeue),
+    ] {
+        let charge = Charge { method, unsure, ..charge(State::Requested) };
+        let decided = decide(&charge, false, 1, &Fact::Rejected(Temporary), late);
+        assert_eq!(decided, expected, "{method:?} {unsure} after an hour");
     }
     let resumed = Charge { fence: 2, ..charge(State::Requested) };
     let decided = decide(&resumed, false, 2, &Fact::Rejected(Invalid), Timestamp(0));

@@ -1,4 +1,4 @@
-//! What a request and a decision change in a charge. Pure: the model checker of the tests runs it.
+//! The transitions of a charge. Pure: the model checker runs them.
 
 use super::{Charge, Decision, Fact, State, lease};
 use crate::money::prelude::*;

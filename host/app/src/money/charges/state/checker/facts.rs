@@ -1,31 +1,31 @@
-//! The facts that answers stand for.
+//! Converts responses to facts.
 
 use super::{
     super::{Fact, Rejection, tests::seen},
-    world::{AMOUNT, Answer, RefundAnswer, SHORT},
+    world::{AMOUNT, RefundResponse, Response, SHORT},
 };
 use crate::money::{charges::refund::RefundFact, prelude::*};
 
-/// `asked_at`: the time of a verification, relative to the charge as it was then.
-pub fn to_fact(answer: Answer, asked_at: Timestamp) -> Fact {
-    match answer {
-        Answer::Session => Fact::Session(Box::new(CheckoutSession {
+/// `queried_at`: the time of a verification, relative to the charge as it was then.
+pub fn to_fact(response: Response, queried_at: Timestamp) -> Fact {
+    match response {
+        Response::Session => Fact::Session(Box::new(CheckoutSession {
             url: "page".to_owned(),
             service_ref: "r".to_owned(),
             raw: String::new(),
         })),
-        Answer::Lost => Fact::Lost,
-        Answer::NotFound { .. } => Fact::NotFound(asked_at),
-        Answer::Invalid => Fact::Rejected(Rejection::Invalid),
-        Answer::Refused => Fact::Rejected(Rejection::Refused),
-        Answer::Temporary => Fact::Rejected(Rejection::Temporary),
-        Answer::Duplicate => Fact::Rejected(Rejection::DuplicateReference),
-        Answer::Foreign => payment(PaymentStatus::Success, AMOUNT, None),
-        Answer::Pending => ours(PaymentStatus::Pending, AMOUNT),
-        Answer::Paid => ours(PaymentStatus::Success, AMOUNT),
-        Answer::PaidShort => ours(PaymentStatus::Success, SHORT),
-        Answer::Failed => ours(PaymentStatus::Failed, AMOUNT),
-        Answer::Reversed => ours(PaymentStatus::Reversed, AMOUNT),
+        Response::Lost => Fact::Lost,
+        Response::NotFound { .. } => Fact::NotFound(queried_at),
+        Response::Invalid => Fact::Rejected(Rejection::Invalid),
+        Response::Refused => Fact::Rejected(Rejection::Refused),
+        Response::Temporary => Fact::Rejected(Rejection::Temporary),
+        Response::Duplicate => Fact::Rejected(Rejection::DuplicateReference),
+        Response::Foreign => payment(PaymentStatus::Success, AMOUNT, None),
+        Response::Pending => ours(PaymentStatus::Pending, AMOUNT),
+        Response::Paid => ours(PaymentStatus::Success, AMOUNT),
+        Response::PaidShort => ours(PaymentStatus::Success, SHORT),
+        Response::Failed => ours(PaymentStatus::Failed, AMOUNT),
+        Response::Reversed => ours(PaymentStatus::Reversed, AMOUNT),
     }
 }
 
@@ -38,7 +38,7 @@ fn payment(status: PaymentStatus, amount: u8, metadata: Option<String>) -> Fact 
     Fact::Seen(Box::new(ProviderPayment { metadata, ..seen(status, amount, None) }))
 }
 
-pub fn to_refund_fact(answer: RefundAnswer) -> RefundFact {
+pub fn to_refund_fact(response: RefundResponse) -> RefundFact {
     let seen = |status| {
         RefundFact::Seen(ProviderRefund {
             status,
@@ -48,12 +48,12 @@ pub fn to_refund_fact(answer: RefundAnswer) -> RefundFact {
     };
     let failed =
         |certainty, rejected| RefundFact::Failed { certainty, rejected, error: String::new() };
-    match answer {
-        RefundAnswer::Pending => seen(ProviderRefundStatus::Pending),
-        RefundAnswer::Done => seen(ProviderRefundStatus::Done),
-        RefundAnswer::Failed => seen(ProviderRefundStatus::Failed),
-        RefundAnswer::Refused => failed(Certainty::NotDone, true),
-        RefundAnswer::NotDone => failed(Certainty::NotDone, false),
-        RefundAnswer::Lost => failed(Certainty::Unknown, false),
+    match response {
+        RefundResponse::Pending => seen(ProviderRefundStatus::Pending),
+        RefundResponse::Done => seen(ProviderRefundStatus::Done),
+        RefundResponse::Failed => seen(ProviderRefundStatus::Failed),
+        RefundResponse::Refused => failed(Certainty::NotDone, true),
+        RefundResponse::NotDone => failed(Certainty::NotDone, false),
+        RefundResponse::Lost => failed(Certainty::Unknown, false),
     }
 }

@@ -38,8 +38,8 @@ impl Steps {
             row.leased = false;
             if is_verifiable(&row.to_charge(n, self.scope.has_lane)) {
                 let fence = row.fence;
-                let answer = self.ask(&world, n);
-                self.record(&mut world, n, fence, answer)?;
+                let response = self.query(&world, n);
+                self.record(&mut world, n, fence, response)?;
             }
             world = self.request(world, n)?;
         }
@@ -58,16 +58,16 @@ impl Steps {
         let Some(taken) = self.take(&world, 0, n) else { return Ok(world) };
         let mut world = taken?;
         let Task::Request { charge, fence } = world.tasks[0] else { return Ok(world) };
-        let (record, answer) = self.accept(&world, n);
+        let (record, response) = self.accept(&world, n);
         world.records[n] = record;
-        world.tasks[0] = Task::Answered { charge, fence, answer };
+        world.tasks[0] = Task::Responded { charge, fence, response };
         self.commit(&world, 0)
     }
 
     /// The arrival of a request that the provider takes, if it can.
-    fn accept(&self, world: &World, n: usize) -> (Record, Answer) {
-        let takes = |(_, answer): &(Record, Answer)| {
-            matches!(answer, Answer::Session | Answer::Paid | Answer::Duplicate)
+    fn accept(&self, world: &World, n: usize) -> (Record, Response) {
+        let takes = |(_, response): &(Record, Response)| {
+            matches!(response, Response::Session | Response::Paid | Response::Duplicate)
         };
         self.arrivals(world, n).into_iter().find(takes).expect("the provider may take it")
     }
@@ -85,16 +85,16 @@ impl Steps {
         }
         let mut world = self.take_refund(&world, 0, n);
         let Task::Refund { refund, fence } = world.tasks[0] else { return Ok(world) };
-        let answer = match (world.returned[n], world.records[row_charge(&world, n)]) {
-            (Returned::Nothing, Record::Paid | Record::PaidShort) => RefundAnswer::Done,
-            (Returned::Nothing, _) => RefundAnswer::Refused,
-            (Returned::Failed, _) => RefundAnswer::Failed,
-            _ => RefundAnswer::Done,
+        let response = match (world.returned[n], world.records[row_charge(&world, n)]) {
+            (Returned::Nothing, Record::Paid | Record::PaidShort) => RefundResponse::Done,
+            (Returned::Nothing, _) => RefundResponse::Refused,
+            (Returned::Failed, _) => RefundResponse::Failed,
+            _ => RefundResponse::Done,
         };
-        if answer == RefundAnswer::Done {
+        if response == RefundResponse::Done {
             world.returned[n] = Returned::Done;
         }
-        world.tasks[0] = Task::RefundAnswered { refund, fence, answer };
+        world.tasks[0] = Task::RefundResponded { refund, fence, response };
         self.commit_refund(&world, 0)
     }
 }
@@ -115,7 +115,7 @@ fn check_end(world: &World) -> Result<(), &'static str> {
             Record::Reversed => {
                 is_refunded || !matches!(row.state, State::Succeeded | State::Mismatched)
             }
-            // An exception: an operator looks at it.
+            // Raises an exception.
             Record::Foreign => !matches!(row.state, State::Succeeded | State::Mismatched),
             Record::Failed => row.state == State::Failed || lacks_page || row.superseded,
             Record::Pending => false,

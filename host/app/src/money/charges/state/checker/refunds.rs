@@ -2,7 +2,7 @@
 
 use super::{
     facts::to_refund_fact,
-    step::{Action, Mutant, Next, Steps},
+    step::{Action, Next, Steps, Without},
     world::*,
 };
 use crate::money::charges::{State, refund::RefundState};
@@ -16,7 +16,7 @@ impl Steps {
             world.refunds.iter().flatten().any(|refund| refund.charge == n && refund.is_open());
         let amount = row.taken? - row.refunded;
         let is_taken = matches!(row.state, State::Succeeded | State::Mismatched);
-        let lacks_index = self.lacks(Mutant::NoRefundIndex);
+        let lacks_index = self.lacks(Without::RefundIndex);
         if index >= self.scope.refunds || !is_taken || !lacks_index && (is_open || amount == 0) {
             return None;
         }
@@ -40,7 +40,7 @@ impl Steps {
         let mut world = *world;
         let mut row = world.refunds[n].expect("the refund exists");
         row.change(self.scope.cause, |refund, now| refund.claim(now));
-        row.unsure &= !self.lacks(Mutant::NoRefundUnsure);
+        row.unsure &= !self.lacks(Without::RefundUnsure);
         world.refunds[n] = Some(row);
         world.tasks[host] = Task::Refund { refund: n, fence: row.fence };
         world
@@ -52,13 +52,14 @@ impl Steps {
             world.tasks[host] = task;
             world
         };
-        let answered = |refund, fence, answer| with(Task::RefundAnswered { refund, fence, answer });
+        let responded =
+            |refund, fence, response| with(Task::RefundResponded { refund, fence, response });
         match world.tasks[host] {
             Task::Refund { refund, fence } => {
                 let row = world.refunds[refund].expect("the refund exists");
                 if row.state == RefundState::Pending {
-                    for answer in [status(world.returned[refund]), RefundAnswer::NotDone] {
-                        next.push((("check", refund), Ok(answered(refund, fence, answer))));
+                    for response in [status(world.returned[refund]), RefundResponse::NotDone] {
+                        next.push((("check", refund), Ok(responded(refund, fence, response))));
                     }
                 } else if row.fence == fence && row.lease == Lease::Held {
                     let waiting = with(Task::RefundWaiting { refund, fence });
@@ -66,16 +67,16 @@ impl Steps {
                 }
             }
             Task::RefundWaiting { refund, fence } => {
-                for (returned, answer) in self.refund_arrivals(world, refund) {
-                    let mut world = answered(refund, fence, answer);
+                for (returned, response) in self.refund_arrivals(world, refund) {
+                    let mut world = responded(refund, fence, response);
                     world.returned[refund] = returned;
                     next.push((("the refund arrives", refund), Ok(world)));
                 }
-                let mut world = answered(refund, fence, RefundAnswer::Lost);
+                let mut world = responded(refund, fence, RefundResponse::Lost);
                 world.stray_refund[refund] = true;
                 next.push((("the refund times out", refund), Ok(world)));
             }
-            Task::RefundAnswered { refund, .. } => {
+            Task::RefundResponded { refund, .. } => {
                 next.push((("commit the refund", refund), self.commit_refund(world, host)));
             }
             task => unreachable!("{task:?} is no refund"),
@@ -86,16 +87,16 @@ impl Steps {
     pub fn commit_refund(&self, world: &World, host: usize) -> Next {
         let mut world = *world;
         let task = std::mem::replace(&mut world.tasks[host], Task::Idle);
-        let Task::RefundAnswered { refund: n, fence, answer } = task else {
-            unreachable!("{task:?} has no answer")
+        let Task::RefundResponded { refund: n, fence, response } = task else {
+            unreachable!("{task:?} has no response")
         };
         let mut row = world.refunds[n].expect("the refund exists");
         let was_open = row.is_open();
-        let is_current = row.fence == fence || self.lacks(Mutant::NoRefundFence);
+        let is_current = row.fence == fence || self.lacks(Without::RefundFence);
         row.change(self.scope.cause, |refund, now| {
-            refund.record(is_current, to_refund_fact(answer), now);
+            refund.record(is_current, to_refund_fact(response), now);
         });
-        row.unsure &= !self.lacks(Mutant::NoRefundUnsure);
+        row.unsure &= !self.lacks(Without::RefundUnsure);
         world.refunds[n] = Some(row);
         if was_open && matches!(row.state, RefundState::Refused | RefundState::Failed) {
             let charge = world.charges[row.charge].as_mut().expect("the charge exists");
@@ -118,48 +119,48 @@ impl Steps {
     }
 
     /// How the provider may treat a request for a refund.
-    fn refund_arrivals(&self, world: &World, n: usize) -> Vec<(Returned, RefundAnswer)> {
+    fn refund_arrivals(&self, world: &World, n: usize) -> Vec<(Returned, RefundResponse)> {
         let known = world.returned[n];
         if known != Returned::Nothing {
-            return vec![(known, status(known)), (known, RefundAnswer::NotDone)];
+            return vec![(known, status(known)), (known, RefundResponse::NotDone)];
         }
         let charge = world.refunds[n].expect("the refund exists").charge;
-        let mut arrivals = vec![(known, RefundAnswer::Refused), (known, RefundAnswer::NotDone)];
+        let mut arrivals = vec![(known, RefundResponse::Refused), (known, RefundResponse::NotDone)];
         if matches!(world.records[charge], Record::Paid | Record::PaidShort) {
-            arrivals.push((Returned::Pending, RefundAnswer::Pending));
-            arrivals.push((Returned::Done, RefundAnswer::Done));
-            arrivals.push((Returned::Failed, RefundAnswer::Failed));
+            arrivals.push((Returned::Pending, RefundResponse::Pending));
+            arrivals.push((Returned::Done, RefundResponse::Done));
+            arrivals.push((Returned::Failed, RefundResponse::Failed));
         }
         arrivals
     }
 
     pub fn provider_refunds(&self, world: &World, next: &mut Vec<(Action, Next)>) {
         for n in 0..REFUNDS {
-            let mut become_ = |name, returned, stray| {
+            let mut push = |name, returned, stray| {
                 let mut world = *world;
                 world.returned[n] = returned;
                 world.stray_refund[n] = stray;
                 next.push(((name, n), Ok(world)));
             };
             if world.stray_refund[n] {
-                become_("a late refund is lost", world.returned[n], false);
+                push("a late refund is lost", world.returned[n], false);
                 for (returned, _) in self.refund_arrivals(world, n) {
-                    become_("a late refund arrives", returned, false);
+                    push("a late refund arrives", returned, false);
                 }
             }
             if world.returned[n] == Returned::Pending {
                 let stray = world.stray_refund[n];
-                become_("the refund is done", Returned::Done, stray);
-                become_("the refund fails", Returned::Failed, stray);
+                push("the refund is done", Returned::Done, stray);
+                push("the refund fails", Returned::Failed, stray);
             }
         }
     }
 }
 
-fn status(returned: Returned) -> RefundAnswer {
+fn status(returned: Returned) -> RefundResponse {
     match returned {
-        Returned::Done => RefundAnswer::Done,
-        Returned::Failed => RefundAnswer::Failed,
-        Returned::Nothing | Returned::Pending => RefundAnswer::Pending,
+        Returned::Done => RefundResponse::Done,
+        Returned::Failed => RefundResponse::Failed,
+        Returned::Nothing | Returned::Pending => RefundResponse::Pending,
     }
 }

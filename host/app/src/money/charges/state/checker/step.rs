@@ -1,4 +1,4 @@
-//! What hosts, the provider, the payer and time may do next.
+//! The possible steps of hosts, provider, payer and time.
 
 use super::{
     super::{Decision, Fact, Method, ReferenceSource, State, decide, is_verifiable},
@@ -20,7 +20,7 @@ pub struct Scope {
     pub cause: Cause,
     /// Two owners share a lane.
     pub has_lane: bool,
-    /// Starts with a page that nobody has, and a second one that the payer has.
+    /// Starts with a page without a payer, and a second one that has a payer.
     pub has_lost_page: bool,
     /// Another system has used the first reference.
     pub is_taken: bool,
@@ -30,29 +30,29 @@ pub struct Scope {
 
 /// A guard of the engine that is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
-    /// Late answers count for the current request.
-    NoFence,
+pub enum Without {
+    /// Late responses count for the current request.
+    Fence,
     /// A request with an unknown outcome is forgotten.
-    NoUnsure,
+    Unsure,
     /// A second success settles the owner again.
-    NoSettled,
+    SettledCheck,
     /// Whatever has the reference is the host's payment.
-    NoOwnership,
+    OwnershipCheck,
     /// A page follows one that may still be opened.
-    NoSupersede,
+    Supersede,
     /// The provider is called before the request is committed.
-    NoCommitFirst,
+    CommitFirst,
     /// A payment that the provider does not know yet is requested again at once.
-    NoDelay,
+    Delay,
     /// A lane admits several charges.
-    NoLane,
+    Lane,
     /// A charge takes what was owed when it was recorded.
-    NoTurn,
-    NoRefundFence,
-    NoRefundUnsure,
+    AmountCap,
+    RefundFence,
+    RefundUnsure,
     /// A charge may have two open refunds.
-    NoRefundIndex,
+    RefundIndex,
 }
 
 /// A description of a step: what happens, and to which charge, refund or host.
@@ -62,14 +62,14 @@ pub type Next = Result<World, &'static str>;
 
 pub struct Steps {
     pub scope: Scope,
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<Without>,
 }
 
 /// How the provider treats a request: its record, and its response.
-type Arrival = (Record, Answer);
+type Arrival = (Record, Response);
 
 impl Steps {
-    pub fn lacks(&self, guard: Mutant) -> bool {
+    pub fn lacks(&self, guard: Without) -> bool {
         self.mutant == Some(guard)
     }
 
@@ -99,8 +99,8 @@ impl Steps {
             let verifies = world.tasks.iter().any(|task| matches!(task, Task::Verifying { .. }));
             if !verifies && is_verifiable(&row.to_charge(n, self.scope.has_lane)) {
                 let mut world = *world;
-                let answer = self.ask(&world, n);
-                world.tasks[host] = Task::Verifying { charge: n, fence: row.fence, answer };
+                let response = self.query(&world, n);
+                world.tasks[host] = Task::Verifying { charge: n, fence: row.fence, response };
                 next.push((("verify", n), Ok(world)));
             }
             next.extend(self.begin_refund(world, n).map(|world| (("begin a refund", n), world)));
@@ -120,7 +120,7 @@ impl Steps {
     pub fn take(&self, world: &World, host: usize, n: usize) -> Option<Next> {
         let row = world.charge(n);
         let is_held = world.rows().any(|(other, row)| other != n && row.holds_lane);
-        if self.scope.has_lane && is_held && !self.lacks(Mutant::NoLane) {
+        if self.scope.has_lane && is_held && !self.lacks(Without::Lane) {
             return None;
         }
         let owed = match self.scope.has_lane {
@@ -129,14 +129,14 @@ impl Steps {
             false => AMOUNT,
         };
         let (mut world, mut row) = (*world, row);
-        if owed == 0 && !row.unsure && !self.lacks(Mutant::NoTurn) {
+        if owed == 0 && !row.unsure && !self.lacks(Without::AmountCap) {
             let is_certain = self.check_certain(&world, n);
             row.change(n, self.scope.has_lane, |charge, now| charge.cancel(now));
             world.charges[n] = Some(row);
             return Some(is_certain.and(Ok(world)));
         }
         let fence = row.fence + 1;
-        if !self.lacks(Mutant::NoCommitFirst) {
+        if !self.lacks(Without::CommitFirst) {
             row.change(n, self.scope.has_lane, |charge, now| charge.claim(now));
             self.forget(&mut row);
             world.charges[n] = Some(row);
@@ -169,11 +169,11 @@ impl Steps {
             world.tasks[host] = task;
             Ok(world)
         };
-        let answer = |charge, fence, answer| Task::Answered { charge, fence, answer };
+        let responded = |charge, fence, response| Task::Responded { charge, fence, response };
         match world.tasks[host] {
             Task::Idle => return,
             Task::Request { charge, fence } => {
-                let not_sent = answer(charge, fence, Answer::Temporary);
+                let not_sent = responded(charge, fence, Response::Temporary);
                 next.push((("cannot send", charge), with(not_sent)));
                 next.push((("send", charge), with(Task::Waiting { charge, fence })));
                 if self.scope.repeats {
@@ -184,27 +184,27 @@ impl Steps {
             }
             Task::Waiting { charge, fence } => {
                 for (record, response) in self.arrivals(world, charge) {
-                    let mut world = with(answer(charge, fence, response)).expect("a world");
+                    let mut world = with(responded(charge, fence, response)).expect("a world");
                     world.records[charge] = record;
                     next.push((("arrive", charge), Ok(world)));
                 }
-                let mut world = with(answer(charge, fence, Answer::Lost)).expect("a world");
+                let mut world = with(responded(charge, fence, Response::Lost)).expect("a world");
                 world.stray[charge] = true;
                 next.push((("time out", charge), Ok(world)));
             }
             Task::Resume { charge, fence } => {
-                let answer = self.ask(world, charge);
-                let resuming = Task::Resuming { charge, fence, answer };
-                next.push((("ask", charge), with(resuming)));
-                let lost = Task::Answered { charge, fence, answer: Answer::Lost };
-                next.push((("cannot ask", charge), with(lost)));
+                let response = self.query(world, charge);
+                let resuming = Task::Resuming { charge, fence, response };
+                next.push((("query", charge), with(resuming)));
+                let lost = Task::Responded { charge, fence, response: Response::Lost };
+                next.push((("cannot query", charge), with(lost)));
             }
-            Task::Answered { charge, .. }
+            Task::Responded { charge, .. }
             | Task::Resuming { charge, .. }
             | Task::Verifying { charge, .. } => {
                 next.push((("commit", charge), self.commit(world, host)));
             }
-            Task::Refund { .. } | Task::RefundWaiting { .. } | Task::RefundAnswered { .. } => {
+            Task::Refund { .. } | Task::RefundWaiting { .. } | Task::RefundResponded { .. } => {
                 self.advance_refund(world, host, next);
             }
         }
@@ -214,21 +214,21 @@ impl Steps {
     /// X3 or X4, and what the host does then.
     pub fn commit(&self, world: &World, host: usize) -> Next {
         let mut world = *world;
-        let (charge, fence, answer) = match world.tasks[host] {
-            Task::Answered { charge, fence, answer }
-            | Task::Resuming { charge, fence, answer }
-            | Task::Verifying { charge, fence, answer } => (charge, fence, answer),
-            task => unreachable!("{task:?} has no answer"),
+        let (charge, fence, response) = match world.tasks[host] {
+            Task::Responded { charge, fence, response }
+            | Task::Resuming { charge, fence, response }
+            | Task::Verifying { charge, fence, response } => (charge, fence, response),
+            task => unreachable!("{task:?} has no response"),
         };
         let task = std::mem::replace(&mut world.tasks[host], Task::Idle);
         // The owner was deleted meanwhile.
         if world.charges[charge].is_none() {
             return Ok(world);
         }
-        let decision = self.record(&mut world, charge, fence, answer)?;
+        let decision = self.record(&mut world, charge, fence, response)?;
         let is_page = world.charges[charge].is_some_and(|row| row.method == Method::Checkout);
         match (task, decision) {
-            (Task::Answered { .. }, Decision::Replace | Decision::Supersede) => {
+            (Task::Responded { .. }, Decision::Replace | Decision::Supersede) => {
                 let fence = 1;
                 if let Some(next) = self.follow(&mut world, charge)
                     && is_page
@@ -236,25 +236,25 @@ impl Steps {
                     world.tasks[host] = Task::Request { charge: next, fence };
                 }
             }
-            (Task::Resuming { .. }, _) => self.reopen(&mut world, host, charge, fence, answer),
+            (Task::Resuming { .. }, _) => self.reopen(&mut world, host, charge, fence, response),
             _ => {}
         }
         Ok(world)
     }
 
     /// `request::verify_and_reopen`, after the verification.
-    fn reopen(&self, world: &mut World, host: usize, n: usize, fence: u8, answer: Answer) {
+    fn reopen(&self, world: &mut World, host: usize, n: usize, fence: u8, response: Response) {
         let row = world.charge(n);
         let is_pending = matches!(row.state, State::Queued | State::Requested | State::Open)
             && !world.is_settled_by_another(n);
         if row.state == State::Mismatched {
             return;
         }
-        if matches!(answer, Answer::NotFound { .. }) {
+        if matches!(response, Response::NotFound { .. }) {
             world.tasks[host] = Task::Request { charge: n, fence };
         } else if is_pending && row.fence == fence && !row.has_page && !row.superseded {
             let mut row = row;
-            if !self.lacks(Mutant::NoSupersede) {
+            if !self.lacks(Without::Supersede) {
                 row.change(n, false, |charge, now| charge.supersede(now));
             }
             world.charges[n] = Some(row);
@@ -277,35 +277,35 @@ impl Steps {
         Some(n)
     }
 
-    /// Records an answer by the real rules, and compares the decision with the truth.
+    /// Records an response by the real rules, and compares the decision with the truth.
     pub fn record(
         &self,
         world: &mut World,
         n: usize,
         fence: u8,
-        answer: Answer,
+        response: Response,
     ) -> Result<Decision, &'static str> {
         let mut row = world.charge(n);
-        let asked = match answer {
-            Answer::NotFound { begun, requested } => Row { begun, requested, ..row },
+        let queried = match response {
+            Response::NotFound { begun, requested } => Row { begun, requested, ..row },
             _ => row,
         };
-        let mut charge = asked.to_charge(n, self.scope.has_lane);
+        let mut charge = queried.to_charge(n, self.scope.has_lane);
         let is_late = fence != row.fence;
-        let fence = if self.lacks(Mutant::NoFence) { row.fence } else { fence };
-        if self.lacks(Mutant::NoOwnership) {
+        let fence = if self.lacks(Without::Fence) { row.fence } else { fence };
+        if self.lacks(Without::OwnershipCheck) {
             charge.reference_source = ReferenceSource::Host;
         }
-        let now = match self.lacks(Mutant::NoDelay) {
+        let now = match self.lacks(Without::Delay) {
             true => NOW.plus_seconds(3_600),
             false => NOW,
         };
-        let fact = to_fact(answer, now);
-        let is_settled = world.is_settled_by_another(n) && !self.lacks(Mutant::NoSettled);
+        let fact = to_fact(response, now);
+        let is_settled = world.is_settled_by_another(n) && !self.lacks(Without::SettledCheck);
         let decision = decide(&charge, is_settled, fence.into(), &fact, now);
-        self.check_decision(world, n, asked, decision, &fact)?;
+        self.check_decision(world, n, queried, decision, &fact)?;
         if is_late && !is_money(decision) {
-            return Err("C8: a late answer changed a charge");
+            return Err("C8: a late response changed a charge");
         }
         row.change(n, self.scope.has_lane, |charge, now| charge.record(decision, &fact, now));
         self.forget(&mut row);
@@ -315,7 +315,7 @@ impl Steps {
     }
 
     fn forget(&self, row: &mut Row) {
-        row.unsure &= !self.lacks(Mutant::NoUnsure);
+        row.unsure &= !self.lacks(Without::Unsure);
     }
 
     /// C6 and C7: a failure needs proof, and only the host's own payment counts.
@@ -323,16 +323,19 @@ impl Steps {
         &self,
         world: &World,
         n: usize,
-        asked: Row,
+        queried: Row,
         decision: Decision,
         fact: &Fact,
     ) -> Result<(), &'static str> {
         use Decision::{Fail, Forget, Mismatch, Replace, Requeue, Succeed, Surplus};
         match (decision, fact) {
             (Fail | Replace | Forget, Fact::Rejected(_)) => self.check_certain(world, n),
-            (Requeue, Fact::Rejected(_)) if !asked.unsure => self.check_certain(world, n),
+            (Requeue, Fact::Rejected(_)) if !queried.unsure => self.check_certain(world, n),
             (Fail, Fact::NotFound(_)) => {
-                match asked.begun == Age::Hour && asked.requested >= Age::Minute && !asked.leased {
+                match queried.begun == Age::Hour
+                    && queried.requested >= Age::Minute
+                    && !queried.leased
+                {
                     true => Ok(()),
                     false => Err("C6: a charge failed while its request was under way"),
                 }
@@ -360,40 +363,43 @@ impl Steps {
     pub fn arrivals(&self, world: &World, n: usize) -> Vec<Arrival> {
         let record = world.records[n];
         if record != Record::Nothing {
-            return vec![(record, Answer::Duplicate)];
+            return vec![(record, Response::Duplicate)];
         }
-        let mut arrivals =
-            vec![(record, Answer::Invalid), (record, Answer::Refused), (record, Answer::Temporary)];
+        let mut arrivals = vec![
+            (record, Response::Invalid),
+            (record, Response::Refused),
+            (record, Response::Temporary),
+        ];
         match self.scope.method {
-            Method::Checkout => arrivals.push((Record::Pending, Answer::Session)),
+            Method::Checkout => arrivals.push((Record::Pending, Response::Session)),
             Method::Card | Method::Mandate => arrivals.extend([
-                (Record::Pending, Answer::Pending),
-                (Record::Paid, Answer::Paid),
-                (Record::PaidShort, Answer::PaidShort),
-                (Record::Failed, Answer::Failed),
+                (Record::Pending, Response::Pending),
+                (Record::Paid, Response::Paid),
+                (Record::PaidShort, Response::PaidShort),
+                (Record::Failed, Response::Failed),
             ]),
         }
         arrivals
     }
 
-    /// What the provider answers about a charge.
-    pub fn ask(&self, world: &World, n: usize) -> Answer {
+    /// What the provider responses about a charge.
+    pub fn query(&self, world: &World, n: usize) -> Response {
         let Row { begun, requested, .. } = world.charge(n);
         match world.records[n] {
-            Record::Nothing => Answer::NotFound { begun, requested },
-            Record::Foreign => Answer::Foreign,
-            Record::Pending => Answer::Pending,
-            Record::Paid => Answer::Paid,
-            Record::PaidShort => Answer::PaidShort,
-            Record::Failed => Answer::Failed,
-            Record::Reversed => Answer::Reversed,
+            Record::Nothing => Response::NotFound { begun, requested },
+            Record::Foreign => Response::Foreign,
+            Record::Pending => Response::Pending,
+            Record::Paid => Response::Paid,
+            Record::PaidShort => Response::PaidShort,
+            Record::Failed => Response::Failed,
+            Record::Reversed => Response::Reversed,
         }
     }
 
     /// What happens at the provider without a host.
     fn provider(&self, world: &World, next: &mut Vec<(Action, Next)>) {
         for (n, row) in world.charges.iter().enumerate() {
-            let mut become_ = |name, record, stray| {
+            let mut push = |name, record, stray| {
                 let mut world = *world;
                 world.records[n] = record;
                 world.stray[n] = stray;
@@ -401,7 +407,7 @@ impl Steps {
             };
             if world.stray[n] {
                 for (record, _) in self.arrivals(world, n) {
-                    become_("a late request arrives", record, false);
+                    push("a late request arrives", record, false);
                 }
             }
             let stray = world.stray[n];
@@ -409,20 +415,20 @@ impl Steps {
             let is_first = n == 0;
             match world.records[n] {
                 Record::Pending => {
-                    become_("pay", Record::Paid, stray);
-                    become_("fail", Record::Failed, stray);
+                    push("pay", Record::Paid, stray);
+                    push("fail", Record::Failed, stray);
                     if is_first {
-                        become_("pay too little", Record::PaidShort, stray);
+                        push("pay too little", Record::PaidShort, stray);
                     }
                 }
                 // The payer tries again on the page.
                 Record::Failed
                     if is_first && row.is_some_and(|row| row.method == Method::Checkout) =>
                 {
-                    become_("pay after a failure", Record::Paid, stray);
+                    push("pay after a failure", Record::Paid, stray);
                 }
                 Record::Paid | Record::PaidShort if is_first => {
-                    become_("reverse", Record::Reversed, stray);
+                    push("reverse", Record::Reversed, stray);
                 }
                 _ => {}
             }
@@ -458,7 +464,7 @@ impl Steps {
             }
         }
         next.push((("a minute passes", 0), Ok(pass(world, Age::Minute))));
-        // No rule of pages is about an hour.
+        // No rule of checkout charges depends on an hour.
         if self.scope.method != Method::Checkout {
             next.push((("an hour passes", 0), Ok(pass(world, Age::Hour))));
         }

@@ -248,10 +248,10 @@ pub enum Task {
         fence: u8,
     },
     /// The response is not recorded (X3).
-    Answered {
+    Responded {
         charge: usize,
         fence: u8,
-        answer: Answer,
+        response: Response,
     },
     /// Verifies before a page is opened again.
     Resume {
@@ -261,13 +261,13 @@ pub enum Task {
     Resuming {
         charge: usize,
         fence: u8,
-        answer: Answer,
+        response: Response,
     },
-    /// The answer of a verification is not recorded (X4).
+    /// The response of a verification is not recorded (X4).
     Verifying {
         charge: usize,
         fence: u8,
-        answer: Answer,
+        response: Response,
     },
     Refund {
         refund: usize,
@@ -277,18 +277,18 @@ pub enum Task {
         refund: usize,
         fence: u8,
     },
-    RefundAnswered {
+    RefundResponded {
         refund: usize,
         fence: u8,
-        answer: RefundAnswer,
+        response: RefundResponse,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Answer {
+pub enum Response {
     Session,
     Lost,
-    /// With the ages of the charge when the provider was asked.
+    /// With the ages of the charge when the provider was queried.
     NotFound {
         begun: Age,
         requested: Age,
@@ -306,7 +306,7 @@ pub enum Answer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RefundAnswer {
+pub enum RefundResponse {
     Pending,
     Done,
     Failed,
@@ -325,7 +325,7 @@ pub struct World {
     pub returned: [Returned; REFUNDS],
     pub stray_refund: [bool; REFUNDS],
     pub tasks: [Task; HOSTS],
-    /// A charge released its lane although it may still be paid (T10, T18).
+    /// A charge released its lane although it may still be paid.
     pub may_exceed: bool,
 }
 
@@ -358,7 +358,7 @@ impl World {
         AMOUNT.saturating_sub(repaid.map(|(_, row)| row.taken.unwrap_or(0)).sum())
     }
 
-    /// Hosts are alike: one order of them is enough.
+    /// Sorts the tasks, because hosts are interchangeable.
     pub fn normalize(mut self) -> World {
         self.tasks.sort_unstable();
         self
