@@ -1,5 +1,5 @@
-//! The charge engine: what the schema refuses, hosts of the previous version, and where payments,
-//! cards and recollections once disagreed.
+//! The charge engine: what the schema refuses, hosts of the previous version, and its effects on
+//! payments, cards and recollections.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tollhouse_platform::{
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{Engine, TestApp, postgres},
+    app::{Engine, PAYSTACK_KEY, TestApp, postgres},
     cards::copy_signature,
     codes::{balance, merged},
     lending::{
@@ -63,6 +63,22 @@ async fn run(app: &TestApp, sql: &'static str) -> Result<u64, String> {
     changed.map_err(|error| format!("{error:?}"))
 }
 
+/// Refunds a payment as its merchant would on Paystack's dashboard.
+pub async fn refund_at_paystack(app: &TestApp, body: Value) {
+    let refund = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
+    let refund = refund.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
+    assert!(refund.expect("a response").status().is_success());
+}
+
+/// A payment whose first page was lost with its response. Returns that page, and the payment with its
+/// current one.
+pub async fn lost_and_current_page(app: &TestApp) -> (String, Value) {
+    app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+    assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+    let lost = open_checkouts(app).await.remove(0);
+    (lost, app.initialize("order-1").await)
+}
+
 /// Pays a page of the simulator that a lost response left behind.
 pub async fn pay_lost_page(app: &TestApp, path: &str) {
     let url = format!("{}{path}/complete", app.simulators.url());
@@ -107,14 +123,11 @@ both! {
     }
 
     async fn a_second_success_of_a_payment_raises_an_alarm_and_credits_once(app: TestApp) {
-        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
-        let lost = open_checkouts(app).await;
-        let again = app.initialize("order-1").await;
-        app.complete(&again, "success").await;
+        let (lost, current) = lost_and_current_page(app).await;
+        app.complete(&current, "success").await;
         app.run_until_idle().await;
         let credited = app.wallet().await;
-        pay_lost_page(app, &lost[0]).await;
+        pay_lost_page(app, &lost).await;
         assert_eq!((alarms(app, "paid twice").await, app.wallet().await), (Some(1.0), credited));
         assert_eq!(app.events(), ["payment.success"]);
     }
@@ -127,9 +140,7 @@ both! {
         assert_eq!((&charged["status"], get_loan(app, "loan-1").await["amount_paid"].clone()), (&json!("success"), json!(150)));
         assert!(balance(app).await.as_f64().unwrap() > 0.0);
         let part = json!({ "transaction": format!("rec-{}", charged["id"].as_str().unwrap()) });
-        let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
-        let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
-        assert!(refunded.expect("a response").status().is_success());
+        refund_at_paystack(app, part).await;
         // Also without a webhook, a success is verified again.
         app.advance(DAY).await;
         app.run_until_idle().await;

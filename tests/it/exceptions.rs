@@ -8,8 +8,8 @@ use tollhouse_platform::store::{self, Tx, params};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{PAYSTACK_KEY, Reply, TestApp},
-    charges::{by_checkout, pay_lost_page, refunds},
+    app::{Reply, TestApp},
+    charges::{by_checkout, lost_and_current_page, pay_lost_page, refund_at_paystack, refunds},
     lending::{
         SUCCESS_CARD, complete_page, create_card, create_loan, create_recollection, create_user,
     },
@@ -70,26 +70,16 @@ async fn entries(app: &TestApp, account: &str) -> Vec<Value> {
     listed.data()["docs"].as_array().expect("a list").clone()
 }
 
-/// Refunds a payment as its merchant would on Paystack's dashboard.
-async fn refund_at_paystack(app: &TestApp, body: Value) {
-    let refund = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
-    let refund = refund.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
-    assert!(refund.expect("a response").status().is_success());
-}
-
-/// A payment of which two pages were paid: one whose response was lost, and the one that settled it.
+/// A payment whose two pages were paid: the one whose response was lost, after the current one.
 async fn paid_twice(app: &TestApp) -> Value {
-    app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-    assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
-    let lost = open_checkouts(app).await;
-    let again = app.initialize("order-1").await;
-    app.complete(&again, "success").await;
+    let (lost, current) = lost_and_current_page(app).await;
+    app.complete(&current, "success").await;
     app.run_until_idle().await;
-    pay_lost_page(app, &lost[0]).await;
+    pay_lost_page(app, &lost).await;
     let found = exceptions(app, "?state=open").await;
     assert_eq!(
         (found.len(), &found[0]["kind"], &found[0]["owner_id"]),
-        (1, &json!("paid_twice"), &again["id"])
+        (1, &json!("paid_twice"), &current["id"])
     );
     assert_eq!(
         (&found[0]["expected"], &found[0]["seen"], &found[0]["owner_kind"]),
@@ -128,14 +118,11 @@ both! {
     }
 
     async fn a_page_that_fails_after_another_was_paid_changes_nothing(app: TestApp) {
-        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
-        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
-        let lost = open_checkouts(app).await;
-        let again = app.initialize("order-1").await;
-        pay_lost_page(app, &lost[0]).await;
+        let (lost, current) = lost_and_current_page(app).await;
+        pay_lost_page(app, &lost).await;
         let credited = sum(app, "wallet").await;
         assert!(credited > 0);
-        app.complete(&again, "failed").await;
+        app.complete(&current, "failed").await;
         app.advance(3_600).await;
         assert_eq!((app.fetch("order-1").await["status"].clone(), sum(app, "wallet").await), (json!("success"), credited));
         assert_eq!((app.events(), sum(app, "pending").await), (vec!["payment.success".to_owned()], 0));

@@ -21,8 +21,7 @@ pub fn removal_due_at(card: &Card) -> Option<Timestamp> {
 pub async fn confirm_job(app: App, job: Job) -> Result<JobResult> {
     let id = CardId::from(&job.subject);
     charges::adopt_job::<Card>(app.clone(), job.clone()).await?;
-    let find =
-        async |tx: &mut Tx| store::find_any(tx, &job.company_id, &CardId::from(&job.subject)).await;
+    let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &id).await;
     let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
     let is_due = removal_due_at(&card).is_some_and(|at| at <= app.clock.now());
     // Its payer may have paid while no host ran.

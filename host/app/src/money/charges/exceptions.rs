@@ -110,7 +110,7 @@ pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Res
     .map(drop)
 }
 
-/// Reopens the exceptions of a charge whose refund was refused or failed: it is to be resolved again.
+/// Reopens the exceptions of a charge after its refund was refused or failed.
 pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL

@@ -158,7 +158,7 @@ impl Transition<'_> {
         Ok((owner, charge))
     }
 
-    /// Returns whether a reversal of money that settled nothing leaves the owner without a charge.
+    /// Returns whether the owner ends with this charge: none settled it, and none follows.
     fn ends_owner(&self, charge: &Charge) -> bool {
         !charge.counts && !charge.superseded && !self.is_settled
     }
@@ -174,15 +174,19 @@ impl Transition<'_> {
         let unreachable = "the provider could not be reached";
         let refused = format!("{} refused the charge", charge.provider);
         let outcome = match (self.decision, self.fact) {
-            (Decision::Open | Decision::Fail, _) if self.is_settled => return Ok(owner),
+            (Decision::Open, _) if self.is_settled => return Ok(owner),
             (Decision::Open, Fact::Session(session)) => Outcome::Session(session),
             (Decision::Open, Fact::Seen(seen)) => Outcome::Pending(seen),
-            (Decision::Fail, _) if charge.superseded => return Ok(owner),
-            (Decision::Fail, Fact::Seen(seen)) => Outcome::Failed(Failure::Seen(seen)),
-            (Decision::Fail, Fact::Rejected(Rejection::Temporary)) => {
-                Outcome::Failed(Failure::Message(unreachable))
+            (Decision::Reverse, Fact::Seen(seen)) if charge.counts => Outcome::Reversed(seen),
+            (Decision::Fail | Decision::Reverse, _) if !self.ends_owner(charge) => {
+                return Ok(owner);
             }
-            (Decision::Fail, Fact::Rejected(_)) => Outcome::Failed(Failure::Message(&refused)),
+            (Decision::Fail | Decision::Reverse, Fact::Seen(seen)) => {
+                Outcome::Failed(Failure::Seen(seen))
+            }
+            (Decision::Fail, Fact::Rejected(Rejection::Invalid | Rejection::Refused)) => {
+                Outcome::Failed(Failure::Message(&refused))
+            }
             (Decision::Fail, _) => Outcome::Failed(Failure::Message(unreachable)),
             (Decision::Succeed, Fact::Seen(seen)) => Outcome::Succeeded(seen),
             (Decision::Surplus, Fact::Seen(seen)) => {
@@ -200,10 +204,6 @@ impl Transition<'_> {
                 }
                 Outcome::Mismatched(what)
             }
-            (Decision::Reverse, Fact::Seen(seen)) if charge.counts => Outcome::Reversed(seen),
-            (Decision::Reverse, Fact::Seen(seen)) if self.ends_owner(charge) => {
-                Outcome::Failed(Failure::Seen(seen))
-            }
             _ => return Ok(owner),
         };
         owner.apply(tx, app, charge, outcome).await
@@ -214,8 +214,7 @@ impl Transition<'_> {
         let app = self.app;
         let ends = match self.decision {
             Decision::Succeed => true,
-            Decision::Fail => !charge.superseded && !self.is_settled,
-            Decision::Reverse => self.ends_owner(charge),
+            Decision::Fail | Decision::Reverse => self.ends_owner(charge),
             _ => false,
         };
         if ends {

@@ -47,7 +47,7 @@ async fn request(app: &App, payment: Payment, force: bool) -> Result<(Charge, Re
             (Status::Success, Some(refund)) if refund.is_open() => return Ok((charge, refund)),
             (Status::Success, _) => {}
             // The provider accepted a refund that failed later: the wallet was debited for it.
-            (Status::Refunded, Some(refund)) if refund.has_failed() => {}
+            (Status::Refunded, Some(refund)) if refund.state.has_failed() => {}
             _ => return Err(rejected()),
         }
         let refund = charges::begin_refund(tx, &app, &mut charge, Cause::Operator, force).await?;

@@ -118,7 +118,7 @@ pub async fn retry_of_card(
                 jobs::enqueue(tx, &company, charges::REFUND_JOB, &last.id, now).await?;
                 last.id
             }
-            RefundState::Refused | RefundState::Failed if charge.state == ChargeState::Reversed => {
+            state if state.has_failed() && charge.state == ChargeState::Reversed => {
                 return Err(Error::invalid("the provider has returned the money"));
             }
             RefundState::Refused | RefundState::Failed => {

@@ -206,8 +206,7 @@ async fn record<O: ChargeOwner>(
         if refund.state == RefundState::Pending && updated_at < late_at && now >= late_at {
             raise_alarm(&app, &charge, "refund still pending");
         }
-        if matches!(refund.state, RefundState::Refused | RefundState::Failed) && was != refund.state
-        {
+        if refund.state.has_failed() && was != refund.state {
             charge.refunded.0 -= refund.amount.0;
             if refund.state == RefundState::Refused {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;

@@ -67,14 +67,19 @@ fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
     }
 }
 
-impl Refund {
-    pub fn is_open(&self) -> bool {
-        use RefundState::{Pending, Requested, Stalled};
-        matches!(self.state, Requested | Pending | Stalled)
+impl RefundState {
+    pub fn is_open(self) -> bool {
+        matches!(self, RefundState::Requested | RefundState::Pending | RefundState::Stalled)
     }
 
-    pub fn has_failed(&self) -> bool {
-        matches!(self.state, RefundState::Refused | RefundState::Failed)
+    pub fn has_failed(self) -> bool {
+        matches!(self, RefundState::Refused | RefundState::Failed)
+    }
+}
+
+impl Refund {
+    pub fn is_open(&self) -> bool {
+        self.state.is_open()
     }
 
     /// Begins a request under a new fence and lease.

@@ -80,7 +80,7 @@ impl Steps {
         }
         let Some(row) = &mut world.refunds[n] else { return Ok(world) };
         row.lease = if row.lease == Lease::Held { Lease::Ended } else { row.lease };
-        if !row.is_open() {
+        if !row.state.is_open() {
             return Ok(world);
         }
         let mut world = self.take_refund(&world, 0, n);
@@ -128,7 +128,8 @@ fn check_end(world: &World) -> Result<(), &'static str> {
             return Err("C3: a lane is held at the end of a fair run");
         }
     }
-    let is_open = |refund: &RefundRow| refund.is_open() && refund.state != RefundState::Stalled;
+    let is_open =
+        |refund: &RefundRow| refund.state.is_open() && refund.state != RefundState::Stalled;
     match world.refunds.iter().flatten().any(is_open) {
         true => Err("C12: a refund is open at the end of a fair run"),
         false => Ok(()),

@@ -155,8 +155,7 @@ impl Steps {
 
 /// The constraints of the table `charges`.
 fn check_row(row: &Row) -> Result<(), &'static str> {
-    use State::{Canceled, Mismatched, Open, Queued, Requested, Reversed, Succeeded};
-    let is_undecided = matches!(row.state, Queued | Requested | Open);
+    use State::{Canceled, Mismatched, Queued, Requested, Reversed, Succeeded};
     let rules = [
         (!row.counts || matches!(row.state, Succeeded | Reversed), "a charge counts after success"),
         (
@@ -165,7 +164,7 @@ fn check_row(row: &Row) -> Result<(), &'static str> {
         ),
         (row.refunded <= row.taken.unwrap_or(0), "C9: more was refunded than taken"),
         (!row.leased || row.state == Requested, "a charge is leased while it is requested"),
-        (!row.holds_lane || is_undecided, "a lane is held without an outcome"),
+        (!row.holds_lane || row.is_undecided(), "a lane is held without an outcome"),
         (row.fence > 0 || matches!(row.state, Queued | Canceled), "C4: an outcome needs a request"),
         (!row.superseded || !row.has_page, "a page that the payer has is not superseded"),
     ];

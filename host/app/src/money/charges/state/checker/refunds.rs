@@ -12,8 +12,11 @@ impl Steps {
     pub fn begin_refund(&self, world: &World, n: usize) -> Option<Next> {
         let mut row = world.charge(n);
         let index = world.refunds.iter().position(Option::is_none)?;
-        let is_open =
-            world.refunds.iter().flatten().any(|refund| refund.charge == n && refund.is_open());
+        let is_open = world
+            .refunds
+            .iter()
+            .flatten()
+            .any(|refund| refund.charge == n && refund.state.is_open());
         let amount = row.taken? - row.refunded;
         let is_taken = matches!(row.state, State::Succeeded | State::Mismatched);
         let lacks_index = self.lacks(Without::RefundIndex);
@@ -91,14 +94,14 @@ impl Steps {
             unreachable!("{task:?} has no response")
         };
         let mut row = world.refunds[n].expect("the refund exists");
-        let was_open = row.is_open();
+        let was_open = row.state.is_open();
         let is_current = row.fence == fence || self.lacks(Without::RefundFence);
         row.change(self.scope.cause, |refund, now| {
             refund.record(is_current, to_refund_fact(response), now);
         });
         row.unsure &= !self.lacks(Without::RefundUnsure);
         world.refunds[n] = Some(row);
-        if was_open && matches!(row.state, RefundState::Refused | RefundState::Failed) {
+        if was_open && row.state.has_failed() {
             let charge = world.charges[row.charge].as_mut().expect("the charge exists");
             charge.refunded -= row.amount;
         }

@@ -110,7 +110,7 @@ impl Steps {
             let is_free = refund.lease != Lease::Held && refund.fence < self.scope.requests;
             // A request that was given up arrives before the next one of its refund, a minute
             // later, or never.
-            if refund.is_open() && is_free && !world.stray_refund[n] {
+            if refund.state.is_open() && is_free && !world.stray_refund[n] {
                 next.push((("take the refund", n), Ok(self.take_refund(world, host, n))));
             }
         }
@@ -148,8 +148,7 @@ impl Steps {
     /// `request::claim_page`.
     fn resume(&self, world: &World, host: usize, n: usize) -> Option<World> {
         let mut row = world.charge(n);
-        let is_pending = matches!(row.state, State::Queued | State::Requested | State::Open)
-            && !world.is_settled_by_another(n);
+        let is_pending = row.is_undecided() && !world.is_settled_by_another(n);
         let needs_page = world.current(row.owner) == Some(n) && is_pending && !row.has_page;
         if !needs_page || row.leased {
             return None;
@@ -196,7 +195,7 @@ impl Steps {
                 let response = self.query(world, charge);
                 let resuming = Task::Resuming { charge, fence, response };
                 next.push((("query", charge), with(resuming)));
-                let lost = Task::Responded { charge, fence, response: Response::Lost };
+                let lost = responded(charge, fence, Response::Lost);
                 next.push((("cannot query", charge), with(lost)));
             }
             Task::Responded { charge, .. }
@@ -245,8 +244,7 @@ impl Steps {
     /// `request::verify_and_reopen`, after the verification.
     fn reopen(&self, world: &mut World, host: usize, n: usize, fence: u8, response: Response) {
         let row = world.charge(n);
-        let is_pending = matches!(row.state, State::Queued | State::Requested | State::Open)
-            && !world.is_settled_by_another(n);
+        let is_pending = row.is_undecided() && !world.is_settled_by_another(n);
         if row.state == State::Mismatched {
             return;
         }
@@ -277,7 +275,7 @@ impl Steps {
         Some(n)
     }
 
-    /// Records an response by the real rules, and compares the decision with the truth.
+    /// Records a response by the real rules, and compares the decision with the truth.
     pub fn record(
         &self,
         world: &mut World,

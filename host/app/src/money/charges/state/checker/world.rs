@@ -88,10 +88,13 @@ impl Row {
         }
     }
 
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.state, State::Queued | State::Requested | State::Open)
+    }
+
     /// Returns whether the charge has no outcome and no successor.
     pub fn blocks(&self) -> bool {
-        use State::{Mismatched, Open, Queued, Requested};
-        !self.superseded && matches!(self.state, Queued | Requested | Open | Mismatched)
+        !self.superseded && (self.is_undecided() || self.state == State::Mismatched)
     }
 
     pub fn to_charge(self, number: usize, has_lane: bool) -> Charge {
@@ -203,11 +206,6 @@ impl RefundRow {
             Some(until) if until > NOW => Lease::Held,
             Some(_) => Lease::Ended,
         };
-    }
-
-    pub fn is_open(&self) -> bool {
-        use RefundState::{Pending, Requested, Stalled};
-        matches!(self.state, Requested | Pending | Stalled)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where payments, cards and recollections once disagreed: each rule holds for all of them.
+//! Rules of charges that hold for payments, cards and recollections alike.
 
 use std::sync::{Arc, Mutex};
 
