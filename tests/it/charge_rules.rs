@@ -211,7 +211,7 @@ async fn exceptions(app: &TestApp, kind: &str) -> usize {
     listed.iter().filter(|exception| exception["kind"] == kind).count()
 }
 
-fn requests(app: &TestApp, method: &str, path: &str) -> usize {
+pub fn requests(app: &TestApp, method: &str, path: &str) -> usize {
     let requests = app.simulators.paystack().requests().into_iter();
     requests.filter(|(by, at)| by == method && at.starts_with(path)).count()
 }

@@ -1,16 +1,12 @@
-//! The charge engine: what the schema refuses, hosts of the previous version, and its effects on
-//! payments, cards and recollections.
+//! The charge engine: what the schema refuses, and its effects on payments, cards and recollections.
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_platform::{
-    background::jobs,
-    store::{self, Tx},
-};
+use tollhouse_platform::store::{self, Tx};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{Engine, PAYSTACK_KEY, TestApp, postgres},
+    app::{PAYSTACK_KEY, TestApp},
     cards::copy_signature,
     codes::{balance, merged},
     lending::{
@@ -31,18 +27,18 @@ pub fn by_checkout(reference: &str, more: Value) -> Value {
     merged(order, more)
 }
 
-fn by_card(reference: &str, more: Value) -> Value {
+pub fn by_card(reference: &str, more: Value) -> Value {
     let order = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "card", "reference": reference,
     });
     merged(order, more)
 }
 
-async fn recollection(app: &TestApp, reference: &str) -> Value {
+pub async fn recollection(app: &TestApp, reference: &str) -> Value {
     app.get(&format!("/recollection/fetch/reference/{reference}")).await.data().clone()
 }
 
-async fn refund_payment(app: &TestApp, payment: &Value) -> crate::app::Reply {
+pub async fn refund_payment(app: &TestApp, payment: &Value) -> crate::app::Reply {
     let id = payment["id"].as_str().expect("an id");
     let path = format!("/companies/{}/payments/{id}/refund", app.company.id);
     app.operator(Method::POST, &path, Value::Null).await
@@ -57,7 +53,7 @@ async fn alarms(app: &TestApp, alarm: &str) -> Option<f64> {
     metric_value(&scrape(app).await, &format!("tollhouse_alarms_total{{alarm=\"{alarm}\"}}"))
 }
 
-async fn run(app: &TestApp, sql: &'static str) -> Result<u64, String> {
+pub async fn run(app: &TestApp, sql: &'static str) -> Result<u64, String> {
     let changed: store::Result<u64> =
         app.app.store.write(async move |tx: &mut Tx| tx.sql(sql).run().await).await;
     changed.map_err(|error| format!("{error:?}"))
@@ -130,6 +126,18 @@ both! {
         pay_lost_page(app, &lost).await;
         assert_eq!((alarms(app, "paid twice").await, app.wallet().await), (Some(1.0), credited));
         assert_eq!(app.events(), ["payment.success"]);
+    }
+
+    async fn a_success_that_was_found_after_the_last_check_is_checked_for_a_reversal(app: TestApp) {
+        let page = app.initialize("order-1").await;
+        app.advance(5 * DAY).await;
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(9));
+        app.complete(&page, "success").await;
+        assert_eq!(app.post("/payment/verify/order-1", json!({})).await.status, 200);
+        refund_at_paystack(app, json!({ "transaction": "order-1" })).await;
+        app.simulators.run_until_idle().await;
+        app.advance(DAY).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
     }
 
     async fn a_reversed_repayment_is_taken_back_exactly(app: TestApp) {
@@ -275,49 +283,4 @@ both! {
         assert_eq!(refunds(app, "?state=done").await.len(), 1);
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
     }
-}
-
-/// A host of the previous version, beside this one on PostgreSQL, changes no record with charges.
-#[tokio::test]
-async fn hosts_of_the_previous_version_cannot_change_records_with_charges() {
-    let Some(server) = postgres() else { return };
-    let app = TestApp::start(Engine::Postgres(server)).await;
-    create_user(&app, "ada").await;
-    create_loan(&app, "loan-1", "ada", &[(10, 1_000.0)]).await;
-    saved_card(&app, "ada", SUCCESS_CARD).await;
-    let paid = app.paid_payment("paid").await;
-    app.initialize("open").await;
-    create_recollection(&app, by_checkout("page", json!({}))).await.data();
-    let before = (app.wallet().await, app.events());
-    // Statements of the previous version: to open a page, to settle, to refund.
-    for sql in [
-        "UPDATE payments SET starting_until = 1 WHERE status = 'pending'",
-        "UPDATE payments SET status = 'success' WHERE status = 'pending'",
-        "UPDATE payments SET status = 'refunded' WHERE status = 'success'",
-        "UPDATE payments SET service_ref = 'another'",
-        "UPDATE cards SET status = 'failed'",
-        "UPDATE recollections SET status = 'success'",
-        "UPDATE recollections SET starting_until = 1",
-        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message, created_at, updated_at)
-         SELECT company_id, id, 'refund', 'requested', amount_minor, '', '', 0, 0 FROM payments WHERE status = 'success'",
-        "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service, account_id, service_ref, transaction_id,
-             amount_minor, currency, provider_id, tries, message, created_at, updated_at)
-         SELECT company_id, 'refund', id, 'requested', payment_service, account_id, service_ref, '', 100, 'NGN', '', 1, '', 0, 0 FROM cards",
-    ] {
-        let refused = run(&app, sql).await;
-        assert!(refused.is_err_and(|error| error.contains("charges")), "{sql}");
-    }
-    // What it may change: no outcome follows from it.
-    run(&app, "UPDATE cards SET is_default = FALSE").await.expect("a default card that is changed");
-    // A job that it enqueues after a webhook reaches the charges.
-    let (company, id) = (app.company.id.clone(), paid["id"].as_str().unwrap().to_owned());
-    let now = app.app.clock.now();
-    let enqueue = async move |tx: &mut Tx| -> store::Result<()> {
-        tx.sql("UPDATE jobs SET run_at = 9000000000000000").run().await?;
-        jobs::enqueue(tx, &company, "payment.settle", &id, now).await
-    };
-    app.app.store.write(enqueue).await.expect("a job");
-    app.run_until_idle().await;
-    assert_eq!((app.wallet().await, app.events()), before);
-    app.finish().await;
 }

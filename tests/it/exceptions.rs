@@ -159,6 +159,11 @@ both! {
         let suspense = sum(app, "suspense").await;
         // A part that was refunded elsewhere leaves too little.
         refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 100 })).await;
+        // Another exception of the charge stays resolved.
+        let earlier = insert_exception(app, &app.company.id).await;
+        let path = format!("/companies/{}/exceptions/{earlier}/resolve", app.company.id);
+        app.operator(Method::POST, &path, json!({ "action": "none", "reason": "r" })).await.data();
+        app.advance(60).await;
         resolve(app, &exception, "refund").await.data();
         assert_eq!(sum(app, "suspense").await, 0);
         app.advance(120).await;
@@ -166,6 +171,33 @@ both! {
         assert_eq!((found.len(), &found[0]["reason"], sum(app, "suspense").await), (1, &Value::Null, suspense));
         assert_eq!(resolve(app, &found[0], "credit").await.data()["state"], "resolved");
         assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, suspense));
+    }
+
+    async fn money_in_suspense_that_the_provider_returns_silently_is_noticed(app: TestApp) {
+        underpaid(app).await;
+        app.advance(4 * DAY).await;
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(9));
+        refund_at_paystack(app, json!({ "transaction": "order-1" })).await;
+        app.advance(60).await;
+        app.advance(3 * DAY).await;
+        let found = exceptions(app, "").await;
+        assert_eq!((&found[0]["reason"], sum(app, "suspense").await), (&json!("the provider returned the money"), 0));
+    }
+
+    async fn another_currency_leaves_suspense_when_the_requested_one_is_paid(app: TestApp) {
+        app.initialize("order-1").await;
+        assert!(app.simulators.paystack().tamper("order-1", 240_000, "USD"));
+        pay_lost_page(app, &open_checkouts(app).await[0]).await;
+        let held = entries(app, "suspense").await;
+        assert_eq!((held.len(), &held[0]["currency"]), (1, &json!("USD")));
+        assert!(app.simulators.paystack().tamper("order-1", 250_050, "NGN"));
+        app.post("/payment/verify/order-1", json!({})).await.data();
+        let held = entries(app, "suspense").await;
+        let held: Vec<_> = held.iter().map(|entry| (entry["currency"].as_str(), entry["amount"].as_f64())).collect();
+        assert_eq!((held.len(), held[0].0), (2, Some("USD")));
+        assert_eq!(held[0].1.map(|amount| -amount), held[1].1);
+        app.run_until_idle().await;
+        assert_eq!((app.fetch("order-1").await["status"].clone(), app.events()), (json!("success"), vec!["payment.success".to_owned()]));
     }
 
     async fn a_reversal_of_money_in_suspense_resolves_its_exception(app: TestApp) {

@@ -33,6 +33,7 @@ mod envelope;
 mod events;
 mod exceptions;
 mod fleet;
+mod former_hosts;
 mod gateways;
 mod health;
 mod http2;

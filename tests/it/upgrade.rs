@@ -149,8 +149,9 @@ impl Upgrade {
         let sql = "SELECT CAST(COALESCE(SUM(minor), 0) AS BIGINT) FROM (
                 SELECT amount_minor - fees_minor AS minor FROM payments
                     WHERE status = 'success' AND credits_wallet
-                UNION ALL SELECT amount_minor - fees_minor FROM recollections
-                    WHERE status = 'success' AND credits_wallet AND with_provider
+                UNION ALL SELECT r.amount_minor - r.fees_minor FROM recollections r
+                    JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
+                    WHERE r.status = 'success' AND c.in_books
                 UNION ALL SELECT -amount_minor FROM ledger_balances
                     WHERE account IN ('operator', 'billing')) AS expected";
         let balance = "SELECT CAST(SUM(amount_minor) AS BIGINT) FROM ledger_balances

@@ -141,7 +141,9 @@ pub const CARD_REFUNDS: [ExpectedRefund; 19] = [
 ];
 
 /// Differences that operators see at the end.
-pub const EXCEPTIONS: [(&str, &str); 5] = [
+pub const EXCEPTIONS: [(&str, &str); 7] = [
+    ("auto-3", "unverified_charge"),
+    ("card-challenge-abandoned", "unverified_charge"),
     ("mismatched", "amount_mismatch"),
     ("old-resumed-twice", "paid_twice"),
     ("page-mismatched", "amount_mismatch"),

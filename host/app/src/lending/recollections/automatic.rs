@@ -45,6 +45,7 @@ async fn next_step(
     if entry.due_at > now {
         return Ok(JobResult::RescheduleAt(entry.due_at));
     }
+    charges::adopt_lane(tx, app, company_id, loan_id).await?;
     let pending = charges::sum_of_lane(tx, company_id, loan_id).await?;
     let amount = uncovered_amount(&entries, entry.number, pending);
     let charged = match amount > Minor(0) {

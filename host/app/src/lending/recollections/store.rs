@@ -83,16 +83,16 @@ fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
 /// Inserts a recollection with its first charge. Returns `false` if the company has already used the
 /// reference.
 pub async fn insert(tx: &mut Tx, new: &Recollection, charge: Option<&Charge>) -> Result<bool> {
-    let account_id = charge.map_or("", |charge| &charge.account_id);
-    let in_books = charge.is_some_and(|charge| charge.in_books);
+    // Without an account, hosts of the previous version cannot charge the card or mandate. They would
+    // do so without a write, which a trigger would reject.
     tx.sql(
         "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
              amount_minor, fees_minor, currency, with_provider, payment_service,
              payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id,
              message, callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
              fee_key, metadata, created_at, updated_at, charge_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13, $14, $15, $16, '',
-             $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, '', FALSE, $13, $14, '',
+             $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
          ON CONFLICT (company_id, reference) DO NOTHING",
     )
     .params(params![
@@ -108,8 +108,6 @@ pub async fn insert(tx: &mut Tx, new: &Recollection, charge: Option<&Charge>) ->
         new.with_provider,
         &new.payment_service,
         &new.payment_channel,
-        account_id,
-        in_books,
         &new.reference,
         &new.service_ref,
         &new.message,

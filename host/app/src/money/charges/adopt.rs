@@ -10,7 +10,12 @@ use super::{
     store,
 };
 use crate::money::prelude::*;
-use tollhouse_platform::store::{FromRow, params};
+use tollhouse_platform::store::{DynamicStatement, FromRow, params};
+
+/// Number of records that one transaction adopts: each takes several statements.
+const BATCH_RECORDS: i64 = 100;
+/// Longest call of a plugin: a host of the previous version may be requesting a refund.
+const LONGEST_CALL_SECONDS: i64 = 30;
 
 /// A record of the previous version: what it says of its provider.
 #[derive(FromRow)]
@@ -72,31 +77,72 @@ pub async fn adopt(
     let Some(former) = former else { return Ok(()) };
     let owner = (&**company_id, kind.name(), owner_id);
     let mut references = notifications::list_references(tx, owner).await?;
-    references.retain(|reference| *reference != former.service_ref);
-    references.push(former.service_ref.clone());
+    let place = references.iter().position(|(_, reference)| *reference == former.service_ref);
+    let current = match place {
+        Some(place) => references.remove(place),
+        None => (former.account_id.clone(), former.service_ref.clone()),
+    };
+    references.push(current);
     let count = references.len();
     let mut current = None;
-    for (number, reference) in (1..).zip(references) {
+    for (number, (account_id, reference)) in (1..).zip(references) {
         let is_current = usize::try_from(number) == Ok(count);
         let mut charge = derive(app, company_id, (kind, owner_id), &former, number);
         charge.service_ref.clone_from(&reference);
+        // That of the record may be another one by now: that of a card's token.
+        charge.account_id = account_id;
         if !is_current {
             (charge.state, charge.counts, charge.superseded) = (State::Requested, false, true);
             (charge.session_url, charge.settled_at, charge.unsure) = (None, None, true);
             (charge.taken, charge.taken_currency) = (None, None);
             (charge.credited, charge.lease_until) = (Minor(0), None);
         }
-        let is_lane_free = match &charge.lane {
-            Some(lane) => store::lane_holder(tx, company_id, lane).await?.is_none(),
-            None => false,
-        };
-        charge.holds_lane = is_lane_free && charge.is_undecided();
-        adopt_charge(tx, app, charge.clone()).await?;
+        if let Some(lane) = charge.lane.as_ref().filter(|_| charge.is_undecided()) {
+            match store::lane_holder(tx, company_id, lane).await? {
+                None => charge.holds_lane = true,
+                // The previous version charged several at a time. This one is requested again, under
+                // its reference, when its turn comes.
+                Some(_) => {
+                    (charge.state, charge.unsure, charge.lease_until) = (State::Queued, true, None);
+                }
+            }
+        }
+        adopt_charge(tx, app, charge.clone(), former.status == "refunded").await?;
         notifications::assign_charge(tx, &charge.account_id, &reference, &charge.id).await?;
         current = Some(charge.id);
     }
     let Some(current) = current else { return Ok(()) };
-    set_charge(tx, company_id, kind, owner_id, &current).await
+    let sql = DynamicStatement::from("UPDATE ")
+        .append(table(kind))
+        .append(" SET revision = revision + 1, charge_id = ")
+        .bind(&current)
+        .append(" WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND id = ")
+        .bind(owner_id);
+    Ok(tx.dynamic(&sql).execute().await?)
+}
+
+fn table(kind: OwnerKind) -> &'static str {
+    match kind {
+        OwnerKind::Payment => "payments",
+        OwnerKind::Card => "cards",
+        OwnerKind::Recollection => "recollections",
+    }
+}
+
+/// Adopts the charges of a lane that hosts of the previous version began, under the loan's lock:
+/// they hold up others.
+pub async fn adopt_lane(tx: &mut Tx, app: &App, company_id: &CompanyId, lane: &str) -> Result<()> {
+    let sql = "SELECT id FROM recollections
+         WHERE company_id = $1 AND loan_id = $2 AND charge_id IS NULL AND with_provider
+             AND status = 'pending' AND payment_channel <> 'checkout'
+         ORDER BY created_at, id";
+    let pending: Vec<String> = tx.sql(sql).params(params![company_id, lane]).values().await?;
+    for id in pending {
+        adopt(tx, app, company_id, OwnerKind::Recollection, &id).await?;
+    }
+    Ok(())
 }
 
 /// The current charge of a record.
@@ -159,37 +205,34 @@ fn derive(
 }
 
 /// Inserts a charge with its refunds, and enqueues their jobs.
-async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge) -> Result<()> {
-    let now = app.clock.now();
+async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge, is_refunded: bool) -> Result<()> {
+    let (now, mut was_accepted) = (app.clock.now(), false);
     let refunds = former_refunds(tx, &charge).await?;
-    if refunds.is_empty() && charge.owner_kind == OwnerKind::Payment && charge.counts {
-        let sql = "SELECT COUNT(*) FROM payments
-             WHERE company_id = $1 AND id = $2 AND status = 'refunded'";
-        let reversed: i64 =
-            tx.sql(sql).params(params![&charge.company_id, &charge.owner_id]).value().await?;
-        if reversed > 0 {
-            (charge.state, charge.credited) = (State::Reversed, Minor(0));
-        }
-    }
     for former in &refunds {
         // A verification charge is refunded only if it was taken.
         charge.state = State::Succeeded;
         charge.taken = charge.taken.max(Some(former.amount_minor));
         charge.taken_currency = charge.taken_currency.or(Some(former.currency.clone()));
         charge.settled_at = charge.settled_at.or(Some(former.created_at));
-        let mut refund = former.to_refund(&charge);
+        let mut refund = former.to_refund(&charge, now);
         if refund.state == RefundState::Refused {
             refund.held = Minor(0);
         } else {
             charge.credited = Minor(0);
+            was_accepted = true;
         }
         if refund.is_open() || refund.state == RefundState::Done {
             charge.refunded = refund.amount;
         }
         refund::insert(tx, &refund).await?;
         if refund.is_open() {
-            jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &refund.id, now).await?;
+            let at = refund.lease_until.unwrap_or(now);
+            jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &refund.id, at).await?;
         }
+    }
+    // Hosts of the previous version wrote the same status for both.
+    if is_refunded && charge.counts && !was_accepted {
+        (charge.state, charge.credited) = (State::Reversed, Minor(0));
     }
     store::insert(tx, &charge).await?;
     // The previous version did not record what a second session took.
@@ -211,7 +254,7 @@ struct FormerRefund {
     refund_ref: String,
     /// The provider was asked.
     asked: bool,
-    /// The payment is refunded, so the provider had accepted the refund.
+    /// The provider had accepted the refund: the payment is refunded, and was not reversed.
     accepted: bool,
     message: String,
     created_at: Timestamp,
@@ -220,7 +263,9 @@ struct FormerRefund {
 
 const REFUNDS_OF_PAYMENT: &str = "SELECT r.id, r.status, r.amount_minor, p.currency, r.provider_id,
          COALESCE(r.refund_ref, r.id) AS refund_ref, TRUE AS asked,
-         p.status = 'refunded' AS accepted, r.message, r.created_at, r.updated_at
+         p.status = 'refunded' AND NOT EXISTS (
+             SELECT 1 FROM ledger_transactions t WHERE t.company_id = p.company_id
+                 AND t.key = 'payment:' || p.id || ':reversed') AS accepted, r.message, r.created_at, r.updated_at
      FROM refunds r JOIN payments p ON p.company_id = r.company_id AND p.id = r.payment_id
      WHERE r.company_id = $1 AND r.payment_id = $2 AND p.service_ref = $3";
 const REFUNDS_OF_CARD: &str = "SELECT id, status, amount_minor, currency, provider_id,
@@ -235,11 +280,20 @@ async fn former_refunds(tx: &mut Tx, charge: &Charge) -> Result<Vec<FormerRefund
         OwnerKind::Recollection => return Ok(Vec::new()),
     };
     let of = params![&charge.company_id, &charge.owner_id, &charge.service_ref];
-    Ok(tx.sql(sql).params(of).all().await?)
+    let found = tx.sql(sql).params(of).all().await?;
+    if charge.owner_kind == OwnerKind::Card {
+        // A host of the previous version requests these without a write, which a trigger would
+        // reject. Without an account it cannot.
+        let of = params![&charge.company_id, &charge.owner_id, &charge.service_ref];
+        let sql = "UPDATE card_refunds SET account_id = ''
+             WHERE company_id = $1 AND card_id = $2 AND service_ref = $3";
+        tx.sql(sql).params(of).run().await?;
+    }
+    Ok(found)
 }
 
 impl FormerRefund {
-    fn to_refund(&self, charge: &Charge) -> Refund {
+    fn to_refund(&self, charge: &Charge, now: Timestamp) -> Refund {
         let state = match &*self.status {
             "requested" => RefundState::Requested,
             "pending" => RefundState::Pending,
@@ -247,6 +301,7 @@ impl FormerRefund {
             _ if self.accepted => RefundState::Failed,
             _ => RefundState::Refused,
         };
+        let is_in_flight = self.asked && state == RefundState::Requested;
         Refund {
             company_id: charge.company_id.clone(),
             id: self.id.clone(),
@@ -263,7 +318,7 @@ impl FormerRefund {
             provider_id: self.provider_id.clone(),
             state,
             fence: i64::from(self.asked),
-            lease_until: None,
+            lease_until: is_in_flight.then(|| now.plus_seconds(LONGEST_CALL_SECONDS)),
             unsure: self.asked,
             message: self.message.clone(),
             last_error: None,
@@ -273,51 +328,25 @@ impl FormerRefund {
     }
 }
 
-async fn set_charge(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    kind: OwnerKind,
-    owner_id: &str,
-    charge_id: &str,
-) -> Result<()> {
-    let sql = match kind {
-        OwnerKind::Payment => {
-            "UPDATE payments SET charge_id = $3, revision = revision + 1
-             WHERE company_id = $1 AND id = $2"
-        }
-        OwnerKind::Card => {
-            "UPDATE cards SET charge_id = $3, revision = revision + 1
-             WHERE company_id = $1 AND id = $2"
-        }
-        OwnerKind::Recollection => {
-            "UPDATE recollections SET charge_id = $3, revision = revision + 1
-             WHERE company_id = $1 AND id = $2"
-        }
-    };
-    Ok(tx.sql(sql).params(params![company_id, owner_id, charge_id]).execute().await?)
-}
-
 /// Adopts up to `limit` records that no host of the previous version has leased. Returns their
 /// number.
 async fn adopt_some(tx: &mut Tx, app: &App, kind: OwnerKind, limit: i64) -> Result<u64> {
-    let sql = match kind {
-        OwnerKind::Payment => {
-            "SELECT company_id, id FROM payments WHERE charge_id IS NULL
-                 AND COALESCE(starting_until, 0) <= $1 AND created_at <= $1
-             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED"
-        }
-        OwnerKind::Card => {
-            "SELECT company_id, id FROM cards WHERE charge_id IS NULL AND created_at <= $1
-             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED"
-        }
-        OwnerKind::Recollection => {
-            "SELECT company_id, id FROM recollections WHERE charge_id IS NULL AND with_provider
-                 AND COALESCE(starting_until, 0) <= $1 AND created_at <= $1
-             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED"
-        }
-    };
     let now = app.clock.now();
-    let found: Vec<(CompanyId, String)> = tx.sql(sql).params(params![now, limit]).all().await?;
+    let is_free = match kind {
+        OwnerKind::Payment => " AND COALESCE(starting_until, 0) <= ",
+        OwnerKind::Card => " AND created_at <= ",
+        OwnerKind::Recollection => " AND with_provider AND COALESCE(starting_until, 0) <= ",
+    };
+    let sql = DynamicStatement::from("SELECT company_id, id FROM ")
+        .append(table(kind))
+        .append(" WHERE charge_id IS NULL AND created_at <= ")
+        .bind(now)
+        .append(is_free)
+        .bind(now)
+        .append(" ORDER BY created_at LIMIT ")
+        .bind(limit)
+        .append(" FOR UPDATE SKIP LOCKED");
+    let found: Vec<(CompanyId, String)> = tx.dynamic(&sql).all().await?;
     for (company_id, id) in &found {
         adopt(tx, app, company_id, kind, id).await?;
     }
@@ -339,6 +368,3 @@ pub async fn sweep(app: App) -> Result<u64> {
     }
     Ok(adopted)
 }
-
-/// Number of records that one transaction adopts: each takes several statements.
-const BATCH_RECORDS: i64 = 100;

@@ -110,11 +110,12 @@ pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Res
     .map(drop)
 }
 
-/// Reopens the exceptions of a charge after its refund was refused or failed.
+/// Reopens the exception of a charge that was resolved last, after its refund was refused or failed.
 pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
-         WHERE company_id = $1 AND charge_id = $2",
+         WHERE company_id = $1 AND charge_id = $2 AND resolved_at = (
+             SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2)",
     )
     .params(params![&charge.company_id, &charge.id])
     .run()

@@ -97,20 +97,22 @@ pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> 
     post(tx, app, &requested, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
 }
 
-/// Posts the amount taken: to the owner that it settles, or to suspense.
+/// Posts the amount taken: to the owner that it settles, or to suspense. `before`: the charge
+/// before its success, of which another amount or currency may be in suspense.
 pub async fn post_taken(
     tx: &mut Tx,
     app: &App,
+    before: &Charge,
     charge: &mut Charge,
     seen: &ProviderPayment,
 ) -> Result<()> {
     let allowed = Overdraft::Allowed;
-    let was_posted = charge.credited > Minor(0);
+    let was_posted = before.credited > Minor(0);
     if was_posted {
-        let accounts = [charge.credited_to.account(), charge.provider_account()];
-        let returned = std::mem::take(&mut charge.credited);
-        let names = (charge.own_key("returned"), "returned");
-        post(tx, app, charge, names, accounts, returned, allowed).await?;
+        let accounts = [before.credited_to.account(), before.provider_account()];
+        let names = (before.own_key("returned"), "returned");
+        post(tx, app, before, names, accounts, before.credited, allowed).await?;
+        charge.credited = Minor(0);
     }
     let (holder, names) = match (charge.owner_kind, charge.counts) {
         (OwnerKind::Card, true) => {

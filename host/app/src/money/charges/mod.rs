@@ -29,7 +29,7 @@ mod verify;
 
 use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
-    adopt::sweep,
+    adopt::{adopt_lane, sweep},
     exceptions::{
         Exception, find as find_exception, list as list_exceptions, resolve as resolve_exception,
     },

@@ -9,8 +9,8 @@
 //! directory, and only the provider's is verified.
 
 use super::{
-    Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, RECONCILE_JOB,
-    REQUEST_JOB, ReferenceSource, Rejection, State, Turn, lease::Leased, next_check, settle, store,
+    Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, REQUEST_JOB,
+    ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, lease::Leased, settle, store,
     verify,
 };
 use crate::money::prelude::*;
@@ -96,16 +96,7 @@ pub async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     if let Some(lane) = &charge.lane {
         jobs::enqueue(tx, &charge.company_id, REQUEST_JOB, lane, now).await?;
     }
-    schedule_check(tx, charge, now).await
-}
-
-async fn schedule_check(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
-    if charge.fence > 0
-        && let Some(at) = next_check(charge, now)
-    {
-        jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
-    }
-    Ok(())
+    verify::schedule(tx, charge, now).await
 }
 
 /// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
@@ -325,7 +316,7 @@ async fn claim_page<O: ChargeOwner>(
         let mut charge = current;
         charge.claim(now);
         store::update(tx, &charge).await?;
-        schedule_check(tx, &charge, now).await?;
+        verify::schedule(tx, &charge, now).await?;
         Ok(Claim::Won(owner, Box::new(charge), amount))
     })
     .await
@@ -404,6 +395,7 @@ async fn take<O: ChargeOwner>(app: &App, candidate: Charge) -> Result<Taken<O>> 
             return Ok(Taken::Changed);
         };
         let lane = candidate.lane.as_deref().unwrap_or_default();
+        adopt_lane(tx, &app, company_id, lane).await?;
         let next = store::next_in_lane(tx, company_id, lane).await?;
         let Some(mut charge) = next.filter(|next| next.id == candidate.id) else {
             return Ok(Taken::Changed);
@@ -423,7 +415,7 @@ async fn take<O: ChargeOwner>(app: &App, candidate: Charge) -> Result<Taken<O>> 
         }
         charge.claim(now);
         store::update(tx, &charge).await?;
-        schedule_check(tx, &charge, now).await?;
+        verify::schedule(tx, &charge, now).await?;
         Ok(Taken::Go(owner, Box::new(charge)))
     })
     .await

@@ -83,8 +83,9 @@ async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fa
     let decision = decide(&charge, true, before.fence, fact, now);
     match decision {
         Decision::Surplus | Decision::Mismatch(_) => {
+            let before = charge.clone();
             charge.record(decision, fact, now);
-            ledger::post_taken(tx, app, &mut charge, seen).await?;
+            ledger::post_taken(tx, app, &before, &mut charge, seen).await?;
             exceptions::raise(tx, app, &charge, "charge without an owner", Some(seen)).await?;
         }
         Decision::Reverse => {
@@ -119,7 +120,7 @@ impl Transition<'_> {
         mut charge: Charge,
     ) -> Result<(O, Charge)> {
         let app = self.app;
-        let (now, held_lane) = (app.clock.now(), charge.holds_lane);
+        let (now, before) = (app.clock.now(), charge.clone());
         match (self.decision, self.fact) {
             (Decision::Ignore, _) => return Ok((owner, charge)),
             (Decision::Foreign, Fact::Seen(seen)) => {
@@ -143,7 +144,7 @@ impl Transition<'_> {
             _ => {}
         }
         charge.record(self.decision, self.fact, now);
-        self.post(tx, &mut charge).await?;
+        self.post(tx, &before, &mut charge).await?;
         store::update(tx, &charge).await?;
         if matches!(self.decision, Decision::Replace | Decision::Supersede) {
             let next = insert_next(tx, app, &charge, self.last + 1, charge.amount).await?;
@@ -151,7 +152,7 @@ impl Transition<'_> {
         }
         let is_unknown =
             matches!((self.decision, self.fact), (Decision::Requeue, Fact::NotFound(_)));
-        if held_lane && !charge.holds_lane || is_unknown {
+        if before.holds_lane && !charge.holds_lane || is_unknown {
             wake_lane(tx, &charge, now).await?;
         }
         let owner = self.apply_to_owner(tx, owner, &charge).await?;
@@ -210,7 +211,7 @@ impl Transition<'_> {
     }
 
     /// Posts the ledger transactions of the decision.
-    async fn post(&self, tx: &mut Tx, charge: &mut Charge) -> Result<()> {
+    async fn post(&self, tx: &mut Tx, before: &Charge, charge: &mut Charge) -> Result<()> {
         let app = self.app;
         let ends = match self.decision {
             Decision::Succeed => true,
@@ -222,15 +223,15 @@ impl Transition<'_> {
         }
         match (self.decision, self.fact) {
             (Decision::Succeed, Fact::Seen(seen)) => {
-                ledger::post_taken(tx, app, charge, seen).await?;
+                ledger::post_taken(tx, app, before, charge, seen).await?;
                 Ok(exceptions::close(tx, app, charge, "the charge succeeded").await?)
             }
             (Decision::Surplus, Fact::Seen(seen)) => {
-                ledger::post_taken(tx, app, charge, seen).await?;
+                ledger::post_taken(tx, app, before, charge, seen).await?;
                 Ok(exceptions::close(tx, app, charge, "the requested amount was paid").await?)
             }
             (Decision::Mismatch(_), Fact::Seen(seen)) => {
-                ledger::post_taken(tx, app, charge, seen).await
+                ledger::post_taken(tx, app, before, charge, seen).await
             }
             (Decision::Reverse, _) => {
                 ledger::reverse(tx, app, charge).await?;

@@ -1,13 +1,20 @@
 //! Verification: queries the provider about charges, on demand, after webhooks and by schedule.
 
 use super::{
-    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, REFUND_JOB, State, exceptions,
-    next_check, refund, settle, state::is_verifiable, store,
+    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, RECONCILE_JOB, REFUND_JOB, State,
+    exceptions, next_check,
+    refund::{self, Refund},
+    settle,
+    state::is_verifiable,
+    store,
 };
 use crate::money::prelude::*;
 
 /// Maximum number of consecutive failures of a job without a later schedule, about two days.
 const MAX_FAILURES: i64 = 100;
+
+/// Delay until the job verifies a charge that was verified on demand after its last check.
+const RECHECK_SECONDS: i64 = 60;
 
 /// The alarm of a charge without an outcome after its last check.
 const UNVERIFIED: &str = "unverified charge";
@@ -70,9 +77,26 @@ async fn lock_and_list<O: ChargeOwner>(
     let (company_id, owner_id) = (company_id.clone(), owner_id.to_owned());
     db.write(async move |tx| {
         let found = settle::lock::<O>(tx, &app, &company_id, &owner_id).await?;
-        found.ok_or_else(|| Error::not_found("record not found"))
+        let found = found.ok_or_else(|| Error::not_found("record not found"))?;
+        let now = app.clock.now();
+        for charge in found.1.iter().filter(|charge| is_verifiable(charge)) {
+            // Its schedule has ended, and begins again if the query finds a success.
+            if next_check(charge, now).is_none() {
+                let at = now.plus_seconds(RECHECK_SECONDS);
+                jobs::enqueue(tx, &company_id, RECONCILE_JOB, &charge.id, at).await?;
+            }
+        }
+        Ok(found)
     })
     .await
+}
+
+/// Enqueues the next check of a charge.
+pub async fn schedule(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
+    match next_check(charge, now).filter(|_| charge.fence > 0) {
+        Some(at) => Ok(jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?),
+        None => Ok(()),
+    }
 }
 
 /// Verifies a charge after a webhook and on schedule, and wakes its refund.
@@ -94,7 +118,7 @@ pub async fn reconcile_job<O: ChargeOwner>(
     app.metrics.count_charge_check(charge.owner_kind.name(), outcome_label(&verified, &charge));
     let now = app.clock.now();
     let next = next_check(&charge, now);
-    if charge.holds_lane {
+    if charge.lane.is_some() && charge.is_undecided() {
         release_lane::<O>(&app, &charge, next.is_none()).await?;
     }
     match (verified, next) {
@@ -135,7 +159,8 @@ async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
         return Ok(false);
     }
     db.write(async move |tx| {
-        let Some(open) = refund::find_open(tx, &charge).await? else { return Ok(false) };
+        let last = refund::find_last(tx, &charge.company_id, &charge.id).await?;
+        let Some(open) = last.filter(Refund::is_open) else { return Ok(false) };
         jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &open.id, now).await?;
         Ok(true)
     })
@@ -150,14 +175,14 @@ async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool)
         let Charge { company_id, owner_id, .. } = &before;
         let found = settle::lock::<O>(tx, &app, company_id, owner_id).await?;
         let Some((owner, charges)) = found else { return Ok(()) };
-        let holds = |charge: &Charge| charge.id == before.id && charge.holds_lane;
-        let Some(mut charge) = charges.into_iter().find(holds) else { return Ok(()) };
+        let waits = |charge: &Charge| charge.id == before.id && charge.is_undecided();
+        let Some(mut charge) = charges.into_iter().find(waits) else { return Ok(()) };
         let is_due = charge.begun_at.is_some_and(|begun| begun.plus_seconds(LANE_SECONDS) <= now);
         if !is_last && !is_due {
             return Ok(());
         }
         // A charge that a bank is processing holds the lane until the last check.
-        if is_last || charge.session_url.is_some() {
+        if charge.holds_lane && (is_last || charge.session_url.is_some()) {
             charge.holds_lane = false;
             store::update(tx, &charge).await?;
             settle::wake_lane(tx, &charge, now).await?;

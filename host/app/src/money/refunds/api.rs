@@ -109,7 +109,7 @@ pub async fn retry_of_card(
         let found = found.filter(|found| found.owner_kind == OwnerKind::Card);
         let found = found.ok_or_else(not_found)?;
         charges::lock::<Card>(tx, &app, &company, &found.owner_id).await?;
-        let charge = charges::find(tx, &company, &found.refund.charge_id).await?;
+        let charge = charges::lock_charge(tx, &company, &found.refund.charge_id).await?;
         let mut charge = charge.ok_or_else(not_found)?;
         let last = charges::find_last(tx, &company, &charge.id).await?.ok_or_else(not_found)?;
         let id = match last.state {

@@ -82,18 +82,18 @@ pub async fn owner_of(
     .await
 }
 
-/// Returns a record's references at the provider, without replaced ones.
+/// Returns a record's references at the provider with their accounts, without replaced ones.
 pub async fn list_references(
     tx: &mut Tx,
     (company_id, subject, subject_id): ReferenceOwner<'_>,
-) -> Result<Vec<String>> {
+) -> Result<Vec<(AccountId, String)>> {
     tx.sql(
-        "SELECT service_ref FROM service_refs
+        "SELECT account_id, service_ref FROM service_refs
          WHERE company_id = $1 AND subject = $2 AND subject_id = $3 AND replaced_by IS NULL
          ORDER BY created_at, service_ref",
     )
     .params(params![company_id, subject, subject_id])
-    .values()
+    .all()
     .await
 }
 

@@ -18,8 +18,8 @@ use self::rows as store;
 pub use self::{
     outcome::{RefundFact, RefundState},
     rows::{
-        ListedRefund, Refund, RefundsFilter, extend_lease, find, find_last, find_listed, find_open,
-        insert, list,
+        ListedRefund, Refund, RefundsFilter, extend_lease, find, find_last, find_listed, insert,
+        list,
     },
 };
 use super::{
@@ -194,11 +194,9 @@ async fn record<O: ChargeOwner>(
         let found = settle::lock::<O>(tx, &app, &charge.company_id, &charge.owner_id).await?;
         let refund = store::lock(tx, &before.company_id, &before.id).await?;
         let mut refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
-        let mut charge = found
-            .as_ref()
-            .and_then(|(_, charges)| charges.iter().find(|other| other.id == charge.id))
-            .unwrap_or(&charge)
-            .clone();
+        // Also without its owner.
+        let charge = charge_store::lock(tx, &charge.company_id, &charge.id).await?;
+        let mut charge = charge.ok_or_else(|| Error::not_found("charge not found"))?;
         let (is_current, was) = (refund.fence == before.fence, refund.state);
         let updated_at = refund.updated_at;
         refund.record(is_current, fact, now);

@@ -1,6 +1,6 @@
 //! The rows of refunds.
 
-use super::{Cause, Charge, ChargeId, OwnerKind, RefundState};
+use super::{Cause, ChargeId, OwnerKind, RefundState};
 use crate::state::storage::*;
 
 /// A refund of a charge. A retry after a failure is another refund.
@@ -86,11 +86,6 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Optio
         .params(params![company_id, id])
         .optional()
         .await
-}
-
-/// Returns the open refund of a charge.
-pub async fn find_open(tx: &mut Tx, charge: &Charge) -> Result<Option<Refund>> {
-    Ok(find_last(tx, &charge.company_id, &charge.id).await?.filter(Refund::is_open))
 }
 
 /// Returns the last refund of a charge.

@@ -362,6 +362,8 @@ fn checks_become_rarer_and_end() {
         (State::Succeeded, Method::Card, 7 * DAY_MINUTES, Some(30 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 30 * DAY_MINUTES, Some(120 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 120 * DAY_MINUTES, None),
+        (State::Mismatched, Method::Checkout, 0, Some(DAY_MINUTES)),
+        (State::Mismatched, Method::Card, 120 * DAY_MINUTES, None),
         (State::Canceled, Method::Checkout, 0, Some(60)),
         (State::Reversed, Method::Checkout, 0, None),
     ] {
