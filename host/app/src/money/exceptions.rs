@@ -38,8 +38,7 @@ pub async fn list(
     let ExceptionFilter { state, after, limit } = query.read()?;
     let read = async |tx: &mut Tx| charges::list_exceptions(tx, state, &after, limit).await;
     let exceptions = app.store.select(read).await?;
-    let is_full = i64::try_from(exceptions.len()).is_ok_and(|read| read == limit);
-    let next = exceptions.last().filter(|_| is_full).map(|last| last.id.clone());
+    let next = next_cursor(&exceptions, limit, |exception| &exception.id);
     DataResponse::data(Exceptions { exceptions, next }, "Exceptions fetched successfully")
 }
 

@@ -36,7 +36,7 @@ pub use tollhouse_platform::{
     telemetry::spans::SPAN_TARGET,
     values::{
         id::{CompanyId, Owner},
-        listing::{ListPage, PageRequest, SortOrder},
+        listing::{ListPage, PageRequest, SortOrder, next_cursor},
         money::{BILLING_CURRENCY, Currency, Minor, Money},
     },
 };

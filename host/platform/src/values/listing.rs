@@ -98,6 +98,13 @@ impl<T> ListPage<T> {
     }
 }
 
+/// Returns the id of the last item of a list that was read up to `limit`: the cursor of the next
+/// request. `None` if nothing can follow.
+pub fn next_cursor<T>(items: &[T], limit: i64, id: impl Fn(&T) -> &str) -> Option<String> {
+    let is_full = i64::try_from(items.len()).is_ok_and(|read| read == limit);
+    items.last().filter(|_| is_full).map(|last| id(last).to_owned())
+}
+
 impl PageRequest {
     pub fn offset(self) -> i64 {
         (self.number - 1).saturating_mul(self.limit)

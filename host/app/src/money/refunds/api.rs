@@ -49,8 +49,7 @@ pub async fn list(
         limit,
     };
     let found = app.store.select(async |tx| charges::list_refunds(tx, &filter).await).await?;
-    let is_full = i64::try_from(found.len()).is_ok_and(|read| read == limit);
-    let next = found.last().filter(|_| is_full).map(|last| last.refund.id.clone());
+    let next = next_cursor(&found, limit, |listed| &listed.refund.id);
     let refunds = found.into_iter().map(|listed| AnyRefund::new(listed, now)).collect();
     DataResponse::data(Refunds { refunds, next }, "Refunds fetched successfully")
 }
@@ -89,8 +88,7 @@ pub async fn list_of_cards(
         limit,
     };
     let found = app.store.select(async |tx| charges::list_refunds(tx, &filter).await).await?;
-    let is_full = i64::try_from(found.len()).is_ok_and(|read| read == limit);
-    let next = found.last().filter(|_| is_full).map(|last| last.refund.id.clone());
+    let next = next_cursor(&found, limit, |listed| &listed.refund.id);
     let refunds = found.into_iter().map(CardRefund::from).collect();
     DataResponse::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
 }

@@ -64,11 +64,7 @@ pub async fn page<E: Record>(
     let entries: Vec<E> = app.store.select(async |tx| tx.dynamic(&sql).all().await).await?;
     // Fewer entries than the limit: the range was read completely. The cursor never decreases,
     // even if this host's clock is behind.
-    let is_full = i64::try_from(entries.len()).is_ok_and(|read| read == limit);
-    let next = match entries.last() {
-        Some(last) if is_full => id(last).to_owned(),
-        _ => after.max(before),
-    };
+    let next = next_cursor(&entries, limit, id).unwrap_or_else(|| after.max(before));
     Ok((entries, next))
 }
 
