@@ -433,10 +433,11 @@ impl TestApp {
     }
 }
 
-/// Charges whose outcome is unknown and that no job will verify or request.
+/// Charges whose outcome is unknown, that no job will verify or request, and that no exception names.
 const WITHOUT_JOB: &str = "SELECT c.owner_kind, c.id FROM charges c
     WHERE c.state IN ('requested', 'open') AND c.requested_at > $1 AND NOT EXISTS (
             SELECT 1 FROM jobs j WHERE j.company_id = c.company_id AND j.kind = 'charge.reconcile' AND j.subject = c.id)
+            AND NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.company_id = c.company_id AND e.charge_id = c.id)
         OR c.state = 'queued' AND c.lane IS NOT NULL AND NOT EXISTS (
             SELECT 1 FROM jobs j WHERE j.company_id = c.company_id AND j.kind = 'charge.request' AND j.subject = c.lane)
             AND NOT EXISTS (

@@ -49,7 +49,7 @@ pub async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
     listed.data()["refunds"].as_array().expect("a list").clone()
 }
 
-async fn alarms(app: &TestApp, alarm: &str) -> Option<f64> {
+pub async fn alarms(app: &TestApp, alarm: &str) -> Option<f64> {
     metric_value(&scrape(app).await, &format!("tollhouse_alarms_total{{alarm=\"{alarm}\"}}"))
 }
 
@@ -138,6 +138,21 @@ both! {
         app.simulators.run_until_idle().await;
         app.advance(DAY).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
+    }
+
+    async fn a_card_charge_whose_page_was_lost_holds_up_its_loan_for_72_hours(app: TestApp) {
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(60, 1_000.0)]).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
+        for reference in ["r-1", "r-2"] {
+            charge_instrument(app, by_card(reference, json!({ "amount": 100 }))).await;
+        }
+        app.advance(71 * 3_600).await;
+        assert_eq!(recollection(app, "r-2").await["status"], "pending");
+        app.advance(3_600).await;
+        app.advance(60).await;
+        assert_eq!((&recollection(app, "r-1").await["status"], &recollection(app, "r-2").await["status"]), (&json!("pending"), &json!("success")));
     }
 
     async fn a_reversed_repayment_is_taken_back_exactly(app: TestApp) {

@@ -14,7 +14,9 @@ use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 use crate::{
     app::{Engine, TestApp, postgres},
     charge_rules::requests,
-    charges::{by_card, by_checkout, recollection, refund_at_paystack, refund_payment, run},
+    charges::{
+        alarms, by_card, by_checkout, recollection, refund_at_paystack, refund_payment, run,
+    },
     lending::{
         SUCCESS_CARD, charge_instrument, create_loan, create_recollection, create_user, get_loan,
         saved_card,
@@ -88,10 +90,60 @@ both! {
             app.advance(3_600).await;
         }
         app.advance(3_600).await;
-        // Only what is left is charged.
+        // Only what is left is charged, and the previous version cannot charge any more.
+        let accounts: BTreeSet<(String,)> =
+            select(app, "SELECT account_id FROM recollections").await.into_iter().collect();
+        assert_eq!(accounts, BTreeSet::from([(String::new(),)]));
         let made = recollection(app, "r-3").await;
         assert_eq!((&made["status"], &made["amount"]), (&json!("success"), &json!(300)));
         assert_eq!(get_loan(app, "loan-1").await["amount_paid"], json!(1_000));
+    }
+
+    async fn a_charge_that_the_previous_version_no_longer_verified_holds_up_no_others(app: TestApp) {
+        let [first, second] = two_charges(app).await;
+        run(app, "UPDATE recollections SET created_at = created_at - 3456000000").await.expect("old rows");
+        create_recollection(app, by_card("r-3", json!({ "amount": 100 }))).await.data();
+        for _ in 0..3 {
+            app.advance(60).await;
+        }
+        assert_eq!(recollection(app, "r-3").await["status"], "success");
+        let raised = "SELECT c.service_ref FROM exceptions e JOIN charges c ON c.id = e.charge_id WHERE e.kind = 'unverified_charge'";
+        let raised: BTreeSet<(String,)> = select(app, raised).await.into_iter().collect();
+        assert_eq!(raised, BTreeSet::from([(first.clone(),), (second,)]));
+        // One alarm each, however often it is verified.
+        app.post("/recollection/verify/r-1", json!({})).await;
+        app.advance(60).await;
+        assert_eq!(alarms(app, "unverified charge").await, Some(2.0));
+        assert!(app.simulators.paystack().resolve(&first, Outcome::Success));
+        app.run_until_idle().await;
+        assert_eq!(recollection(app, "r-1").await["status"], "success");
+    }
+
+    async fn a_declined_charge_of_the_previous_version_is_not_repeated(app: TestApp) {
+        let [first, second] = two_charges(app).await;
+        charges::sweep(app.app.clone()).await.expect("a sweep");
+        for reference in [&first, &second] {
+            assert!(app.simulators.paystack().resolve(reference, Outcome::Failed), "{reference}");
+        }
+        app.advance(60).await;
+        for reference in ["r-1", "r-2"] {
+            assert_eq!(recollection(app, reference).await["status"], "failed", "{reference}");
+        }
+        assert_eq!(requests(app, "POST", CHARGE), 2);
+    }
+
+    async fn a_charge_with_an_unknown_outcome_is_not_repeated_for_a_paid_loan(app: TestApp) {
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(60, 100.0)]).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Cut));
+        charge_instrument(app, by_card("r-1", json!({ "amount": 100 }))).await;
+        let cash = json!({ "loan": "loan-1", "with_provider": false, "amount": 100 });
+        create_recollection(app, cash).await.data();
+        app.advance(3_600).await;
+        app.advance(3_600).await;
+        assert_eq!(recollection(app, "r-1").await["status"], "failed");
+        assert_eq!((requests(app, "POST", CHARGE), get_loan(app, "loan-1").await["amount_paid"].clone()), (1, json!(100)));
     }
 
     async fn a_collection_covers_only_what_the_previous_version_has_not_charged(app: TestApp) {

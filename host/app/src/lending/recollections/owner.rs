@@ -67,7 +67,8 @@ impl ChargeOwner for Recollection {
             // The provider may know the charge, with this amount and at this account.
             return Ok(match (charge.unsure, obstacle, moved) {
                 (false, Some(reason), _) => Turn::Withdraw(reason),
-                (true, Some(GONE), _) | (_, _, Some(_)) => Turn::Wait,
+                // Repeated, it may take money that is no longer owed. Verification ends it.
+                (true, Some(_), _) | (_, _, Some(_)) => Turn::Wait,
                 _ => Turn::Go(charge.amount),
             });
         }

@@ -83,8 +83,8 @@ fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
 /// Inserts a recollection with its first charge. Returns `false` if the company has already used the
 /// reference.
 pub async fn insert(tx: &mut Tx, new: &Recollection, charge: Option<&Charge>) -> Result<bool> {
-    // Without an account, hosts of the previous version cannot charge the card or mandate. They would
-    // do so without a write, which a trigger would reject.
+    // Hosts of the previous version call the provider before they write, so no trigger stops them.
+    // Without an account they cannot charge the card or mandate.
     tx.sql(
         "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
              amount_minor, fees_minor, currency, with_provider, payment_service,

@@ -4,8 +4,8 @@
 //! a sweep. On PostgreSQL, triggers then reject changes by hosts of the previous version.
 
 use super::{
-    Charge, FundsAccount, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, ReferenceSource, State,
-    next_check,
+    Charge, FundsAccount, Method, OwnerKind, RECONCILE_JOB, REFUND_JOB, REQUEST_JOB,
+    ReferenceSource, State, next_check,
     refund::{self, Cause, Refund, RefundState},
     store,
 };
@@ -14,7 +14,7 @@ use tollhouse_platform::store::{DynamicStatement, FromRow, params};
 
 /// Number of records that one transaction adopts: each takes several statements.
 const BATCH_RECORDS: i64 = 100;
-/// Longest call of a plugin: a host of the previous version may be requesting a refund.
+/// Longest plugin call. A host of the previous version may still be in one.
 const LONGEST_CALL_SECONDS: i64 = 30;
 
 /// A record of the previous version: what it says of its provider.
@@ -57,7 +57,7 @@ const RECOLLECTION: &str = "SELECT CASE payment_channel WHEN 'card' THEN 'card'
          starting_until AS lease_until, COALESCE(begun_at, created_at) AS begun_at,
          repaid_at AS settled_at, created_at
      FROM recollections
-     WHERE company_id = $1 AND id = $2 AND charge_id IS NULL AND with_provider";
+     WHERE company_id = $1 AND id = $2 AND charge_id IS NULL AND with_provider FOR UPDATE";
 
 /// Derives the charges and refunds of a record. No effect if it has charges.
 pub async fn adopt(
@@ -89,7 +89,7 @@ pub async fn adopt(
         let is_current = usize::try_from(number) == Ok(count);
         let mut charge = derive(app, company_id, (kind, owner_id), &former, number);
         charge.service_ref.clone_from(&reference);
-        // That of the record may be another one by now: that of a card's token.
+        // The record's account may have changed since: a card takes the account of its newest token.
         charge.account_id = account_id;
         if !is_current {
             (charge.state, charge.counts, charge.superseded) = (State::Requested, false, true);
@@ -104,6 +104,8 @@ pub async fn adopt(
                 // its reference, when its turn comes.
                 Some(_) => {
                     (charge.state, charge.unsure, charge.lease_until) = (State::Queued, true, None);
+                    let now = app.clock.now();
+                    jobs::enqueue(tx, company_id, REQUEST_JOB, lane, now).await?;
                 }
             }
         }
@@ -114,7 +116,10 @@ pub async fn adopt(
     let Some(current) = current else { return Ok(()) };
     let sql = DynamicStatement::from("UPDATE ")
         .append(table(kind))
-        .append(" SET revision = revision + 1, charge_id = ")
+        .append(" SET revision = revision + 1")
+        // As for card refunds.
+        .append(if kind == OwnerKind::Recollection { ", account_id = ''" } else { "" })
+        .append(", charge_id = ")
         .bind(&current)
         .append(" WHERE company_id = ")
         .bind(company_id)
@@ -131,13 +136,13 @@ fn table(kind: OwnerKind) -> &'static str {
     }
 }
 
-/// Adopts the charges of a lane that hosts of the previous version began, under the loan's lock:
-/// they hold up others.
+/// Adopts the lane's charges that hosts of the previous version began, so that others wait for
+/// them. Requires the loan's lock.
 pub async fn adopt_lane(tx: &mut Tx, app: &App, company_id: &CompanyId, lane: &str) -> Result<()> {
     let sql = "SELECT id FROM recollections
          WHERE company_id = $1 AND loan_id = $2 AND charge_id IS NULL AND with_provider
              AND status = 'pending' AND payment_channel <> 'checkout'
-         ORDER BY created_at, id";
+         ORDER BY created_at, id FOR UPDATE";
     let pending: Vec<String> = tx.sql(sql).params(params![company_id, lane]).values().await?;
     for id in pending {
         adopt(tx, app, company_id, OwnerKind::Recollection, &id).await?;
@@ -230,14 +235,15 @@ async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge, is_refunded: b
             jobs::enqueue(tx, &charge.company_id, REFUND_JOB, &refund.id, at).await?;
         }
     }
-    // Hosts of the previous version wrote the same status for both.
+    // The previous version wrote `refunded` for refunds and for reversals.
     if is_refunded && charge.counts && !was_accepted {
         (charge.state, charge.credited) = (State::Reversed, Minor(0));
     }
     store::insert(tx, &charge).await?;
-    // The previous version did not record what a second session took.
-    let former = charge.superseded.then_some(now);
-    if let Some(at) = next_check(&charge, now).or(former) {
+    // The previous version did not record what a second session took, and it verified a charge
+    // that may hold up others for three days only.
+    let is_due = charge.superseded || charge.lane.is_some() && charge.is_undecided();
+    if let Some(at) = next_check(&charge, now).or(is_due.then_some(now)) {
         jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
     }
     Ok(())
@@ -263,9 +269,10 @@ struct FormerRefund {
 
 const REFUNDS_OF_PAYMENT: &str = "SELECT r.id, r.status, r.amount_minor, p.currency, r.provider_id,
          COALESCE(r.refund_ref, r.id) AS refund_ref, TRUE AS asked,
-         p.status = 'refunded' AND NOT EXISTS (
+         p.status = 'refunded' AND CASE WHEN p.credits_wallet THEN NOT EXISTS (
              SELECT 1 FROM ledger_transactions t WHERE t.company_id = p.company_id
-                 AND t.key = 'payment:' || p.id || ':reversed') AS accepted, r.message, r.created_at, r.updated_at
+                 AND t.key = 'payment:' || p.id || ':reversed')
+             ELSE r.provider_id <> '' END AS accepted, r.message, r.created_at, r.updated_at
      FROM refunds r JOIN payments p ON p.company_id = r.company_id AND p.id = r.payment_id
      WHERE r.company_id = $1 AND r.payment_id = $2 AND p.service_ref = $3";
 const REFUNDS_OF_CARD: &str = "SELECT id, status, amount_minor, currency, provider_id,
@@ -279,17 +286,16 @@ async fn former_refunds(tx: &mut Tx, charge: &Charge) -> Result<Vec<FormerRefund
         OwnerKind::Card => REFUNDS_OF_CARD,
         OwnerKind::Recollection => return Ok(Vec::new()),
     };
-    let of = params![&charge.company_id, &charge.owner_id, &charge.service_ref];
-    let found = tx.sql(sql).params(of).all().await?;
     if charge.owner_kind == OwnerKind::Card {
-        // A host of the previous version requests these without a write, which a trigger would
-        // reject. Without an account it cannot.
+        // Hosts of the previous version call the provider before they write, so no trigger stops
+        // them. Without an account they cannot call.
         let of = params![&charge.company_id, &charge.owner_id, &charge.service_ref];
         let sql = "UPDATE card_refunds SET account_id = ''
              WHERE company_id = $1 AND card_id = $2 AND service_ref = $3";
         tx.sql(sql).params(of).run().await?;
     }
-    Ok(found)
+    let of = params![&charge.company_id, &charge.owner_id, &charge.service_ref];
+    Ok(tx.sql(sql).params(of).all().await?)
 }
 
 impl FormerRefund {

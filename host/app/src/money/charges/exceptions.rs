@@ -48,8 +48,8 @@ pub struct Exception {
     pub resolved_at: Option<Timestamp>,
 }
 
-/// Raises an alarm, and records it as an exception, except for money that a verification charge
-/// took: it is refunded.
+/// Records an exception, once per charge and kind, and raises its alarm. Money that a verification
+/// charge took raises the alarm only: it is refunded.
 pub async fn raise(
     tx: &mut Tx,
     app: &App,
@@ -57,10 +57,13 @@ pub async fn raise(
     alarm: &'static str,
     seen: Option<&ProviderPayment>,
 ) -> Result<()> {
+    let is_refunded = charge.owner_kind == OwnerKind::Card && charge.taken.is_some();
+    if !is_refunded && !insert(tx, app, charge, alarm, seen).await? {
+        return Ok(());
+    }
     app.metrics.count_alarm(alarm);
     let (company, subject, id) = charge.as_owner();
-    let (seen_minor, seen_currency) =
-        seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip();
+    let (seen_minor, seen_currency) = amount_seen(seen);
     tracing::error!(
         alarm,
         company,
@@ -72,11 +75,23 @@ pub async fn raise(
         seen_currency = seen_currency.map(|currency| currency.as_str()),
         "charge requires attention"
     );
-    let is_refunded = charge.owner_kind == OwnerKind::Card && charge.taken.is_some();
-    if is_refunded {
-        return Ok(());
-    }
+    Ok(())
+}
+
+fn amount_seen(seen: Option<&ProviderPayment>) -> (Option<Minor>, Option<&Currency>) {
+    seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip()
+}
+
+/// Inserts an open exception. Returns `false` if the charge already has one of this kind.
+async fn insert(
+    tx: &mut Tx,
+    app: &App,
+    charge: &Charge,
+    alarm: &str,
+    seen: Option<&ProviderPayment>,
+) -> Result<bool> {
     let now = app.clock.now();
+    let (seen_minor, seen_currency) = amount_seen(seen);
     tx.sql(
         "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency,
              seen_minor, seen_currency, state, created_at)
@@ -84,7 +99,7 @@ pub async fn raise(
          ON CONFLICT (company_id, charge_id, kind) DO NOTHING",
     )
     .params(params![
-        company,
+        &charge.company_id,
         app.random.id(now),
         alarm.replace(' ', "_"),
         &charge.id,
@@ -94,7 +109,7 @@ pub async fn raise(
         seen_currency,
         now
     ])
-    .execute()
+    .affects_one()
     .await
 }
 
@@ -110,12 +125,16 @@ pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Res
     .map(drop)
 }
 
-/// Reopens the exception of a charge that was resolved last, after its refund was refused or failed.
+/// Reopens the charge's most recently resolved exception about money, after the refund of that money
+/// was refused or failed.
 pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
-         WHERE company_id = $1 AND charge_id = $2 AND resolved_at = (
-             SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2)",
+         WHERE company_id = $1 AND charge_id = $2
+             AND kind NOT IN ('foreign_payment', 'unverified_charge')
+             AND resolved_at = (
+                 SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2
+                     AND kind NOT IN ('foreign_payment', 'unverified_charge'))",
     )
     .params(params![&charge.company_id, &charge.id])
     .run()

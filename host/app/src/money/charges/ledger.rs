@@ -98,7 +98,7 @@ pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> 
 }
 
 /// Posts the amount taken: to the owner that it settles, or to suspense. `before`: the charge
-/// before its success, of which another amount or currency may be in suspense.
+/// before this success. An earlier amount, perhaps in another currency, may be in suspense.
 pub async fn post_taken(
     tx: &mut Tx,
     app: &App,

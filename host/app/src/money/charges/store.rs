@@ -88,7 +88,8 @@ pub async fn lock_all(
     .await
 }
 
-/// Returns the oldest queued charge of a lane, unless another charge holds the lane.
+/// Returns the oldest queued charge of a lane, unless another charge holds the lane. Those that may
+/// have been made already come first.
 pub async fn next_in_lane(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -99,7 +100,7 @@ pub async fn next_in_lane(
              AND NOT EXISTS (
                  SELECT 1 FROM charges other WHERE other.company_id = c.company_id
                      AND other.lane = c.lane AND other.holds_lane AND other.id <> c.id)
-         ORDER BY created_at, id LIMIT 1",
+         ORDER BY fence = 0, created_at, id LIMIT 1",
     )
     .params(params![company_id, lane])
     .optional()

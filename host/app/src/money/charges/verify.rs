@@ -1,8 +1,8 @@
 //! Verification: queries the provider about charges, on demand, after webhooks and by schedule.
 
 use super::{
-    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Outcome, RECONCILE_JOB, REFUND_JOB, State,
-    exceptions, next_check,
+    Charge, ChargeId, ChargeOwner, Fact, LANE_SECONDS, Method, Outcome, RECONCILE_JOB, REFUND_JOB,
+    State, exceptions, next_check,
     refund::{self, Refund},
     settle,
     state::is_verifiable,
@@ -13,7 +13,7 @@ use crate::money::prelude::*;
 /// Maximum number of consecutive failures of a job without a later schedule, about two days.
 const MAX_FAILURES: i64 = 100;
 
-/// Delay until the job verifies a charge that was verified on demand after its last check.
+/// Delay of a check outside the schedule, which has ended.
 const RECHECK_SECONDS: i64 = 60;
 
 /// The alarm of a charge without an outcome after its last check.
@@ -80,8 +80,8 @@ async fn lock_and_list<O: ChargeOwner>(
         let found = found.ok_or_else(|| Error::not_found("record not found"))?;
         let now = app.clock.now();
         for charge in found.1.iter().filter(|charge| is_verifiable(charge)) {
-            // Its schedule has ended, and begins again if the query finds a success.
-            if next_check(charge, now).is_none() {
+            // A success that the query finds begins another schedule.
+            if next_check(charge, now).is_none() && charge.taken.is_none() {
                 let at = now.plus_seconds(RECHECK_SECONDS);
                 jobs::enqueue(tx, &company_id, RECONCILE_JOB, &charge.id, at).await?;
             }
@@ -93,10 +93,11 @@ async fn lock_and_list<O: ChargeOwner>(
 
 /// Enqueues the next check of a charge.
 pub async fn schedule(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
-    match next_check(charge, now).filter(|_| charge.fence > 0) {
-        Some(at) => Ok(jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?),
-        None => Ok(()),
+    let late = charge.is_undecided().then(|| now.plus_seconds(RECHECK_SECONDS));
+    if let Some(at) = next_check(charge, now).or(late).filter(|_| charge.fence > 0) {
+        jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
     }
+    Ok(())
 }
 
 /// Verifies a charge after a webhook and on schedule, and wakes its refund.
@@ -119,11 +120,12 @@ pub async fn reconcile_job<O: ChargeOwner>(
     let now = app.clock.now();
     let next = next_check(&charge, now);
     if charge.lane.is_some() && charge.is_undecided() {
-        release_lane::<O>(&app, &charge, next.is_none()).await?;
+        abandon::<O>(&app, &charge, next.is_none()).await?;
     }
     match (verified, next) {
         (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
         (Err(error), None) if job.failures >= MAX_FAILURES => {
+            let is_undecided = charge.is_undecided();
             let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
             tracing::error!(
                 company,
@@ -133,7 +135,9 @@ pub async fn reconcile_job<O: ChargeOwner>(
             );
             let (db, host) = (app.store.clone(), app.clone());
             db.write(async move |tx| {
-                exceptions::raise(tx, &host, &charge, UNVERIFIED, None).await?;
+                if is_undecided {
+                    exceptions::raise(tx, &host, &charge, UNVERIFIED, None).await?;
+                }
                 Ok(JobResult::Done)
             })
             .await
@@ -167,8 +171,9 @@ async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
     .await
 }
 
-/// Releases the lane if the payer has not acted in time.
-async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> Result<()> {
+/// Releases the lane if the payer has not acted in time, and lets the owner return the fee. The last
+/// check raises an exception.
+async fn abandon<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> Result<()> {
     let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
@@ -181,8 +186,10 @@ async fn release_lane<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool)
         if !is_last && !is_due {
             return Ok(());
         }
-        // A charge that a bank is processing holds the lane until the last check.
-        if charge.holds_lane && (is_last || charge.session_url.is_some()) {
+        // A debit that a bank is processing holds the lane until the last check. A card charge waits
+        // for its payer, even if the URL of the page was lost.
+        let waits_for_payer = charge.session_url.is_some() || charge.method == Method::Card;
+        if charge.holds_lane && (is_last || waits_for_payer) {
             charge.holds_lane = false;
             store::update(tx, &charge).await?;
             settle::wake_lane(tx, &charge, now).await?;

@@ -192,11 +192,11 @@ async fn record<O: ChargeOwner>(
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = settle::lock::<O>(tx, &app, &charge.company_id, &charge.owner_id).await?;
-        let refund = store::lock(tx, &before.company_id, &before.id).await?;
-        let mut refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
-        // Also without its owner.
+        // By itself: the owner may have been deleted.
         let charge = charge_store::lock(tx, &charge.company_id, &charge.id).await?;
         let mut charge = charge.ok_or_else(|| Error::not_found("charge not found"))?;
+        let refund = store::lock(tx, &before.company_id, &before.id).await?;
+        let mut refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
         let (is_current, was) = (refund.fence == before.fence, refund.state);
         let updated_at = refund.updated_at;
         refund.record(is_current, fact, now);

@@ -139,6 +139,12 @@ fn decide_seen(
         {
             Decision::Fail
         }
+        // A request with an unknown outcome arrived.
+        (State::Queued, PaymentStatus::Failed | PaymentStatus::Reversed)
+            if is_current && charge.unsure && charge.method != Method::Checkout =>
+        {
+            Decision::Fail
+        }
         _ => Decision::Ignore,
     }
 }
@@ -219,14 +225,16 @@ pub fn is_verifiable(charge: &Charge) -> bool {
 /// Returns the next scheduled check. An unknown outcome: 1, 5, 15 and 60 minutes after the request
 /// that the payer acts on, then hourly for 72 hours; without a page, then daily for 30 days. A
 /// failed or canceled charge, which may still be paid: after 1, 24 and 72 hours. Money taken, which
-/// the provider may return: after 1, 7, 30 and 120 days.
+/// the provider may return: after 1, 7, 30 and 120 days; another amount, which the payer or the
+/// provider may correct, also after 1 and 6 hours.
 pub fn next_check(charge: &Charge, now: Timestamp) -> Option<Timestamp> {
     let hourly = (1..=72).map(|n| n * HOUR);
     let soon = [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly);
     let daily = (4..=30).map(|n| n * DAY);
     let schedule: Vec<i64> = match charge.state {
         State::Reversed => vec![],
-        State::Succeeded | State::Mismatched => vec![DAY, 7 * DAY, 30 * DAY, 120 * DAY],
+        State::Succeeded => vec![DAY, 7 * DAY, 30 * DAY, 120 * DAY],
+        State::Mismatched => vec![HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 120 * DAY],
         State::Failed | State::Canceled => vec![HOUR, 24 * HOUR, 72 * HOUR],
         _ if charge.method == Method::Checkout => soon.collect(),
         _ => soon.chain(daily).collect(),

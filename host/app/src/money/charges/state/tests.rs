@@ -130,6 +130,21 @@ fn every_state_and_status() {
 }
 
 #[test]
+fn a_card_charge_that_waits_for_its_repetition_ends_if_its_request_had_arrived() {
+    for (method, unsure, fence, expected) in [
+        (Method::Card, true, 1, Decision::Fail),
+        (Method::Mandate, true, 1, Decision::Fail),
+        (Method::Card, true, 0, Decision::Ignore),
+        (Method::Card, false, 1, Decision::Ignore),
+        (Method::Checkout, true, 1, Decision::Ignore),
+    ] {
+        let charge = Charge { method, unsure, ..charge(State::Queued) };
+        let decided = decide(&charge, false, fence, &fact(PaymentStatus::Failed), Timestamp(0));
+        assert_eq!(decided, expected, "{method:?} {unsure} {fence}");
+    }
+}
+
+#[test]
 fn a_refund_explains_a_reversal() {
     let refunded = Charge { refunded: Minor(500), ..charge(State::Succeeded) };
     let decided = decide(&refunded, false, 1, &fact(PaymentStatus::Reversed), Timestamp(0));
@@ -362,7 +377,8 @@ fn checks_become_rarer_and_end() {
         (State::Succeeded, Method::Card, 7 * DAY_MINUTES, Some(30 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 30 * DAY_MINUTES, Some(120 * DAY_MINUTES)),
         (State::Succeeded, Method::Card, 120 * DAY_MINUTES, None),
-        (State::Mismatched, Method::Checkout, 0, Some(DAY_MINUTES)),
+        (State::Mismatched, Method::Checkout, 0, Some(60)),
+        (State::Mismatched, Method::Checkout, 6 * 60, Some(DAY_MINUTES)),
         (State::Mismatched, Method::Card, 120 * DAY_MINUTES, None),
         (State::Canceled, Method::Checkout, 0, Some(60)),
         (State::Reversed, Method::Checkout, 0, None),

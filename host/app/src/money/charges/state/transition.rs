@@ -76,6 +76,6 @@ impl Charge {
         self.taken = Some(requested.minor.min(seen.amount.minor));
         self.taken_currency = Some(seen.amount.currency.clone());
         self.counts = decision == Decision::Succeed;
-        self.settled_at = self.settled_at.or(Some(now));
+        self.settled_at = Some(now);
     }
 }
