@@ -25,7 +25,7 @@ use crate::{
 
 const ROUNDS: usize = 6;
 const CLIENTS: usize = 4;
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(180);
 /// Maximum number of responses of a host before it is killed.
 const MAX_RESPONSES: i64 = 30;
 
