@@ -1,5 +1,7 @@
 //! Guarantees of transactions, on both engines.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -117,6 +119,23 @@ both! {
                 db.select(all).await
             });
             assert!(refused.await.is_err_and(|error| error.is_panic()), "{statements:?}");
+        }
+    }
+
+    async fn a_long_read_begins_again_apart_from_other_tasks_on_sqlite(app: TestApp) {
+        let sql = "SELECT CAST(COUNT(*) AS BIGINT) FROM (
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n) AS numbers";
+        let store = app.app.store.clone();
+        for (sql, runs_on_sqlite) in [("SELECT CAST(100000 AS BIGINT)", 1), (sql, 2)] {
+            let runs = AtomicUsize::new(0);
+            let read = async |tx: &mut Tx| -> store::Result<i64> {
+                runs.fetch_add(1, Relaxed);
+                tx.sql(sql).value().await
+            };
+            let counted = [store.select(read).await, store.read(read).await];
+            assert_eq!(counted.map(Result::unwrap), [100_000; 2], "{sql}");
+            let expected = if app.database.url.starts_with("sqlite") { runs_on_sqlite } else { 1 };
+            assert_eq!(runs.into_inner(), 2 * expected, "{sql}");
         }
     }
 

@@ -8,7 +8,10 @@ pub use super::App;
 pub use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{DynamicStatement, FromRow, Json, Result, Tx, Type, params},
+    store::{
+        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, Result, Tx, params,
+        text_columns,
+    },
     values::{
         id::{CompanyId, Owner, text_types},
         listing::{ListPage, PageRequest, SortOrder, order_by},

@@ -35,6 +35,7 @@ mod postgres;
 mod preflight;
 mod schema;
 mod sqlite;
+mod text_column;
 mod tx;
 
 use std::{
@@ -43,9 +44,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use crate::__params as params;
+pub use crate::{__params as params, __text_columns as text_columns};
 use sqlx::migrate::Migrator;
-pub use sqlx::{FromRow, Type, types::Json};
+pub use sqlx::{FromRow, types::Json};
+pub use strum::{EnumString, IntoStaticStr};
 use tokio::{
     sync::{Notify, futures::Notified},
     time::{sleep, timeout},
@@ -79,7 +81,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What the stores of records name: `use tollhouse_platform::store::prelude::*`.
 pub mod prelude {
-    pub use super::{DynamicStatement, FromRow, Json, Result, Tx, Type, params};
+    pub use super::{
+        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, Result, Tx, params,
+        text_columns,
+    };
     pub use crate::{clock::Timestamp, values::id::CompanyId};
 }
 
@@ -138,11 +143,13 @@ enum Engine {
 struct FailedRun<E> {
     error: E,
     cause: Option<Error>,
+    /// It took too many steps for a thread on which other tasks wait.
+    is_long: bool,
 }
 
 impl<E: From<Error>> From<Error> for FailedRun<E> {
     fn from(error: Error) -> FailedRun<E> {
-        FailedRun { cause: Some(error.clone()), error: error.into() }
+        FailedRun { cause: Some(error.clone()), error: error.into(), is_long: false }
     }
 }
 
@@ -294,16 +301,30 @@ impl Store {
         work: impl AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         let operation = if mode == Mode::Write { WRITE } else { READ };
+        // On SQLite, a read runs on the caller's thread until it proves to be long.
+        let mut is_short = mode != Mode::Write;
         for tries in 1.. {
             let connection = Box::pin(self.connection()).await;
             // The pool has already waited for a connection.
             let may_retry = connection.is_ok() && tries < MAX_ATTEMPTS;
             // Boxed, so that callers do not hold it on the stack.
-            let run = Box::pin(async { self.run_once(connection?, mode, work.clone()).await });
-            let FailedRun { error, cause } = match run.await {
+            let run = Box::pin(async {
+                let mut connection = connection?;
+                if is_short {
+                    connection.limit_steps();
+                }
+                self.run_once(connection, mode, work.clone()).await
+            });
+            let blocks = matches!(self.engine, Engine::Sqlite(_)) && !is_short;
+            let done = if blocks { sqlite::block_in_place(run).await } else { run.await };
+            let FailedRun { error, cause, is_long } = match done {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
+            if is_long && is_short {
+                is_short = false;
+                continue;
+            }
             if let Engine::Postgres(postgres) = &self.engine
                 && cause.as_ref().is_some_and(Error::invalidates_connections)
             {
@@ -337,7 +358,11 @@ impl Store {
             work(&mut tx).await
         });
         let done = run.await.map_err(|_| timed_out(deadline))?;
-        let done = done.map_err(|error| FailedRun { error, cause: tx.state.failed.clone() })?;
+        let is_long = tx.is_long();
+        // An interrupted statement may have been ignored.
+        let done = if is_long { done.and(Err(Error::Aborted.into())) } else { done };
+        let cause = || tx.state.failed.clone();
+        let done = done.map_err(|error| FailedRun { error, cause: cause(), is_long })?;
         if mode == Mode::Write {
             let woke_jobs = tx.wakes_workers;
             let committed = timeout(deadline, tx.commit()).await;

@@ -3,19 +3,27 @@
 use std::time::Duration;
 
 use sqlx::{
-    AssertSqlSafe, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
+    Arguments, AssertSqlSafe, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
     postgres::{PgArguments, PgRow, Postgres},
-    sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
 
 use super::{
-    DynamicStatement, Error, Result, SqlValue, pool::PooledConnection, postgres::PostgresManager,
-    sqlite::SqliteManager,
+    DynamicStatement, Error, Result, SqlValue,
+    pool::PooledConnection,
+    postgres::PostgresManager,
+    sqlite::{
+        SqliteManager,
+        local::{Alarm, LocalConnection},
+        types::{Local, LocalArguments, LocalRow},
+    },
 };
 use crate::values::listing::{ListPage, PageRequest};
 
 /// Timeout for restoring a connection that was left during a statement or transaction.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// SQLite VM steps of a read on the caller's thread: about a millisecond.
+const MAX_INLINE_STEPS: i64 = 30_000;
 
 const UNTIL_THE_END: &str = "the connection is taken only at the end";
 
@@ -55,11 +63,16 @@ pub(super) enum Connection {
 impl Connection {
     pub(super) async fn execute(&mut self, sql: &'static str) -> sqlx::Result<()> {
         match self {
-            Connection::Sqlite(sqlite) => {
-                (&mut sqlite.connection).execute(sqlx::query(sql)).await.map(drop)
-            }
+            Connection::Sqlite(sqlite) => sqlite.execute(sql),
             // Unprepared: one message each way.
             Connection::Postgres(postgres) => (&mut **postgres).execute(sql).await.map(drop),
+        }
+    }
+
+    /// Interrupts the statements on SQLite that are too long for the caller's thread.
+    pub(super) fn limit_steps(&mut self) {
+        if let Connection::Sqlite(sqlite) = self {
+            sqlite.alarm.limit_steps(MAX_INLINE_STEPS);
         }
     }
 
@@ -72,8 +85,21 @@ impl Connection {
     }
 
     /// Ends what is in progress: a statement, and a transaction if `mode` has one.
-    async fn clean_up(mut self, mode: Mode) {
+    fn clean_up(self, mode: Mode) {
         let sql = if mode == Mode::Select { "SELECT 1" } else { "ROLLBACK" };
+        match self {
+            // No statement outlives its call.
+            Connection::Sqlite(mut sqlite) => {
+                sqlite.alarm.clear();
+                if sqlite.execute(sql).is_err() {
+                    drop(PooledConnection::take(sqlite));
+                }
+            }
+            postgres @ Connection::Postgres(_) => drop(tokio::spawn(postgres.end(sql))),
+        }
+    }
+
+    async fn end(mut self, sql: &'static str) {
         let cleaned = tokio::time::timeout(CLEAN_UP_TIMEOUT, self.execute(sql)).await;
         if !matches!(cleaned, Ok(Ok(()))) {
             self.discard();
@@ -88,6 +114,19 @@ impl Tx {
 
     pub(super) fn connection(&mut self) -> &mut Connection {
         self.connection.as_mut().expect(UNTIL_THE_END)
+    }
+
+    /// Returns what interrupts the statements; on PostgreSQL the server does.
+    pub(super) fn alarm(&mut self) -> Alarm {
+        match self.connection() {
+            Connection::Sqlite(sqlite) => sqlite.alarm.clone(),
+            Connection::Postgres(_) => Alarm::default(),
+        }
+    }
+
+    /// Returns whether a statement took more than [`MAX_INLINE_STEPS`].
+    pub(super) fn is_long(&mut self) -> bool {
+        self.alarm().is_exhausted()
     }
 
     pub(super) async fn begin(&mut self) -> Result<()> {
@@ -160,9 +199,7 @@ impl Tx {
         self.state.statements += 1;
         let unbound = count_parameters(sql.as_str());
         let engine = match self.connection.as_mut().expect(UNTIL_THE_END) {
-            Connection::Sqlite(tx) => {
-                Engine::Sqlite(&mut tx.connection, sqlx::query(without_row_locks(sql)))
-            }
+            Connection::Sqlite(tx) => Engine::Sqlite(tx, sql, LocalArguments::default()),
             Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
         };
         Statement { engine, state: &mut self.state, unbound }
@@ -203,12 +240,12 @@ impl Tx {
 }
 
 impl Drop for Tx {
-    /// Rolls back in the background what was not committed.
+    /// Rolls back what was not committed; on PostgreSQL, in the background.
     fn drop(&mut self) {
         let is_clean =
             self.mode == Mode::Select && !self.state.is_running && self.state.failed.is_none();
         if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
-            tokio::spawn(connection.clean_up(self.mode));
+            connection.clean_up(self.mode);
         }
     }
 }
@@ -222,23 +259,23 @@ pub struct Statement<'t> {
 }
 
 enum Engine<'t> {
-    Sqlite(&'t mut sqlx::SqliteConnection, sqlx::query::Query<'t, Sqlite, SqliteArguments>),
+    Sqlite(&'t mut LocalConnection, SqlStr, LocalArguments),
     Postgres(&'t mut sqlx::PgConnection, sqlx::query::Query<'t, Postgres, PgArguments>),
 }
 
 /// A value that both engines accept as a parameter.
 pub trait Param<'t>:
-    Type<Sqlite> + Type<Postgres> + Encode<'t, Sqlite> + Encode<'t, Postgres>
+    Type<Local> + Type<Postgres> + Encode<'t, Local> + Encode<'t, Postgres>
 {
 }
 impl<'t, T> Param<'t> for T where
-    T: Type<Sqlite> + Type<Postgres> + Encode<'t, Sqlite> + Encode<'t, Postgres>
+    T: Type<Local> + Type<Postgres> + Encode<'t, Local> + Encode<'t, Postgres>
 {
 }
 
 /// A row type that both engines can read: a tuple or any `#[derive(sqlx::FromRow)]`.
-pub trait Record: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
-impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
+pub trait Record: for<'r> FromRow<'r, LocalRow> + for<'r> FromRow<'r, PgRow> {}
+impl<T> Record for T where T: for<'r> FromRow<'r, LocalRow> + for<'r> FromRow<'r, PgRow> {}
 
 /// The parameters of a statement, in order: see [`params!`](super::params).
 pub trait Params<'t> {
@@ -275,20 +312,13 @@ impl TxState {
     }
 }
 
-/// Evaluates the same expression for the connection and query of either engine.
-macro_rules! on_engine {
-    ($engine:expr, |$connection:ident, $query:ident| $result:expr) => {
-        match $engine {
-            Engine::Sqlite($connection, $query) => $result,
-            Engine::Postgres($connection, $query) => $result,
-        }
-    };
-}
-
 impl<'t> Statement<'t> {
     pub fn bind(self, value: impl Param<'t>) -> Self {
         let engine = match self.engine {
-            Engine::Sqlite(conn, query) => Engine::Sqlite(conn, query.bind(value)),
+            Engine::Sqlite(connection, sql, mut values) => {
+                values.add(value).expect("a value that can be encoded");
+                Engine::Sqlite(connection, sql, values)
+            }
             Engine::Postgres(conn, query) => Engine::Postgres(conn, query.bind(value)),
         };
         let unbound = self.unbound.checked_sub(1).expect("more values than parameters");
@@ -306,19 +336,30 @@ impl<'t> Statement<'t> {
 
     pub async fn optional<T: Record>(self) -> Result<Option<T>> {
         let (engine, state) = self.require_all_bound()?;
-        let record = on_engine!(engine, |connection, query| {
-            let row = state.record_result(query.fetch_optional(connection).await)?;
-            row.as_ref().map(T::from_row).transpose()
-        });
-        Ok(record?)
+        Ok(match engine {
+            Engine::Sqlite(connection, sql, values) => {
+                let rows = state.record_result(connection.rows(sql.as_str(), values, 1))?;
+                rows.first().map(T::from_row).transpose()?
+            }
+            Engine::Postgres(connection, query) => {
+                let row = state.record_result(query.fetch_optional(connection).await)?;
+                row.as_ref().map(T::from_row).transpose()?
+            }
+        })
     }
 
     pub async fn all<T: Record>(self) -> Result<Vec<T>> {
         let (engine, state) = self.require_all_bound()?;
-        let records: sqlx::Result<_> = on_engine!(engine, |connection, query| {
-            let rows = state.record_result(query.fetch_all(connection).await)?;
-            rows.iter().map(T::from_row).collect()
-        });
+        let records: sqlx::Result<_> = match engine {
+            Engine::Sqlite(connection, sql, values) => {
+                let rows = connection.rows(sql.as_str(), values, usize::MAX);
+                state.record_result(rows)?.iter().map(T::from_row).collect()
+            }
+            Engine::Postgres(connection, query) => {
+                let rows = state.record_result(query.fetch_all(connection).await)?;
+                rows.iter().map(T::from_row).collect()
+            }
+        };
         Ok(records?)
     }
 
@@ -353,9 +394,14 @@ impl<'t> Statement<'t> {
     /// Runs the statement. Returns the number of affected rows.
     pub async fn run(self) -> Result<u64> {
         let (engine, state) = self.require_all_bound()?;
-        on_engine!(engine, |connection, query| {
-            Ok(state.record_result(query.execute(connection).await)?.rows_affected())
-        })
+        match engine {
+            Engine::Sqlite(connection, sql, values) => {
+                state.record_result(connection.run(sql.as_str(), values))
+            }
+            Engine::Postgres(connection, query) => {
+                Ok(state.record_result(query.execute(connection).await)?.rows_affected())
+            }
+        }
     }
 
     /// Runs the statement. Returns whether it affected one row.
@@ -372,16 +418,6 @@ impl<'t> Statement<'t> {
         self.state.is_running = true;
         Ok((self.engine, self.state))
     }
-}
-
-/// Removes row locks, which SQLite does not need.
-fn without_row_locks(sql: SqlStr) -> SqlStr {
-    if !sql.as_str().contains(" FOR UPDATE") {
-        return sql;
-    }
-    let text = sql.as_str().replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
-    // Safe: only words were removed.
-    AssertSqlSafe(text).into_sql_str()
 }
 
 /// Returns the highest `$n` of a statement.

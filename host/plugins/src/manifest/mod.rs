@@ -11,7 +11,7 @@ use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 use crate::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
 use crate::prelude::*;
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 const SECTION: &str = "tollhouse:manifest";
 const MAX_BYTES: usize = 64 << 10;
@@ -53,8 +53,10 @@ pub struct Manifest {
 }
 
 /// The kind of a plugin, which determines the interfaces that it must export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PluginKind")]
 pub enum PluginKind {
@@ -62,6 +64,8 @@ pub enum PluginKind {
     Sms,
     Country,
 }
+
+text_columns!(PluginKind);
 
 /// A credential that is not secret.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

@@ -2,11 +2,16 @@
 
 use super::store::PluginRow;
 use crate::prelude::*;
-use tollhouse_platform::{error::Result, store::Type};
+use tollhouse_platform::{
+    error::Result,
+    store::{EnumString, IntoStaticStr, text_columns},
+};
 
 /// The state of a plugin version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PluginState")]
 pub enum VersionState {
@@ -19,6 +24,8 @@ pub enum VersionState {
     /// Receives all calls that no canary receives.
     Active,
 }
+
+text_columns!(VersionState);
 
 /// The calls that a canary receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

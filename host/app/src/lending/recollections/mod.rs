@@ -22,7 +22,7 @@ pub use self::{
     view::EventData,
 };
 use crate::money::prelude::*;
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 pub const FEATURE: &str = "recollections";
 /// The job of the previous version that settled a recollection.
@@ -35,8 +35,10 @@ pub const CHECKOUT: &str = "checkout";
 pub const CARD: &str = "card";
 pub const DIRECT_DEBIT: &str = "direct_debit";
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RecollectionStatus")]
 pub enum Status {
@@ -45,6 +47,8 @@ pub enum Status {
     Success,
     Failed,
 }
+
+text_columns!(Status);
 
 impl Recollection {
     async fn user(&self, app: &App) -> Result<Option<User>> {

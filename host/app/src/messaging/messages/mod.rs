@@ -19,19 +19,24 @@ pub use self::{
     store::{Message, SEALED, State},
 };
 use crate::tenants::prelude::*;
-use tollhouse_platform::{store::Type, values::email};
+use tollhouse_platform::{
+    store::{EnumString, IntoStaticStr, text_columns},
+    values::email,
+};
 
 pub const EMAIL_JOB: &str = "message.email";
 pub const SMS_JOB: &str = "message.sms";
 
 /// Channel of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     Email,
     Sms,
 }
+
+text_columns!(Channel);
 
 impl Channel {
     pub fn name(self) -> &'static str {

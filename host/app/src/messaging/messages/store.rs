@@ -5,8 +5,8 @@ use serde::Serializer;
 use super::{Channel, api::MessageList, seal_context};
 use crate::state::storage::*;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "MessageState")]
 pub enum State {
@@ -16,6 +16,8 @@ pub enum State {
     /// Failed and refunded, or refused before a fee was charged.
     Failed,
 }
+
+text_columns!(State);
 
 /// A message and its delivery.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]

@@ -21,7 +21,7 @@ pub use self::{
     view::View as EventData,
 };
 use super::prelude::*;
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 pub const FEATURE: &str = "cards";
 /// The job that removes a card that was not verified.
@@ -33,8 +33,10 @@ pub const REVOKE_JOB: &str = "card.revoke";
 /// The subject of cards in the reference directory.
 pub const SUBJECT: &str = "card";
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The verification charge is not paid yet.
@@ -47,6 +49,8 @@ pub enum Status {
     /// The verification charge succeeded, but the card cannot be charged again.
     Unusable,
 }
+
+text_columns!(Status);
 
 /// The same error for a missing card and for one of another company.
 pub fn not_found() -> Error {

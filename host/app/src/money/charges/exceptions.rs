@@ -5,15 +5,19 @@
 
 use super::{Charge, ChargeId, OwnerKind};
 use crate::money::prelude::*;
-use tollhouse_platform::store::{DynamicStatement, FromRow, Result, Type, params};
+use tollhouse_platform::store::{
+    DynamicStatement, EnumString, FromRow, IntoStaticStr, Result, params, text_columns,
+};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ExceptionState {
     Open,
     Resolved,
 }
+
+text_columns!(ExceptionState);
 
 /// A difference between a charge and its provider.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]

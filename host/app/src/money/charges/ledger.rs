@@ -20,11 +20,11 @@
 
 use super::{Charge, OwnerKind, Refund, fees, store};
 use crate::money::prelude::*;
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 /// The ledger account that holds the money of a charge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum FundsAccount {
     Wallet,
     /// Verification charges of cards, which are always refunded.
@@ -32,6 +32,8 @@ pub enum FundsAccount {
     /// Money that settled nothing, until an operator decides.
     Suspense,
 }
+
+text_columns!(FundsAccount);
 
 impl FundsAccount {
     fn account(self) -> Ledger {

@@ -3,7 +3,7 @@
 use super::FundsAccount;
 use crate::money::prelude::*;
 use tollhouse_platform::{
-    store::{FromRow, Type},
+    store::{EnumString, FromRow, IntoStaticStr, text_columns},
     values::id::text_types,
 };
 
@@ -69,8 +69,8 @@ pub struct Charge {
     pub updated_at: Timestamp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ChargeOwner")]
 pub enum OwnerKind {
@@ -79,14 +79,12 @@ pub enum OwnerKind {
     Recollection,
 }
 
+text_columns!(OwnerKind);
+
 impl OwnerKind {
     /// The name in the reference directory and in ledger keys.
     pub fn name(self) -> &'static str {
-        match self {
-            OwnerKind::Payment => "payment",
-            OwnerKind::Card => "card",
-            OwnerKind::Recollection => "recollection",
-        }
+        self.into()
     }
 
     /// The prefix of references that the host draws.
@@ -99,8 +97,8 @@ impl OwnerKind {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Method {
     /// The payer pays on a page of the provider.
     Checkout,
@@ -110,8 +108,10 @@ pub enum Method {
     Mandate,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+text_columns!(Method);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     Queued,
     Requested,
@@ -125,14 +125,18 @@ pub enum State {
     Reversed,
 }
 
+text_columns!(State);
+
 /// Where the reference of a charge comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ReferenceSource {
     Caller,
     Host,
     Provider,
 }
+
+text_columns!(ReferenceSource);
 
 impl Charge {
     pub fn money(&self) -> Money {

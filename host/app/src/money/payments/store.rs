@@ -12,8 +12,10 @@ text_types! {
     PaymentId;
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PaymentStatus")]
 pub enum Status {
@@ -23,6 +25,8 @@ pub enum Status {
     Failed,
     Refunded,
 }
+
+text_columns!(Status);
 
 #[derive(Clone, Debug, Default, FromRow)]
 pub struct Payment {

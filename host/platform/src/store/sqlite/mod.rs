@@ -4,12 +4,21 @@
 //! thread takes queued writes, runs them one after the other, each under its own savepoint, and
 //! commits them together. Callers get their results after the commit. If a group cannot be
 //! committed, each of its writes runs again alone.
+//!
+//! No statement is handed to another thread: those of writes run on the writer's thread, and those
+//! of reads on the reader's.
 
 pub mod backup;
 pub mod file;
+pub mod local;
+mod never;
+pub mod types;
 
 use std::{
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    pin::pin,
     str::FromStr,
     sync::{
         Arc,
@@ -24,15 +33,17 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use sqlx::{
     Connection as _, SqliteConnection,
     migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot, watch},
+    runtime::{Handle, RuntimeFlavor},
+    sync::{Notify, mpsc, oneshot},
+    task,
     time::{sleep, timeout},
 };
 use tracing::{Instrument, Span, info_span};
 
-use self::file::DatabaseLock;
+use self::{file::DatabaseLock, local::LocalConnection};
 use super::{
     Error, Result, StoreLimits,
     UnavailableReason::{Locked, Unreachable, WriterBusy},
@@ -48,8 +59,6 @@ const MAX_GROUP_SIZE: usize = 64;
 const MAX_GROUP_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of queued writes; beyond it `write` waits.
 const MAX_QUEUED_WRITES: usize = 1024;
-/// SQLite VM steps between checks of the deadline: a fraction of a millisecond.
-const STEPS_PER_DEADLINE_CHECK: i32 = 10_000;
 /// Delay before the file is reopened after a conflict with another starting host.
 const REOPEN_DELAY: Duration = Duration::from_millis(20);
 
@@ -73,21 +82,23 @@ impl Sqlite {
         let options = SqliteConnectOptions::from_str(url)?
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full) // commits survive a power failure
-            .pragma("recursive_triggers", "ON") // else INSERT OR REPLACE skips delete triggers
             .busy_timeout(limits.acquire_timeout);
         let in_use = file::open_as_host(options.get_filename())?;
-        // Longer, so that SQLite reports a locked file before the pool times out.
-        let writer =
-            SqliteManager { options: options.clone(), deadline: limits.transaction_timeout };
-        let writer = Pool::new(writer, 1, 2 * limits.acquire_timeout);
         open_with_retry(limits.acquire_timeout, async || {
-            Ok(schema.run(&mut writer.get().await?.connection).await?)
+            let mut connection = Box::pin(SqliteConnection::connect_with(&options)).await?;
+            schema.run(&mut connection).await?;
+            Ok(connection.close().await?)
         })
         .await?;
-        let options = options.read_only(true);
-        let readers = SqliteManager { options, deadline: limits.transaction_timeout };
-        let readers = Pool::new(readers, limits.connections, limits.acquire_timeout);
+        let connections = |is_writer| SqliteManager {
+            file: options.get_filename().into(),
+            is_writer,
+            busy_timeout: limits.acquire_timeout,
+        };
+        // Longer, so that SQLite reports a locked file before the pool times out.
+        let writer = Pool::new(connections(true), 1, 2 * limits.acquire_timeout);
+        drop(writer.get().await?);
+        let readers = Pool::new(connections(false), limits.connections, limits.acquire_timeout);
         drop(readers.get().await?);
 
         let (writes, queue) = mpsc::channel(MAX_QUEUED_WRITES);
@@ -97,6 +108,7 @@ impl Sqlite {
             _in_use: in_use.clone(),
             queue,
             jobs_woken: worker_wakeup,
+            limit: limits.transaction_timeout,
             metrics: metrics.clone(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -116,7 +128,7 @@ impl Sqlite {
 
     pub(super) async fn reader(&self) -> Result<PooledConnection<SqliteManager>> {
         let reader = self.readers.get().await?;
-        reader.alarm.set();
+        reader.alarm.set(self.limits.transaction_timeout);
         Ok(reader)
     }
 
@@ -150,6 +162,17 @@ impl Sqlite {
     }
 }
 
+/// Polls a future that blocks its thread where no other task waits for it. A runtime of one thread
+/// has no such place.
+pub(super) async fn block_in_place<F: Future>(work: F) -> F::Output {
+    let mut work = pin!(work);
+    poll_fn(|context| match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => task::block_in_place(|| work.as_mut().poll(context)),
+        _ => work.as_mut().poll(context),
+    })
+    .await
+}
+
 /// Retries `open`: hosts that start together conflict on locks for which SQLite does not wait, and
 /// attempt the same migration, which all but one then find applied.
 async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -> Result<T> {
@@ -164,58 +187,24 @@ async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -
     }
 }
 
-/// Connections to the file, each with its own thread. They need no test: a file never disconnects.
+/// Connections to the file. They need no test: a file never disconnects.
 #[derive(Clone)]
 pub(super) struct SqliteManager {
-    options: SqliteConnectOptions,
-    deadline: Duration,
-}
-
-pub(super) struct SqliteHandle {
-    pub(super) connection: SqliteConnection,
-    alarm: Alarm,
+    file: Box<Path>,
+    is_writer: bool,
+    busy_timeout: Duration,
 }
 
 impl Manager for SqliteManager {
-    type Type = SqliteHandle;
+    type Type = Box<LocalConnection>;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> sqlx::Result<SqliteHandle> {
-        // Boxed, because it is large, rarely used, and part of each future that reads.
-        let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
-        let alarm = Alarm { deadline: self.deadline, at: Arc::default() };
-        let handler_alarm = alarm.clone();
-        connection
-            .lock_handle()
-            .await?
-            .set_progress_handler(STEPS_PER_DEADLINE_CHECK, move || !handler_alarm.has_expired());
-        Ok(SqliteHandle { connection, alarm })
+    async fn create(&self) -> sqlx::Result<Self::Type> {
+        LocalConnection::open(&self.file, self.is_writer, self.busy_timeout).map(Box::new)
     }
 
-    async fn recycle(&self, _: &mut SqliteHandle, _: &Metrics) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, _: &mut Self::Type, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
-    }
-}
-
-/// Interrupts the statements of a connection at a deadline, but never the writer's `BEGIN` and
-/// `COMMIT`: SQLite does not report whether an interrupted one took effect.
-#[derive(Clone)]
-struct Alarm {
-    deadline: Duration,
-    at: Arc<watch::Sender<Option<Instant>>>,
-}
-
-impl Alarm {
-    fn set(&self) {
-        self.at.send_replace(Some(Instant::now() + self.deadline));
-    }
-
-    fn clear(&self) {
-        self.at.send_replace(None);
-    }
-
-    fn has_expired(&self) -> bool {
-        self.at.borrow().is_some_and(|at| at <= Instant::now())
     }
 }
 
@@ -226,7 +215,7 @@ trait QueuedWrite: Send {
     /// Returns `false` if the caller has withdrawn the write.
     fn try_begin(&self) -> bool;
     /// Applies the write to the group's transaction, or nothing. `Err`: the transaction has ended.
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>>;
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, limit: Duration) -> LocalBoxFuture<'w, Result<()>>;
     /// Sends the result to the caller; `Err` is the failure of the commit.
     fn complete(self: Box<Self>, committed: Result<()>);
     /// Sends the failure of a write that ended the group's transaction.
@@ -256,25 +245,25 @@ where
         !self.taken.swap(true, AcqRel)
     }
 
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, limit: Duration) -> LocalBoxFuture<'w, Result<()>> {
         let run = async move {
+            let alarm = tx.alarm();
             tx.connection().execute("SAVEPOINT write").await?;
-            alarm.set();
+            alarm.set(limit);
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
             let work = work.instrument(self.span.clone());
-            let done = timeout(alarm.deadline, work).await;
-            let done = done.unwrap_or_else(|_| Ok(Err(timed_out(alarm.deadline).into())));
+            let done = timeout(limit, work).await;
+            let done = done.unwrap_or_else(|_| Ok(Err(timed_out(limit).into())));
+            alarm.clear();
             let keep = matches!(done, Ok(Ok(_))) && tx.state.failed.is_none();
             self.done = Some(match done {
                 Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
                 done => done,
             });
             if !keep {
-                // Waits for a statement that still runs, until the alarm interrupts it.
                 tx.connection().execute("ROLLBACK TO write").await?;
                 tx.state.failed = None;
             }
-            alarm.clear();
             Ok(tx.connection().execute("RELEASE write").await?)
         };
         run.boxed_local()
@@ -303,6 +292,8 @@ struct Writer {
     _in_use: Arc<DatabaseLock>,
     queue: mpsc::Receiver<Box<dyn QueuedWrite>>,
     jobs_woken: Arc<Notify>,
+    /// Of a write.
+    limit: Duration,
     metrics: StoreMetrics,
 }
 
@@ -336,15 +327,15 @@ impl Writer {
         }
         // Before the lock on the file is released.
         if let Ok(connection) = self.connection.get().await {
-            let _ = PooledConnection::take(connection).connection.close().await;
+            drop(PooledConnection::take(connection));
         }
     }
 
     /// Commits the write in `group` with up to `most - 1` others that join it. One that ended the
     /// transaction is removed from the group and gets its own failure.
     async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), GroupFailure> {
-        let (mut tx, alarm) = self.begin().await.map_err(GroupFailure::Failed)?;
-        if let Err(error) = self.run_group(&mut tx, &alarm, group, most).await {
+        let mut tx = self.begin().await.map_err(GroupFailure::Failed)?;
+        if let Err(error) = self.run_group(&mut tx, group, most).await {
             tx.discard();
             if let Some(culprit) = group.pop() {
                 self.metrics.record_error(WRITE);
@@ -364,27 +355,20 @@ impl Writer {
         Ok(())
     }
 
-    async fn begin(&self) -> Result<(Tx, Alarm)> {
+    async fn begin(&self) -> Result<Tx> {
         let connection = self.connection.get().await?;
-        let alarm = connection.alarm.clone();
-        alarm.clear();
+        connection.alarm.clear();
         let mut tx = Tx::new(Connection::Sqlite(connection), Mode::Write);
         tx.begin().await?;
-        Ok((tx, alarm))
+        Ok(tx)
     }
 
     /// `Err`: the last write of the group has ended the transaction.
-    async fn run_group(
-        &mut self,
-        tx: &mut Tx,
-        alarm: &Alarm,
-        group: &mut Group,
-        most: usize,
-    ) -> Result<()> {
+    async fn run_group(&mut self, tx: &mut Tx, group: &mut Group, most: usize) -> Result<()> {
         let began = Instant::now();
         loop {
             let write = group.last_mut().expect("a group of one or more");
-            write.run(tx, alarm).await?;
+            write.run(tx, self.limit).await?;
             if group.len() == most || began.elapsed() > MAX_GROUP_TIME {
                 return Ok(());
             }
@@ -426,7 +410,7 @@ mod tests {
             true
         }
 
-        fn run<'w>(&'w mut self, _: &'w mut Tx, _: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
+        fn run<'w>(&'w mut self, _: &'w mut Tx, _: Duration) -> LocalBoxFuture<'w, Result<()>> {
             async { panic!("of the writer") }.boxed_local()
         }
 

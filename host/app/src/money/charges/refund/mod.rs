@@ -30,7 +30,7 @@ use crate::{
     money::prelude::*,
     operations::operator_events::{self, CARD_REFUND_FAILED, PAYMENT_REFUND_FAILED},
 };
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 /// Delay before a refund with an unknown outcome is requested again.
 const RETRY_SECONDS: i64 = 60;
@@ -39,8 +39,8 @@ const POLL_INTERVAL_SECONDS: i64 = 3_600;
 const LATE_POLL_INTERVAL_SECONDS: i64 = 86_400;
 const MAX_HOURLY_SECONDS: i64 = 30 * 86_400;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Type, Serialize, JsonSchema)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RefundCause")]
 pub enum Cause {
@@ -49,6 +49,8 @@ pub enum Cause {
     /// The verification charge of a card is always refunded.
     Verification,
 }
+
+text_columns!(Cause);
 
 /// Begins the full refund of a charge in the caller's transaction, under the owner's lock. `force`
 /// lets the wallet become negative.

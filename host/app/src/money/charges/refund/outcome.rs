@@ -2,13 +2,15 @@
 
 use super::{Cause, Refund, lease};
 use crate::money::prelude::*;
-use tollhouse_platform::store::Type;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 /// Age from which a refund that the provider has not accepted counts as stalled.
 const STALLED_SECONDS: i64 = 6 * 3_600;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Type, Serialize, JsonSchema)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RefundState {
     /// Requested, but not yet accepted by the provider.
@@ -23,6 +25,8 @@ pub enum RefundState {
     /// The provider accepted it, and it failed later.
     Failed,
 }
+
+text_columns!(RefundState);
 
 /// The result of a request or a query of a refund.
 #[derive(Clone, Debug)]
