@@ -13,7 +13,7 @@ use super::{
     postgres::PostgresManager,
     sqlite::{
         SqliteManager,
-        local::{Alarm, LocalConnection},
+        local::LocalConnection,
         types::{Local, LocalArguments, LocalRow},
     },
 };
@@ -116,17 +116,12 @@ impl Tx {
         self.connection.as_mut().expect(UNTIL_THE_END)
     }
 
-    /// Returns what interrupts the statements; on PostgreSQL the server does.
-    pub(super) fn alarm(&mut self) -> Alarm {
-        match self.connection() {
-            Connection::Sqlite(sqlite) => sqlite.alarm.clone(),
-            Connection::Postgres(_) => Alarm::default(),
-        }
-    }
-
-    /// Returns whether a statement took more than [`MAX_INLINE_STEPS`].
+    /// Returns whether a statement on SQLite took more than [`MAX_INLINE_STEPS`].
     pub(super) fn is_long(&mut self) -> bool {
-        self.alarm().is_exhausted()
+        match self.connection() {
+            Connection::Sqlite(sqlite) => sqlite.alarm.is_exhausted(),
+            Connection::Postgres(_) => false,
+        }
     }
 
     pub(super) async fn begin(&mut self) -> Result<()> {
@@ -316,7 +311,9 @@ impl<'t> Statement<'t> {
     pub fn bind(self, value: impl Param<'t>) -> Self {
         let engine = match self.engine {
             Engine::Sqlite(connection, sql, mut values) => {
-                values.add(value).expect("a value that can be encoded");
+                if let Err(error) = values.add(value) {
+                    self.state.failed = Some(sqlx::Error::Encode(error).into());
+                }
                 Engine::Sqlite(connection, sql, values)
             }
             Engine::Postgres(conn, query) => Engine::Postgres(conn, query.bind(value)),

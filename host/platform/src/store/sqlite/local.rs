@@ -1,7 +1,7 @@
 //! A connection to a SQLite file whose statements run on the caller's thread.
 //!
-//! A statement is ready when it returns, so no thread is woken for it. The caller bounds the time:
-//! see [`Alarm`].
+//! A statement has ended when its call returns, so no other thread is woken. An [`Alarm`] limits
+//! its time.
 
 use std::{
     borrow::Cow,
@@ -32,10 +32,9 @@ pub struct LocalConnection {
 }
 
 /// A statement in SQLite's form.
-#[derive(Clone)]
 struct Prepared {
-    sql: Arc<str>,
-    /// Known after its first row.
+    sql: String,
+    /// Known after its first run.
     columns: Option<Arc<Columns>>,
 }
 
@@ -102,10 +101,10 @@ impl LocalConnection {
             if self.prepared.len() >= MAX_PREPARED {
                 self.prepared.clear();
             }
-            let prepared = Prepared { sql: for_sqlite(sql).into(), columns: None };
+            let prepared = Prepared { sql: for_sqlite(sql), columns: None };
             self.prepared.insert(sql.to_owned(), prepared);
         }
-        let Some(prepared) = self.prepared.get_mut(sql) else { return Ok(()) };
+        let prepared = self.prepared.get_mut(sql).expect("it was inserted above");
         let mut run = || {
             let mut statement = self.sqlite.prepare_cached(&prepared.sql)?;
             for (place, value) in arguments.0.iter().enumerate() {

@@ -43,7 +43,10 @@ use tokio::{
 };
 use tracing::{Instrument, Span, info_span};
 
-use self::{file::DatabaseLock, local::LocalConnection};
+use self::{
+    file::DatabaseLock,
+    local::{Alarm, LocalConnection},
+};
 use super::{
     Error, Result, StoreLimits,
     UnavailableReason::{Locked, Unreachable, WriterBusy},
@@ -108,7 +111,6 @@ impl Sqlite {
             _in_use: in_use.clone(),
             queue,
             jobs_woken: worker_wakeup,
-            limit: limits.transaction_timeout,
             metrics: metrics.clone(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -139,7 +141,8 @@ impl Sqlite {
         let (reply, mut result) = oneshot::channel();
         let taken = Arc::new(AtomicBool::new(false));
         let span = info_span!("write");
-        let write = PendingWrite { work, span, taken: taken.clone(), done: None, reply };
+        let limit = self.limits.transaction_timeout;
+        let write = PendingWrite { work, limit, span, taken: taken.clone(), done: None, reply };
         let queued = timeout(self.limits.acquire_timeout, async {
             let sent = self.writes.send(Box::new(write)).await;
             sent.map_err(|_| Error::unavailable(Unreachable, "the writer has stopped"))?;
@@ -215,7 +218,7 @@ trait QueuedWrite: Send {
     /// Returns `false` if the caller has withdrawn the write.
     fn try_begin(&self) -> bool;
     /// Applies the write to the group's transaction, or nothing. `Err`: the transaction has ended.
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, limit: Duration) -> LocalBoxFuture<'w, Result<()>>;
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>>;
     /// Sends the result to the caller; `Err` is the failure of the commit.
     fn complete(self: Box<Self>, committed: Result<()>);
     /// Sends the failure of a write that ended the group's transaction.
@@ -224,6 +227,8 @@ trait QueuedWrite: Send {
 
 struct PendingWrite<F, T, E> {
     work: F,
+    /// Of the time that `work` takes.
+    limit: Duration,
     /// The caller's span, for log lines of `work` on the writer's thread.
     span: Span,
     /// Set by the writer that begins the write, or by the caller that withdraws it.
@@ -245,10 +250,10 @@ where
         !self.taken.swap(true, AcqRel)
     }
 
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, limit: Duration) -> LocalBoxFuture<'w, Result<()>> {
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
         let run = async move {
-            let alarm = tx.alarm();
             tx.connection().execute("SAVEPOINT write").await?;
+            let limit = self.limit;
             alarm.set(limit);
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
             let work = work.instrument(self.span.clone());
@@ -292,8 +297,6 @@ struct Writer {
     _in_use: Arc<DatabaseLock>,
     queue: mpsc::Receiver<Box<dyn QueuedWrite>>,
     jobs_woken: Arc<Notify>,
-    /// Of a write.
-    limit: Duration,
     metrics: StoreMetrics,
 }
 
@@ -334,8 +337,8 @@ impl Writer {
     /// Commits the write in `group` with up to `most - 1` others that join it. One that ended the
     /// transaction is removed from the group and gets its own failure.
     async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), GroupFailure> {
-        let mut tx = self.begin().await.map_err(GroupFailure::Failed)?;
-        if let Err(error) = self.run_group(&mut tx, group, most).await {
+        let (mut tx, alarm) = self.begin().await.map_err(GroupFailure::Failed)?;
+        if let Err(error) = self.run_group(&mut tx, &alarm, group, most).await {
             tx.discard();
             if let Some(culprit) = group.pop() {
                 self.metrics.record_error(WRITE);
@@ -355,20 +358,27 @@ impl Writer {
         Ok(())
     }
 
-    async fn begin(&self) -> Result<Tx> {
+    async fn begin(&self) -> Result<(Tx, Alarm)> {
         let connection = self.connection.get().await?;
-        connection.alarm.clear();
+        let alarm = connection.alarm.clone();
+        alarm.clear();
         let mut tx = Tx::new(Connection::Sqlite(connection), Mode::Write);
         tx.begin().await?;
-        Ok(tx)
+        Ok((tx, alarm))
     }
 
     /// `Err`: the last write of the group has ended the transaction.
-    async fn run_group(&mut self, tx: &mut Tx, group: &mut Group, most: usize) -> Result<()> {
+    async fn run_group(
+        &mut self,
+        tx: &mut Tx,
+        alarm: &Alarm,
+        group: &mut Group,
+        most: usize,
+    ) -> Result<()> {
         let began = Instant::now();
         loop {
             let write = group.last_mut().expect("a group of one or more");
-            write.run(tx, self.limit).await?;
+            write.run(tx, alarm).await?;
             if group.len() == most || began.elapsed() > MAX_GROUP_TIME {
                 return Ok(());
             }
@@ -410,7 +420,7 @@ mod tests {
             true
         }
 
-        fn run<'w>(&'w mut self, _: &'w mut Tx, _: Duration) -> LocalBoxFuture<'w, Result<()>> {
+        fn run<'w>(&'w mut self, _: &'w mut Tx, _: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
             async { panic!("of the writer") }.boxed_local()
         }
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use log::LevelFilter;
 use sqlx::{
-    ColumnIndex, ConnectOptions, Connection, Either, Error, FromRow, IntoArguments, Result, SqlStr,
-    Statement, Transaction,
+    ConnectOptions, Connection, Either, Error, FromRow, IntoArguments, Result, SqlStr, Statement,
+    Transaction,
     query::{Query, QueryAs, QueryScalar},
 };
 use sqlx_core::transaction::TransactionManager;
@@ -155,11 +155,5 @@ impl Statement for Never {
         A: IntoArguments<Local>,
     {
         match *self {}
-    }
-}
-
-impl ColumnIndex<Never> for usize {
-    fn index(&self, statement: &Never) -> Result<usize> {
-        match *statement {}
     }
 }

@@ -22,7 +22,7 @@ impl Database for Local {
     type Connection = Never;
     type TransactionManager = Never;
     type Row = LocalRow;
-    type QueryResult = Affected;
+    type QueryResult = ();
     type Column = LocalColumn;
     type TypeInfo = Storage;
     type Value = LocalValue;
@@ -33,16 +33,6 @@ impl Database for Local {
 
     const NAME: &'static str = "SQLite";
     const URL_SCHEMES: &'static [&'static str] = &[];
-}
-
-/// The number of affected rows.
-#[derive(Debug, Default)]
-pub struct Affected(pub u64);
-
-impl Extend<Affected> for Affected {
-    fn extend<T: IntoIterator<Item = Affected>>(&mut self, more: T) {
-        self.0 += more.into_iter().map(|more| more.0).sum::<u64>();
-    }
 }
 
 /// How SQLite stores a value. <https://www.sqlite.org/datatype3.html>
@@ -239,7 +229,6 @@ stored! {
     i64 as Integer: |own| *own, |stored| *stored;
     i32 as Integer: |own| i64::from(*own), |stored| i32::try_from(*stored)?;
     bool as Integer: |own| i64::from(*own), |stored| *stored != 0;
-    f64 as Real: |own| *own, |stored| *stored;
     String as Text: |own| own.clone(), |stored| stored.clone();
     Vec<u8> as Blob: |own| own.clone(), |stored| stored.clone();
 }
