@@ -40,10 +40,7 @@ text_columns!(Channel);
 
 impl Channel {
     pub fn name(self) -> &'static str {
-        match self {
-            Channel::Email => "email",
-            Channel::Sms => "sms",
-        }
+        self.into()
     }
 
     /// Returns the job kind, one per channel: a slow mail server does not delay text messages.

@@ -78,11 +78,11 @@ pub async fn adopt(
     let owner = (&**company_id, kind.name(), owner_id);
     let mut references = notifications::list_references(tx, owner).await?;
     let place = references.iter().position(|(_, reference)| *reference == former.service_ref);
-    let current = match place {
+    let last = match place {
         Some(place) => references.remove(place),
         None => (former.account_id.clone(), former.service_ref.clone()),
     };
-    references.push(current);
+    references.push(last);
     let count = references.len();
     let mut current = None;
     for (number, (account_id, reference)) in (1..).zip(references) {
@@ -117,7 +117,7 @@ pub async fn adopt(
     let sql = DynamicStatement::from("UPDATE ")
         .append(table(kind))
         .append(" SET revision = revision + 1")
-        // As for card refunds.
+        // So that hosts of the previous version cannot charge it: see `former_refunds`.
         .append(if kind == OwnerKind::Recollection { ", account_id = ''" } else { "" })
         .append(", charge_id = ")
         .bind(&current)

@@ -79,21 +79,18 @@ async fn lock_and_list<O: ChargeOwner>(
         let found = settle::lock::<O>(tx, &app, &company_id, &owner_id).await?;
         let found = found.ok_or_else(|| Error::not_found("record not found"))?;
         let now = app.clock.now();
-        for charge in found.1.iter().filter(|charge| is_verifiable(charge)) {
-            // A success that the query finds begins another schedule.
-            if next_check(charge, now).is_none() && charge.taken.is_none() {
-                let at = now.plus_seconds(RECHECK_SECONDS);
-                jobs::enqueue(tx, &company_id, RECONCILE_JOB, &charge.id, at).await?;
-            }
+        for charge in found.1.iter().filter(|charge| next_check(charge, now).is_none()) {
+            schedule(tx, charge, now).await?;
         }
         Ok(found)
     })
     .await
 }
 
-/// Enqueues the next check of a charge.
+/// Enqueues the next check of a charge that was requested. After the end of its schedule, it is
+/// checked once more, because a success begins another schedule.
 pub async fn schedule(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
-    let late = charge.is_undecided().then(|| now.plus_seconds(RECHECK_SECONDS));
+    let late = charge.taken.is_none().then(|| now.plus_seconds(RECHECK_SECONDS));
     if let Some(at) = next_check(charge, now).or(late).filter(|_| charge.fence > 0) {
         jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
     }
@@ -125,7 +122,6 @@ pub async fn reconcile_job<O: ChargeOwner>(
     match (verified, next) {
         (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
         (Err(error), None) if job.failures >= MAX_FAILURES => {
-            let is_undecided = charge.is_undecided();
             let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
             tracing::error!(
                 company,
@@ -135,7 +131,7 @@ pub async fn reconcile_job<O: ChargeOwner>(
             );
             let (db, host) = (app.store.clone(), app.clone());
             db.write(async move |tx| {
-                if is_undecided {
+                if charge.is_undecided() {
                     exceptions::raise(tx, &host, &charge, UNVERIFIED, None).await?;
                 }
                 Ok(JobResult::Done)
