@@ -245,7 +245,7 @@ async fn hosts_of_the_previous_version_cannot_change_records_with_charges() {
         let refused = run(&app, sql).await;
         assert!(refused.is_err_and(|error| error.contains("charges")), "{sql}");
     }
-    // What it may change: no outcome follows from it.
+    // It may make changes that affect no outcome.
     run(&app, "UPDATE cards SET is_default = FALSE").await.expect("a default card that is changed");
     // A job that it enqueues after a webhook reaches the charges.
     let (company, id) = (app.company.id.clone(), paid["id"].as_str().unwrap().to_owned());
