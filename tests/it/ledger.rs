@@ -96,7 +96,7 @@ async fn rows(app: &TestApp) -> Vec<(String,)> {
             "SELECT company_id || id || key || kind FROM ledger_transactions ORDER BY 1",
             "SELECT company_id || transaction_id || line || account || currency || amount_minor
              FROM ledger_entries ORDER BY 1",
-            "SELECT company_id || account || currency || amount_minor FROM ledger_balances ORDER BY 1",
+            "SELECT company_id || account || currency || amount_minor FROM ledger_account_balances ORDER BY 1",
         ] {
             all.extend(tx.sql(sql).all::<(String,)>().await?);
         }
@@ -106,13 +106,12 @@ async fn rows(app: &TestApp) -> Vec<(String,)> {
 }
 
 /// Statements that change or delete rows, on either engine.
-const CHANGES: [&str; 11] = [
+const CHANGES: [&str; 10] = [
     "UPDATE audit_log SET actor = 'nobody'",
     "DELETE FROM audit_log",
     "INSERT INTO audit_log SELECT * FROM audit_log WHERE TRUE
      ON CONFLICT (company_id, id) DO UPDATE SET actor = 'nobody'",
-    "UPDATE ledger_entries SET amount_minor = amount_minor + 1",
-    "DELETE FROM ledger_entries",
+    "UPDATE ledger_transactions SET amount_minor = amount_minor + 1",
     "UPDATE ledger_transactions SET kind = 'none'",
     "DELETE FROM ledger_transactions",
     "INSERT INTO ledger_transactions SELECT * FROM ledger_transactions WHERE TRUE
@@ -122,21 +121,19 @@ const CHANGES: [&str; 11] = [
     "UPDATE ledger_balances SET account = 'wallet' WHERE account = 'pending'",
 ];
 
-const TRUNCATES: [&str; 4] = [
+/// Statements on PostgreSQL only.
+const TRUNCATES: [&str; 5] = [
     "TRUNCATE audit_log",
-    "TRUNCATE ledger_entries",
     "TRUNCATE ledger_transactions CASCADE",
     "TRUNCATE ledger_balances",
+    "TRUNCATE ledger_deltas",
+    "UPDATE ledger_deltas SET amount_minor = amount_minor + 1",
 ];
 
-const REPLACES: [&str; 10] = [
+const REPLACES: [&str; 8] = [
     "INSERT OR REPLACE INTO audit_log SELECT * FROM audit_log",
     "INSERT OR REPLACE INTO audit_log (rowid, company_id, id, actor, action, detail, created_at)
      SELECT rowid, company_id, 'other', actor, action, detail, created_at FROM audit_log",
-    "INSERT OR REPLACE INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-     SELECT company_id, transaction_id, line, account, currency, 0 FROM ledger_entries",
-    "INSERT OR REPLACE INTO ledger_entries (rowid, company_id, transaction_id, line, account, currency, amount_minor)
-     SELECT rowid, company_id, transaction_id, 9, account, currency, 0 FROM ledger_entries",
     "INSERT OR REPLACE INTO ledger_transactions (company_id, id, key, kind, created_at)
      SELECT company_id, id, 'other', kind, created_at FROM ledger_transactions LIMIT 1",
     "INSERT OR REPLACE INTO ledger_transactions (company_id, id, key, kind, created_at)
@@ -168,15 +165,14 @@ async fn debit(app: &TestApp, minor: i64, cover: Overdraft) -> error::Result<wal
     store.write(async move |tx| wallet::post(tx, &host, &company, &movement, cover).await).await
 }
 
-/// Statements that insert a ledger transaction from the wallet and change no balance. `allowed` is
-/// `TRUE`, `FALSE` or `NULL`.
+/// A statement that inserts a ledger transaction from the wallet. `allowed` is `TRUE`, `FALSE` or
+/// `NULL`.
 fn insert_transaction(app: &TestApp, id: &str, allowed: &str, minor: i64) -> String {
     let company = &app.company.id;
     format!(
-        "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at, overdraft_allowed)
-         VALUES ('{company}', '{id}', '{id}', 'test', 0, {allowed});
-         INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-         VALUES ('{company}', '{id}', 1, 'wallet', 'NGN', -{minor}), ('{company}', '{id}', 2, 'operator', 'NGN', {minor})"
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at, overdraft_allowed,
+             debit, credit, currency, amount_minor)
+         VALUES ('{company}', '{id}', '{id}', 'test', 0, {allowed}, 'wallet', 'operator', 'NGN', {minor})"
     )
 }
 
@@ -191,6 +187,8 @@ fn lower_balance(id: &str, minor: i64) -> String {
 both! {
     async fn the_ledger_and_the_audit_log_are_append_only(app: TestApp) {
         app.paid_payment("order-1").await;
+        wallet::fold(&app.app).await.expect("folded balances");
+        app.paid_payment("order-2").await;
         let before = rows(app).await;
         assert!(before.len() > 10, "{before:?}");
         let own: &[&str] = if is_sqlite(app) { &REPLACES } else { &TRUNCATES };
@@ -204,26 +202,39 @@ both! {
         assert_eq!(rows(app).await, before);
     }
 
-    async fn every_entry_references_its_transaction(app: TestApp) {
+    async fn every_transaction_sums_to_zero_and_changes_its_balances(app: TestApp) {
         credit(app, 100, "top-up").await;
-        let other = app.new_company("Beta Lending").await;
-        let insert = |company: &str, transaction: &str| format!(
-            "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-             SELECT '{company}', {transaction}, 3, 'pending', 'NGN', 5 FROM ledger_transactions"
+        let before = rows(app).await;
+        let insert = |debit: &str, credit: &str, currency: &str, minor: i64| format!(
+            "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at, debit, credit, currency, amount_minor)
+             VALUES ('{}', 'id', 'key', 'test', 0, {debit}, {credit}, {currency}, {minor})", app.company.id
         );
-        for statement in [insert(&app.company.id, "'none'"), insert(&other.id, "id")] {
+        for (debit, credit, currency, minor) in [
+            ("'wallet'", "NULL", "'NGN'", 5),
+            ("NULL", "'wallet'", "'NGN'", 5),
+            ("'operator'", "'wallet'", "NULL", 5),
+            ("'wallet'", "'wallet'", "'NGN'", 5),
+            ("'operator'", "'wallet'", "'NGN'", -5),
+            ("'operator'", "'wallet'", "'NGN'", 0),
+        ] {
+            let statement = insert(debit, credit, currency, minor);
             for done in [run_as_host(app, &statement).await, run_as_foreign(app, &statement).await] {
                 let refused = done.expect_err(&statement);
-                assert!(refused.contains("ledger_entries"), "{refused}");
+                assert!(refused.contains("ledger_transactions_are_complete"), "{statement}: {refused}");
             }
         }
-        if !is_sqlite(app) {
-            let valid = "SELECT COUNT(*) FROM pg_constraint WHERE contype = 'f' AND convalidated
-                         AND conrelid = 'ledger_entries'::regclass";
-            let valid: store::Result<(i64,)> =
-                app.app.store.select(async move |tx| tx.sql(valid).one().await).await;
-            assert_eq!(valid.expect("a count").0, 1, "existing entries are not validated");
-        }
+        let entry = format!(
+            "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+             SELECT '{0}', id, 1, 'pending', 'NGN', 5 FROM ledger_transactions;
+             INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+             SELECT '{0}', id, 2, 'wallet', 'NGN', -5 FROM ledger_transactions", app.company.id
+        );
+        let refused = run_as_foreign(app, &entry).await.expect_err("an entry");
+        assert!(refused.contains("ledger_entries"), "{refused}");
+        assert_eq!(rows(app).await, before);
+        let statement = insert("'billing'", "'wallet'", "'NGN'", 150);
+        run_as_foreign(app, &statement).await.expect("a ledger transaction");
+        assert_eq!(app.wallet().await["balance"], 101.5);
     }
 
     async fn no_statement_overdraws_a_wallet_unless_its_transaction_allows_it(app: TestApp) {
@@ -241,15 +252,15 @@ both! {
             upsert("INSERT", "USD", -1, ""),
             upsert("INSERT", "NGN", -10_001, add),
             lower_balance("none", 10_001),
-            format!("{}; {}", insert_transaction(app, "forbidden", "FALSE", 10_001), lower_balance("forbidden", 10_001)),
-            format!("{}; {}", insert_transaction(app, "silent", "NULL", 10_001), lower_balance("silent", 10_001)),
-            format!("{}; {}", insert_transaction(app, "less", "TRUE", 5), lower_balance("less", 10_001)),
+            insert_transaction(app, "forbidden", "FALSE", 10_001),
+            insert_transaction(app, "silent", "NULL", 10_001),
+            format!("{}; {}", insert_transaction(app, "less", "TRUE", 5), lower_balance("less", 9_996)),
         ];
         if is_sqlite(app) {
             statements.push(upsert("INSERT OR REPLACE", "USD", -1, ""));
         }
         // SQLite runs the insert trigger before it resolves the conflict.
-        let reasons = [BELOW_ZERO, "ledger_balances keeps"];
+        let reasons = [BELOW_ZERO, "does not cover", "ledger_balances keeps"];
         let is_refused = |statement: &str, done: Result<u64, String>| {
             let refused = done.expect_err(statement);
             assert!(reasons.iter().any(|reason| refused.contains(reason)), "{statement}: {refused}");
@@ -372,7 +383,8 @@ async fn database_of_previous_version(engine: Engine) -> Database {
         ForeignConnection::Postgres(connection) => before.run(connection).await,
     };
     migrated.expect("the previous schema");
-    let ledger = "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at) VALUES ('c', 't', 'k', 'payment.refund', 0);
+    let ledger = "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
+        VALUES ('c', 't', 'k', 'payment.refund', 0), ('c', 'u', 'free', 'otp.sms', 0);
         INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
         VALUES ('c', 't', 1, 'wallet', 'NGN', -500), ('c', 't', 2, 'operator', 'NGN', 500);
         INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
@@ -388,7 +400,7 @@ async fn open(database: &Database) -> Result<Store, store::Error> {
 }
 
 #[tokio::test]
-async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_has_no_transaction() {
+async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_is_not_one_of_two() {
     for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
         let database = database_of_previous_version(engine.clone()).await;
         let store = open(&database).await.expect("a migrated ledger");
@@ -397,19 +409,35 @@ async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_has_no_tra
         other.run(&format!("{update} + 100 WHERE account = 'wallet'")).await.expect("a credit");
         let refused = other.run(&format!("{update} - 1 WHERE account = 'wallet'")).await;
         assert!(refused.as_ref().is_err_and(|text| text.contains(BELOW_ZERO)), "{refused:?}");
+        for (count, sql) in [
+            (2, "SELECT COUNT(*) FROM ledger_transactions"),
+            (2, "SELECT COUNT(*) FROM ledger_entries"),
+            (
+                -500,
+                "SELECT amount_minor FROM ledger_entries WHERE transaction_id = 't' AND account = 'wallet' AND line = 1",
+            ),
+            (
+                500,
+                "SELECT amount_minor FROM ledger_entries WHERE transaction_id = 't' AND account = 'operator' AND line = 2",
+            ),
+            (-400, "SELECT amount_minor FROM ledger_account_balances WHERE account = 'wallet'"),
+        ] {
+            assert_eq!(other.select(sql).await, count, "{sql}");
+        }
         drop(store);
         database.drop_schema().await;
 
-        let database = database_of_previous_version(engine).await;
-        let orphan = "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-                      VALUES ('c', 'none', 1, 'wallet', 'NGN', 1)";
-        ForeignConnection::connect(&database.url)
-            .await
-            .run(orphan)
-            .await
-            .expect("an orphaned entry");
-        let refused = open(&database).await.err().expect("a refusal").to_string();
-        assert!(refused.contains("ledger_entries"), "{refused}");
-        database.drop_schema().await;
+        for (transaction, line) in [("none", 1), ("t", 3)] {
+            let database = database_of_previous_version(engine.clone()).await;
+            let entry = format!(
+                "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+                 VALUES ('c', '{transaction}', {line}, 'wallet', 'NGN', 1)"
+            );
+            let mut foreign = ForeignConnection::connect(&database.url).await;
+            foreign.run(&entry).await.expect("a single entry");
+            let refused = open(&database).await.err().expect("a refusal").to_string();
+            assert!(refused.contains("ledger_entries"), "{refused}");
+            database.drop_schema().await;
+        }
     }
 }

@@ -48,6 +48,7 @@ mod jobs;
 mod key_order;
 mod leases;
 mod ledger;
+mod ledger_concurrency;
 mod lending;
 mod listener;
 mod loans;

@@ -163,14 +163,19 @@ async fn a_host_role_can_serve_everything_and_alter_no_table() {
 
     for (sql, reason) in [
         ("UPDATE audit_log SET actor = 'nobody'", "permission denied"),
-        ("DELETE FROM ledger_entries", "permission denied"),
+        ("DELETE FROM ledger_transactions", "permission denied"),
+        ("DELETE FROM ledger_deltas", "permission denied"),
+        (
+            "INSERT INTO ledger_deltas SELECT company_id, account, currency, 'a', 1 FROM ledger_balances",
+            "permission denied",
+        ),
         ("UPDATE ledger_transactions SET kind = 'none'", "permission denied"),
         ("DELETE FROM ledger_balances", "permission denied"),
         ("TRUNCATE payments", "permission denied"),
         ("UPDATE _sqlx_migrations SET success = FALSE", "permission denied"),
-        ("ALTER TABLE ledger_entries DISABLE TRIGGER ALL", "must be owner"),
-        ("DROP TRIGGER ledger_entries_keep ON ledger_entries", "must be owner"),
-        ("CREATE TABLE ledger_entries_2 (id TEXT)", "permission denied"),
+        ("ALTER TABLE ledger_transactions DISABLE TRIGGER ALL", "must be owner"),
+        ("DROP TRIGGER ledger_transactions_keep ON ledger_transactions", "must be owner"),
+        ("CREATE TABLE ledger_transactions_2 (id TEXT)", "permission denied"),
         (
             "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
             "permission denied",

@@ -152,9 +152,9 @@ impl Upgrade {
                 UNION ALL SELECT r.amount_minor - r.fees_minor FROM recollections r
                     JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
                     WHERE r.status = 'success' AND c.in_books
-                UNION ALL SELECT -amount_minor FROM ledger_balances
+                UNION ALL SELECT -amount_minor FROM ledger_account_balances
                     WHERE account IN ('operator', 'billing')) AS expected";
-        let balance = "SELECT CAST(SUM(amount_minor) AS BIGINT) FROM ledger_balances
+        let balance = "SELECT CAST(SUM(amount_minor) AS BIGINT) FROM ledger_account_balances
                 WHERE account = 'wallet'";
         let [expected, balance] = [self.select(sql).await, self.select(balance).await];
         let (expected, balance): (Vec<(i64,)>, Vec<(i64,)>) = (expected, balance);
@@ -162,7 +162,7 @@ impl Upgrade {
         let pending = "SELECT company_id, (SELECT CAST(COALESCE(SUM(p.amount_minor), 0) AS BIGINT)
                      FROM payments p WHERE p.company_id = b.company_id AND p.status = 'pending'
                          AND p.credits_wallet), amount_minor
-             FROM ledger_balances b WHERE account = 'pending'";
+             FROM ledger_account_balances b WHERE account = 'pending'";
         let pending: Vec<(String, i64, i64)> = self.select(pending).await;
         assert!(pending.iter().all(|(_, expected, held)| expected == held), "{pending:?}");
     }

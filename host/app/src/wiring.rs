@@ -31,7 +31,7 @@ use crate::{
     operations::{monitor, operator_events, recordings},
     routes::{self, Route, internal_routes, public_routes},
     state::{App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics},
-    tenants::{companies, providers},
+    tenants::{companies, providers, wallet},
     webhooks::{incoming, outgoing as events},
 };
 use tollhouse_http::{Listener, Readiness, idempotency, server, wait_for_stop};
@@ -233,6 +233,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         beside.extend([
             spawn_supervised(&app, "jobs", jobs::run_workers),
             spawn_supervised(&app, "sweeps", run_sweeps),
+            spawn_supervised(&app, "ledger", wallet::run_folds),
         ]);
     }
     beside.extend([

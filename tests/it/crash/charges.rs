@@ -369,7 +369,7 @@ impl World {
             ("exceptions", "SELECT COUNT(*) FROM exceptions"),
             (
                 "money that settled nothing",
-                "SELECT COUNT(*) FROM ledger_balances WHERE account IN ('suspense', 'verification') AND amount_minor <> 0",
+                "SELECT COUNT(*) FROM ledger_account_balances WHERE account IN ('suspense', 'verification') AND amount_minor <> 0",
             ),
             (
                 "refunds that are not accepted",

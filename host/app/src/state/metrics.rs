@@ -93,15 +93,13 @@ metrics! {
         = Family::new_with_constructor(wait_time_histogram),
         "Time from queueing to handover of delivered messages", Seconds;
     store_up: Gauge, "1 if the last poll of the database succeeded";
-    ledger_unbalanced_transactions: Gauge,
-        "Ledger transactions whose entries do not sum to zero, by the last ledger scan";
     ledger_wrong_balances: Gauge,
         "Ledger balances that differ from the sum of their entries, by the last ledger scan";
     ledger_suspect_companies: Gauge,
         "Companies with a suspect ledger balance and too many entries to recompute at once";
     ledger_imbalance_minor: Family<Label<String>, Gauge>,
         "Ledger imbalance by currency, in minor units";
-    ledger_scan_entries: Counter, "Ledger entries checked by ledger scans";
+    ledger_scan_transactions: Counter, "Ledger transactions checked by ledger scans";
     store_polled_timestamp: FloatGauge, "Time of the last poll of the database", Seconds;
     ledger_checked_timestamp: FloatGauge, "Time of the last ledger balance check", Seconds;
     ledger_scan_timestamp: FloatGauge, "Time of the last complete ledger scan", Seconds;

@@ -1,6 +1,6 @@
 //! Database errors, classified by their consequences.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
 
@@ -74,6 +74,14 @@ pub fn is_duplicate(error: &Error) -> bool {
 }
 
 impl Error {
+    /// Returns code and message of a database that rejected a statement. A message is independent of
+    /// the server's language only if a trigger raised it.
+    pub fn from_database(&self) -> Option<(Cow<'_, str>, &str)> {
+        let Error::Sql(error) = self else { return None };
+        let error = error.as_database_error()?;
+        Some((error.code().unwrap_or_default(), error.message()))
+    }
+
     pub(super) fn unavailable(reason: UnavailableReason, cause: impl Into<String>) -> Error {
         Error::Unavailable { reason, cause: cause.into() }
     }

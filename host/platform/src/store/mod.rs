@@ -267,6 +267,11 @@ impl Store {
         }
     }
 
+    /// Returns whether the engine is PostgreSQL; else it is SQLite.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.engine, Engine::Postgres(_))
+    }
+
     /// Resolves when this process commits a transaction that wakes jobs.
     pub fn worker_wakeup(&self) -> Notified<'_> {
         self.worker_wakeup.notified()

@@ -1,13 +1,12 @@
-//! Ledger scan: checks, a part per poll, that each ledger transaction sums to zero and each balance
-//! is the sum of its entries.
+//! Ledger scan: checks, a part per poll, that each balance is the sum of its entries.
 //!
 //! A ledger is read in the order of ids, which have a resolution of one second and may be committed
-//! out of order. So pages end [`MARGIN_SECONDS`] ago, where no entries are added any more. Younger
-//! entries are summed with the last page, in the snapshot that has the balances.
+//! out of order. So pages end [`MARGIN_SECONDS`] ago, where no transactions are added any more. Younger
+//! ones are summed with the last page, in the snapshot that has the balances.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::store::{self, AccountSum, ScannedEntry};
+use super::store::{self, AccountSum, ScannedTransaction};
 use crate::state::{metrics::seconds, prelude::*};
 use tollhouse_platform::{
     random::id_lower_bound,
@@ -15,7 +14,7 @@ use tollhouse_platform::{
 };
 
 /// Limits of one poll.
-const MAX_ENTRIES_PER_POLL: usize = 5_000;
+const MAX_TRANSACTIONS_PER_POLL: usize = 5_000;
 const MAX_LEDGERS_PER_POLL: usize = 200;
 /// Longer than a transaction plus the difference between the clocks of hosts.
 const MARGIN_SECONDS: i64 = 120;
@@ -30,7 +29,6 @@ pub struct LedgerScan {
     last_completed: CompanyId,
     /// Ledger that takes more than one poll.
     open: Option<LedgerProgress>,
-    unbalanced_transactions: i64,
     wrong_balances: i64,
     /// Companies whose ledger last seemed wrong, and is too large to be summed in one snapshot.
     suspects: BTreeSet<CompanyId>,
@@ -50,7 +48,7 @@ struct LedgerProgress {
 impl LedgerScan {
     /// Checks a bounded part of the ledgers. The end of the scan publishes its results.
     pub async fn advance(&mut self, app: &App) -> Result<()> {
-        let mut left = MAX_ENTRIES_PER_POLL;
+        let mut left = MAX_TRANSACTIONS_PER_POLL;
         let before = id_lower_bound(app.clock.now().plus_seconds(-MARGIN_SECONDS));
         for _ in 0..MAX_LEDGERS_PER_POLL {
             let read = async |tx: &mut Tx| self.read_next(tx, &before, left).await;
@@ -58,8 +56,8 @@ impl LedgerScan {
                 self.finish(app);
                 return Ok(());
             };
-            app.metrics.ledger_scan_entries.inc_by(read.entries.len() as u64);
-            left = left.saturating_sub(read.entries.len());
+            app.metrics.ledger_scan_transactions.inc_by(read.transactions.len() as u64);
+            left = left.saturating_sub(read.transactions.len());
             self.check(app, read).await?;
             if left == 0 {
                 break;
@@ -83,27 +81,24 @@ impl LedgerScan {
                 None => return Ok(None),
             },
         };
-        let limit = i64::try_from(most).unwrap_or(i64::MAX).max(2);
-        let mut entries = store::page(tx, &company_id, read, before, limit).await?;
-        let is_last = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let transactions = store::page(tx, &company_id, read, before, limit).await?;
+        let is_last = transactions.len() < most;
         let end = match is_last {
             true => Some(LedgerEnd {
                 balances: store::balances(tx, &company_id).await?,
                 younger: store::sums(tx, &company_id, before).await?,
             }),
-            false => {
-                drop_last_transaction(&mut entries);
-                None
-            }
+            false => None,
         };
-        Ok(Some(LedgerPart { company_id, entries, end }))
+        Ok(Some(LedgerPart { company_id, transactions, end }))
     }
 
     /// Checks a part of a ledger. A failure changes nothing, so the next poll reads the same part.
     async fn check(&mut self, app: &App, read: LedgerPart) -> Result<()> {
         let new = LedgerProgress { company_id: read.company_id, ..LedgerProgress::default() };
         let mut book = self.open.clone().unwrap_or(new);
-        let unbalanced = book.add(&read.entries);
+        book.add(&read.transactions);
         match read.end {
             Some(end) => {
                 let wrong = book.compare(app, end).await?;
@@ -112,7 +107,6 @@ impl LedgerScan {
             }
             None => self.open = Some(LedgerProgress { in_several_snapshots: true, ..book }),
         }
-        self.unbalanced_transactions += unbalanced;
         Ok(())
     }
 
@@ -140,12 +134,8 @@ impl LedgerScan {
 
     /// Publishes findings immediately. Only a complete scan lowers the counts of errors.
     fn publish(&self, app: &App, is_complete: bool) {
-        for (gauge, found) in [
-            (&app.metrics.ledger_unbalanced_transactions, self.unbalanced_transactions),
-            (&app.metrics.ledger_wrong_balances, self.wrong_balances),
-        ] {
-            gauge.set(if is_complete { found } else { gauge.get().max(found) });
-        }
+        let (gauge, found) = (&app.metrics.ledger_wrong_balances, self.wrong_balances);
+        gauge.set(if is_complete { found } else { gauge.get().max(found) });
         app.metrics.ledger_suspect_companies.set(self.suspects.len() as i64);
     }
 }
@@ -153,8 +143,7 @@ impl LedgerScan {
 /// Part of a ledger in one snapshot.
 struct LedgerPart {
     company_id: CompanyId,
-    /// Entries of whole ledger transactions.
-    entries: Vec<ScannedEntry>,
+    transactions: Vec<ScannedTransaction>,
     /// Set with the last page.
     end: Option<LedgerEnd>,
 }
@@ -167,29 +156,14 @@ struct LedgerEnd {
 }
 
 impl LedgerProgress {
-    /// Adds whole ledger transactions, and returns the number of unbalanced ones.
-    fn add(&mut self, entries: &[ScannedEntry]) -> i64 {
-        let mut unbalanced = 0;
-        for transaction in entries.chunk_by(|a, b| a.transaction_id == b.transaction_id) {
-            let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-            for entry in transaction {
-                let amount = entry.amount_minor;
-                add(sums.entry(&entry.currency).or_default(), amount);
-                let account = (entry.account.clone(), entry.currency.clone());
-                add(self.sums.entry(account).or_default(), amount);
+    fn add(&mut self, transactions: &[ScannedTransaction]) {
+        for transaction in transactions {
+            let ScannedTransaction { id, debit, credit, currency, amount_minor } = transaction;
+            for (account, amount) in [(debit, -amount_minor), (credit, *amount_minor)] {
+                add(self.sums.entry((account.clone(), currency.clone())).or_default(), amount);
             }
-            self.last_transaction.clone_from(&transaction[0].transaction_id);
-            if sums.values().any(|sum| *sum != 0) {
-                unbalanced += 1;
-                tracing::error!(
-                    alarm = "ledger",
-                    company = self.company_id.as_str(),
-                    transaction = self.last_transaction,
-                    "a ledger transaction does not sum to zero"
-                );
-            }
+            self.last_transaction.clone_from(id);
         }
-        unbalanced
     }
 
     /// Returns the number of balances that differ from their entries. After several snapshots, an
@@ -245,49 +219,29 @@ fn differences(a: &Sums, b: &Sums) -> Vec<(String, Currency)> {
     keys.into_iter().filter(|key| of(a, key) != of(b, key)).cloned().collect()
 }
 
-/// Drops the last transaction of a full page, which may be incomplete.
-fn drop_last_transaction(entries: &mut Vec<ScannedEntry>) {
-    let Some(last) = entries.last().map(|entry| entry.transaction_id.clone()) else { return };
-    let whole = entries.partition_point(|entry| entry.transaction_id < last);
-    if whole > 0 {
-        entries.truncate(whole);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(transaction: &str, account: &str, amount_minor: i64) -> ScannedEntry {
+    #[test]
+    fn differing_balances_are_found() {
         let text = str::to_owned;
-        ScannedEntry {
-            transaction_id: text(transaction),
-            account: text(account),
+        let transaction = |id: &str, debit: &str, credit: &str, amount_minor| ScannedTransaction {
+            id: text(id),
+            debit: text(debit),
+            credit: text(credit),
             currency: "NGN".into(),
             amount_minor,
-        }
-    }
-
-    #[test]
-    fn an_unbalanced_transaction_is_found() {
-        let mut book = LedgerProgress::default();
-        let good = [entry("t1", "wallet", 5), entry("t1", "operator", -5)];
-        assert_eq!(book.add(&good), 0);
-        assert_eq!(book.add(&[entry("t2", "wallet", 5), entry("t3", "wallet", 1)]), 2);
-        assert_eq!(book.last_transaction, "t3");
-        let wallet = ("wallet".to_owned(), "NGN".into());
-        assert_eq!(book.sums[&wallet], 11);
-        let balances = to_sums(vec![("wallet".into(), "NGN".into(), 10)]);
-        let operator = ("operator".to_owned(), "NGN".into());
-        assert_eq!(differences(&balances, &book.sums), [operator, wallet]);
-    }
-
-    #[test]
-    fn a_page_ends_with_a_whole_transaction() {
-        let mut page = vec![entry("t1", "a", 1), entry("t1", "b", -1), entry("t2", "a", 1)];
-        drop_last_transaction(&mut page);
-        assert_eq!(page.len(), 2);
-        drop_last_transaction(&mut page);
-        assert_eq!(page.len(), 2, "a transaction that fills the page is taken as it is");
+        };
+        let mut ledger = LedgerProgress::default();
+        ledger.add(&[transaction("t1", "operator", "wallet", 5)]);
+        ledger.add(&[transaction("t2", "wallet", "billing", 2)]);
+        assert_eq!(ledger.last_transaction, "t2");
+        let account = |name: &str| (text(name), Currency::from("NGN"));
+        assert_eq!(ledger.sums[&account("wallet")], 3);
+        let balances = [("billing", 2), ("operator", -5), ("wallet", 4), ("pending", 0)];
+        let balances = balances.map(|(name, minor)| (text(name), "NGN".into(), minor));
+        assert_eq!(differences(&to_sums(balances.into()), &ledger.sums), [account("wallet")]);
+        assert_eq!(differences(&Sums::new(), &ledger.sums).len(), 3);
     }
 }

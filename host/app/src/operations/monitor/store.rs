@@ -90,7 +90,7 @@ async fn pending_payments(tx: &mut Tx, now: Timestamp) -> Result<Vec<Backlog>> {
 pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
     tx.sql(
         "SELECT currency, CAST(SUM(ABS(off)) AS BIGINT) FROM (
-             SELECT company_id, currency, SUM(amount_minor) AS off FROM ledger_balances
+             SELECT company_id, currency, SUM(amount_minor) AS off FROM ledger_account_balances
              GROUP BY company_id, currency) books
          GROUP BY currency",
     )
@@ -110,7 +110,7 @@ pub struct UnbalancedLedger {
 pub async fn unbalanced_ledgers(tx: &mut Tx) -> Result<Vec<UnbalancedLedger>> {
     tx.sql(
         "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS minor
-         FROM ledger_balances GROUP BY company_id, currency
+         FROM ledger_account_balances GROUP BY company_id, currency
          HAVING SUM(amount_minor) <> 0 ORDER BY company_id LIMIT 20",
     )
     .all()
@@ -125,26 +125,28 @@ pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<CompanyId>> 
         .await
 }
 
+/// A ledger transaction with an amount.
 #[derive(Clone, Debug, FromRow)]
-pub struct ScannedEntry {
-    pub transaction_id: String,
-    pub account: String,
+pub struct ScannedTransaction {
+    pub id: String,
+    pub debit: String,
+    pub credit: String,
     pub currency: Currency,
     pub amount_minor: i64,
 }
 
-/// Returns a page of entries in the order of transactions, between two exclusive ids.
+/// Returns a page of ledger transactions in the order of their ids, between two exclusive ids.
 pub async fn page(
     tx: &mut Tx,
     company_id: &CompanyId,
     after: &str,
     before: &str,
     limit: i64,
-) -> Result<Vec<ScannedEntry>> {
+) -> Result<Vec<ScannedTransaction>> {
     tx.sql(
-        "SELECT transaction_id, account, currency, amount_minor FROM ledger_entries
-         WHERE company_id = $1 AND transaction_id > $2 AND transaction_id < $3
-         ORDER BY transaction_id, line LIMIT $4",
+        "SELECT id, debit, credit, currency, amount_minor FROM ledger_transactions
+         WHERE company_id = $1 AND id > $2 AND id < $3 AND amount_minor > 0
+         ORDER BY id LIMIT $4",
     )
     .params(params![company_id, after, before, limit])
     .all()
@@ -155,10 +157,12 @@ pub async fn page(
 pub type AccountSum = (String, Currency, i64);
 
 pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<AccountSum>> {
-    tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")
-        .bind(company_id)
-        .all()
-        .await
+    tx.sql(
+        "SELECT account, currency, amount_minor FROM ledger_account_balances WHERE company_id = $1",
+    )
+    .bind(company_id)
+    .all()
+    .await
 }
 
 /// Returns the sums of a ledger's entries from a transaction on; all entries if `from` is empty.

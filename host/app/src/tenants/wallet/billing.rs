@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{
-    LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post, post_with_balance, store,
-};
+use super::{LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post, store};
 use crate::{
     operations::operator_events::{self, LOW_BALANCE},
     tenants::plans,
@@ -46,14 +44,37 @@ pub async fn charge_fee(
         to: LedgerAccount::Billing,
         money: Money { minor: amount, currency: BILLING_CURRENCY.into() },
     };
-    let left = post_with_balance(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
-    let Some(left) = left else { return Ok(PostOutcome::Duplicate) };
+    let outcome = post(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
+    if outcome == PostOutcome::Posted && amount > Minor(0) {
+        report_low_balance(tx, app, company, amount).await?;
+    }
+    Ok(outcome)
+}
+
+/// Emits an event if taking `amount`, which has been posted, took the balance below the company's
+/// threshold. The lock on the balance orders concurrent fees.
+async fn report_low_balance(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    amount: Minor,
+) -> Result<()> {
     let threshold = company.low_balance.unwrap_or(app.settings.service.low_balance);
+    if threshold <= Minor(0) {
+        return Ok(());
+    }
+    let left = available(tx, &company.id).await?;
     if crosses_threshold(threshold, left, amount) {
         let data = json!({ "balance": left, "threshold": threshold, "currency": BILLING_CURRENCY });
         operator_events::emit(tx, app, &company.id, LOW_BALANCE, data).await?;
     }
-    Ok(PostOutcome::Posted)
+    Ok(())
+}
+
+/// Returns the available balance in the billing currency.
+async fn available(tx: &mut Tx, company_id: &CompanyId) -> Result<Minor> {
+    let balances = store::balances(tx, company_id).await?;
+    Ok(balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance)
 }
 
 /// Checks whether [`charge_fee`] would succeed now, with the same errors. Reserves nothing.
@@ -64,8 +85,7 @@ pub async fn check_fee(
     quantity: i64,
 ) -> Result<()> {
     let amount = cost(tx, company, &item.into(), quantity).await?;
-    let balances = store::balances(tx, &company.id).await?;
-    let balance = balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance;
+    let balance = available(tx, &company.id).await?;
     if balance < amount { Err(Error::InsufficientBalance) } else { Ok(()) }
 }
 

@@ -1,13 +1,18 @@
-//! Wallets: one double-entry ledger per company. A ledger transaction moves money between two
-//! ledger accounts, so its entries sum to zero, and has a unique key, so it is posted once.
+//! Wallets: one double-entry ledger per company. A ledger transaction is one row that moves money
+//! between two ledger accounts, so it sums to zero, and has a unique key, so it is posted once.
+//! Triggers add its amount to the balances of both accounts.
 
 pub mod api;
 mod billing;
+mod fold;
 mod store;
 
 use std::borrow::Cow;
 
-pub use self::billing::{BillingItem, charge_fee, check_fee, is_fee_charged, refund_fee};
+pub use self::{
+    billing::{BillingItem, charge_fee, check_fee, is_fee_charged, refund_fee},
+    fold::{fold, run as run_folds},
+};
 use crate::state::prelude::*;
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.
@@ -78,7 +83,9 @@ pub enum PostOutcome {
     Duplicate,
 }
 
-/// Posts a ledger transaction. 400 if the wallet does not cover it or a balance would overflow.
+/// Posts a ledger transaction: the schema adds its amount to the balances. A zero amount only
+/// reserves the key. 400 if the wallet does not cover it or a balance would be out of range; no other
+/// statement can follow in `tx`.
 pub async fn post(
     tx: &mut Tx,
     app: &App,
@@ -86,52 +93,19 @@ pub async fn post(
     movement: &LedgerTransaction,
     cover: Overdraft,
 ) -> Result<PostOutcome> {
-    let left = post_with_balance(tx, app, company_id, movement, cover).await?;
-    Ok(if left.is_some() { PostOutcome::Posted } else { PostOutcome::Duplicate })
-}
-
-/// Like [`post`], but returns the new balance of the source account; `None` if the key is already
-/// in use. A zero amount has no entries and returns 0: it only reserves the key.
-async fn post_with_balance(
-    tx: &mut Tx,
-    app: &App,
-    company_id: &CompanyId,
-    movement: &LedgerTransaction,
-    cover: Overdraft,
-) -> Result<Option<Minor>> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    if !store::insert_transaction(tx, company_id, &id, movement, cover, now).await? {
-        return Ok(None);
-    }
-    let Money { minor, currency } = &movement.money;
-    let mut left = Minor(0);
-    if *minor == Minor(0) {
-        return Ok(Some(left));
-    }
-    let mut legs = [(1, &movement.from, Minor(-minor.0)), (2, &movement.to, *minor)];
-    // Lock balances in one order to prevent deadlocks.
-    legs.sort_by_key(|(_, account, _)| account.name());
-    for (line, ledger_account, amount) in legs {
-        let (account, transaction_id) = (ledger_account.name(), &*id);
-        let entry = store::NewEntry { company_id, transaction_id, line, account, currency, amount };
-        store::insert_entry(tx, &entry).await?;
-        let must_cover = cover == Overdraft::Forbidden
-            && *ledger_account == LedgerAccount::Wallet
-            && amount < Minor(0);
-        let floor = if must_cover { Minor(0) } else { store::MIN_BALANCE };
-        let balance = store::add_to_balance(tx, &entry, floor).await?;
-        let balance = balance.ok_or_else(|| match must_cover {
-            true => Error::InsufficientBalance,
-            false => {
+    match store::insert_transaction(tx, company_id, &id, movement, cover, now).await {
+        Ok(true) => Ok(PostOutcome::Posted),
+        Ok(false) => Ok(PostOutcome::Duplicate),
+        Err(error) => Err(match store::rejection(&error) {
+            Some(store::Rejection::NotCovered) => Error::InsufficientBalance,
+            Some(store::Rejection::OutOfRange) => {
                 Error::invalid("the amount field must be lower: the balance would be too large")
             }
-        })?;
-        if ledger_account == &movement.from {
-            left = balance;
-        }
+            None => error.into(),
+        }),
     }
-    Ok(Some(left))
 }
 
 /// Balances of a company in one currency.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilter};
 use crate::state::storage::*;
+use tollhouse_platform::store::Error;
 
-/// Inserts a ledger transaction; `false` if its key is already in use. SQLite needs the condition,
-/// because a trigger rejects an existing key before `ON CONFLICT` applies; PostgreSQL needs `ON
-/// CONFLICT`, because a concurrent transaction may insert the key.
+/// Inserts a ledger transaction, which triggers add to the balances; `false` if its key is already in
+/// use. SQLite needs the condition, because a trigger rejects an existing key before `ON CONFLICT`
+/// applies; PostgreSQL needs `ON CONFLICT`, because a concurrent transaction may insert the key.
 pub async fn insert_transaction(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -16,91 +17,49 @@ pub async fn insert_transaction(
     cover: Overdraft,
     now: Timestamp,
 ) -> Result<bool> {
-    let overdraft_allowed = cover == Overdraft::Allowed && movement.from == LedgerAccount::Wallet;
+    let LedgerTransaction { key, kind, from, to, money } = movement;
+    let overdraft_allowed = cover == Overdraft::Allowed && *from == LedgerAccount::Wallet;
+    let moves = money.minor > Minor(0);
+    let [debit, credit] = [from, to].map(|account| moves.then(|| account.name()));
+    let currency = moves.then_some(&money.currency);
     tx.sql(
-        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed,
-             created_at)
-         SELECT $1, $2, $3, $4, $5, $6
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
+             debit, credit, currency, amount_minor)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
          WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1
              AND key = $3)
          ON CONFLICT (company_id, key) DO NOTHING",
     )
-    .params(params![company_id, id, &movement.key, &*movement.kind, overdraft_allowed, now])
+    .params(params![company_id, id, key, &**kind, overdraft_allowed, now])
+    .params(params![debit, credit, currency, money.minor])
     .affects_one()
     .await
 }
 
-pub struct NewEntry<'e> {
-    pub company_id: &'e CompanyId,
-    pub transaction_id: &'e str,
-    pub line: i64,
-    pub account: String,
-    pub currency: &'e Currency,
-    pub amount: Minor,
+/// The reason why the schema rejects a ledger transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The wallet does not cover it.
+    NotCovered,
+    /// A balance would be out of range.
+    OutOfRange,
 }
 
-pub async fn insert_entry(tx: &mut Tx, entry: &NewEntry<'_>) -> Result<()> {
-    let NewEntry { company_id, transaction_id, line, account, currency, amount } = entry;
-    tx.sql(
-        "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency,
-             amount_minor)
-         VALUES ($1, $2, $3, $4, $5, $6)",
-    )
-    .params(params![company_id, transaction_id, line, account, currency, amount])
-    .execute()
-    .await
-}
-
-/// The lowest balance. Below it, and above `i64::MAX`, SQLite would convert a sum to a float.
-pub const MIN_BALANCE: Minor = Minor(-i64::MAX);
-
-/// Adds a ledger entry to a balance and locks its row until the transaction ends. Returns the new
-/// balance; `None`, and no change, if it would be below `floor` or above `i64::MAX`.
-pub async fn add_to_balance(
-    tx: &mut Tx,
-    entry: &NewEntry<'_>,
-    floor: Minor,
-) -> Result<Option<Minor>> {
-    // Not an upsert: on SQLite a trigger rejects the insertion of an existing row, because it
-    // cannot distinguish an upsert from `INSERT OR REPLACE`.
-    let balance = update(tx, entry, floor).await?;
-    if balance.is_some() {
-        return Ok(balance);
+/// Returns why [`insert_transaction`] failed; `None` for any other error.
+pub fn rejection(error: &Error) -> Option<Rejection> {
+    let (code, message) = error.from_database()?;
+    match (&*code, message) {
+        (_, "the wallet does not cover the ledger transaction") => Some(Rejection::NotCovered),
+        (_, "a ledger balance would be out of range") | ("22003", _) => Some(Rejection::OutOfRange),
+        _ => None,
     }
-    tx.sql(
-        "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
-         SELECT $1, $2, $3, 0 WHERE NOT EXISTS (
-             SELECT 1 FROM ledger_balances WHERE company_id = $1 AND account = $2
-                 AND currency = $3)
-         ON CONFLICT (company_id, account, currency) DO NOTHING",
-    )
-    .params(params![entry.company_id, &entry.account, entry.currency])
-    .execute()
-    .await?;
-    update(tx, entry, floor).await
-}
-
-/// Returns `None` if there is no such row, or the sum is out of bounds.
-async fn update(tx: &mut Tx, entry: &NewEntry<'_>, floor: Minor) -> Result<Option<Minor>> {
-    let NewEntry { company_id, transaction_id, account, currency, amount, .. } = entry;
-    // Bounds of the old balance.
-    let (least, most) = (floor.0.saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
-    tx.sql(
-        "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
-         WHERE company_id = $1 AND account = $2 AND currency = $3
-             AND amount_minor BETWEEN $6 AND $7
-         RETURNING amount_minor",
-    )
-    .params(params![company_id, account, currency, amount, transaction_id, least, most])
-    .optional_value()
-    .await
 }
 
 /// Returns available and pending balances by currency.
 pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<Currency, Balance>> {
     let rows: Vec<(String, Currency, Minor)> = tx
         .sql(
-            "SELECT account, currency, amount_minor FROM ledger_balances
+            "SELECT account, currency, amount_minor FROM ledger_account_balances
              WHERE company_id = $1 AND account IN ($2, $3)",
         )
         .params(params![company_id, LedgerAccount::Wallet.name(), LedgerAccount::Pending.name()])
@@ -116,6 +75,24 @@ pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<Cu
         }
     }
     Ok(balances)
+}
+
+/// Returns the companies that have deltas. On PostgreSQL only.
+pub async fn unfolded_companies(tx: &mut Tx) -> Result<Vec<CompanyId>> {
+    tx.sql("SELECT DISTINCT company_id FROM ledger_deltas ORDER BY company_id").values().await
+}
+
+/// Adds up to `most` deltas of each of a company's ledger accounts to its balance. On PostgreSQL only.
+pub async fn fold(tx: &mut Tx, company_id: &CompanyId, most: i64) -> Result<()> {
+    // In the order of names: two hosts that fold at once do not deadlock.
+    tx.sql(
+        "SELECT COUNT(fold_ledger_account($1, account, currency, $2)) FROM (
+             SELECT account, currency FROM ledger_deltas WHERE company_id = $1
+             GROUP BY account, currency ORDER BY account, currency) unfolded",
+    )
+    .params(params![company_id, most])
+    .execute()
+    .await
 }
 
 /// A ledger entry.
@@ -145,30 +122,27 @@ pub async fn list_entries(
     filter: &EntryFilter,
     page: PageRequest,
 ) -> Result<ListPage<LedgerEntry>> {
-    // A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
+    // Each ledger transaction has two lines. A cross join: SQLite keeps its table order, so neither
+    // engine sorts the ledger for one page.
     let filtered = |select| {
         DynamicStatement::from(select)
             .append(
-                " FROM ledger_transactions t CROSS JOIN ledger_entries e
-                 WHERE e.company_id = t.company_id AND e.transaction_id = t.id
-                     AND t.company_id = ",
+                " FROM ledger_transactions t CROSS JOIN (SELECT 1 AS line UNION ALL SELECT 2) side
+                 WHERE t.amount_minor > 0 AND t.company_id = ",
             )
             .bind(company_id)
-            .append_if(" AND e.account = ", filter.account.as_ref())
+            .append_if(
+                " AND CASE side.line WHEN 1 THEN t.debit ELSE t.credit END = ",
+                filter.account.as_ref(),
+            )
             .append_period([" AND t.created_at >= ", " AND t.created_at < "], filter.created_at)
     };
-    let count = match filter.created_at {
-        Some(_) => filtered("SELECT COUNT(*)"),
-        // Avoids the join with ledger transactions, which multiplies the time.
-        None => DynamicStatement::from("SELECT COUNT(*) FROM ledger_entries WHERE company_id = ")
-            .bind(company_id)
-            .append_if(" AND account = ", filter.account.as_ref()),
-    };
-    let total = tx.dynamic(&count).value().await?;
+    let total = tx.dynamic(&filtered("SELECT COUNT(*)")).value().await?;
     // The key names the related record in the formats of `payments`, `recollections` and `billing`.
     let entries = filtered(
-        "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor,
-             t.created_at,
+        "SELECT t.id AS transaction_id, t.key, t.kind, t.currency, t.created_at,
+             CASE side.line WHEN 1 THEN t.debit ELSE t.credit END AS account,
+             CASE side.line WHEN 1 THEN -t.amount_minor ELSE t.amount_minor END AS amount_minor,
              CASE WHEN t.key LIKE 'payment:%' THEN
                  (SELECT reference FROM payments
                   WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
@@ -181,7 +155,7 @@ pub async fn list_entries(
              END AS reference",
     );
     let entries = entries
-        .append(" ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT ")
+        .append(" ORDER BY t.created_at DESC, t.id DESC, side.line LIMIT ")
         .bind(page.limit)
         .append(" OFFSET ")
         .bind(page.offset());
@@ -195,9 +169,8 @@ pub async fn find_posted(
     key: &str,
 ) -> Result<Option<(String, Currency, Minor)>> {
     tx.sql(
-        "SELECT t.kind, e.currency, e.amount_minor FROM ledger_transactions t
-         JOIN ledger_entries e ON e.company_id = t.company_id AND e.transaction_id = t.id AND e.line = 2
-         WHERE t.company_id = $1 AND t.key = $2",
+        "SELECT kind, currency, amount_minor FROM ledger_transactions
+         WHERE company_id = $1 AND key = $2 AND amount_minor > 0",
     )
     .params(params![company_id, key])
     .optional()

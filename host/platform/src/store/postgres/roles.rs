@@ -18,11 +18,12 @@ pub enum RolePolicy {
 }
 
 /// Privileges of a host on tables where it must not have [`ROW_PRIVILEGES`].
-const GRANTS: [(&str, &str); 5] = [
+const GRANTS: [(&str, &str); 6] = [
     ("_sqlx_migrations", "SELECT"),
     ("audit_log", "SELECT, INSERT"),
     ("ledger_transactions", "SELECT, INSERT"),
     ("ledger_entries", "SELECT, INSERT"),
+    ("ledger_deltas", "SELECT"),
     ("ledger_balances", "SELECT, INSERT, UPDATE"),
 ];
 const ROW_PRIVILEGES: &str = "SELECT, INSERT, UPDATE, DELETE";

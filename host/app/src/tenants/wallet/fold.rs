@@ -1,0 +1,32 @@
+//! Folding: on PostgreSQL, most ledger transactions insert deltas instead of updating balances, so
+//! that those of a company do not wait for each other. A task adds the deltas to the balances every
+//! second: the time to read a balance grows with their number.
+
+use super::store;
+use crate::state::prelude::*;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Deltas of one ledger account that are folded in one transaction.
+const MAX_DELTAS: i64 = 10_000;
+
+/// Folds until the server stops.
+pub async fn run(app: App) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        if let Err(error) = fold(&app).await {
+            tracing::error!(error = %error.chain(), "ledger balances could not be folded");
+        }
+    }
+}
+
+/// Folds the deltas of each company, in a transaction of its own.
+pub async fn fold(app: &App) -> Result<()> {
+    if !app.store.is_postgres() {
+        return Ok(());
+    }
+    for company_id in app.store.select(store::unfolded_companies).await? {
+        let fold = async move |tx: &mut Tx| store::fold(tx, &company_id, MAX_DELTAS).await;
+        app.store.write(fold).await?;
+    }
+    Ok(())
+}
