@@ -86,6 +86,7 @@ mod refunds;
 mod remote;
 mod return_urls;
 mod roles;
+mod round_trips;
 mod s3;
 mod secrets;
 mod simulation;

@@ -115,6 +115,21 @@ impl Error {
         causes.fold(text, |text, cause| format!("{text}: {cause}"))
     }
 
+    /// Returns whether a statement violated a unique constraint.
+    pub fn is_duplicate(&self) -> bool {
+        self.statement_error().is_some_and(store::is_duplicate)
+    }
+
+    /// Returns whether a statement that must affect one row affected another number.
+    pub fn is_not_one_row(&self) -> bool {
+        matches!(self.statement_error(), Some(store::Error::NotOneRow))
+    }
+
+    fn statement_error(&self) -> Option<&store::Error> {
+        let Error::Internal(source) = self else { return None };
+        source.downcast_ref()
+    }
+
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Internal(source.into())
     }

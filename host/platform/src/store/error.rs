@@ -20,6 +20,9 @@ pub enum Error {
     /// A statement failed and its error was ignored; the transaction was not committed.
     #[error("an earlier statement of this transaction failed, and its error was ignored")]
     Aborted,
+    /// A statement that must affect one row affected another number; nothing is committed.
+    #[error("a statement did not affect exactly one row")]
+    NotOneRow,
     /// A setting, or a schema, that this version cannot work with.
     #[error("{0}")]
     Misconfigured(String),

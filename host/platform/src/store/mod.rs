@@ -65,7 +65,7 @@ pub use self::{
     error::{Error, UnavailableReason, is_duplicate},
     postgres::unverified_server,
     preflight::{check_server, missing_migrations},
-    tx::{Param, Params, Record, Statement, Tx},
+    tx::{Bind, Deferred, Param, Params, Record, Statement, Tx},
 };
 pub use crate::store::{
     postgres::roles::RolePolicy,
@@ -237,7 +237,7 @@ impl Store {
     pub async fn probe(&self) -> Result<()> {
         let one = async |tx: &mut Tx| tx.sql("SELECT id FROM companies LIMIT 1").execute().await;
         self.select(one).await?;
-        self.write(async |_| Ok(())).await
+        self.write(one).await
     }
 
     /// Closes idle connections. Call it periodically.
@@ -356,11 +356,21 @@ impl Store {
         mode: Mode,
         work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
     ) -> Result<T, FailedRun<E>> {
-        let deadline = self.limits.transaction_timeout;
         let mut tx = Tx::new(connection, mode);
+        let done = self.run_in(&mut tx, work).await;
+        self.metrics.record_round_trips(tx.state.round_trips);
+        done
+    }
+
+    async fn run_in<T, E: From<Error>>(
+        &self,
+        tx: &mut Tx,
+        work: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, FailedRun<E>> {
+        let deadline = self.limits.transaction_timeout;
         let run = timeout(deadline, async {
             tx.begin().await?;
-            work(&mut tx).await
+            work(tx).await
         });
         let done = run.await.map_err(|_| timed_out(deadline))?;
         let is_long = tx.is_long();
@@ -368,12 +378,11 @@ impl Store {
         let done = if is_long { done.and(Err(Error::Aborted.into())) } else { done };
         let cause = || tx.state.failed.clone();
         let done = done.map_err(|error| FailedRun { error, cause: cause(), is_long })?;
-        if mode == Mode::Write {
-            let woke_jobs = tx.wakes_workers;
+        if tx.writes() {
             let committed = timeout(deadline, tx.commit()).await;
             let late = || Error::CommitUnknown("it was not received in time".to_owned());
             committed.unwrap_or_else(|_| Err(late()))?;
-            if woke_jobs {
+            if tx.wakes_workers {
                 self.worker_wakeup.notify_waiters();
             }
         }

@@ -36,7 +36,9 @@ pub async fn create(
             return Ok(recollection);
         }
         let created = match charge {
-            Some(charge) => Some(charges::open_page(app, recollection, charge, &FIELDS).await?),
+            Some(charge) => {
+                Some(charges::open_page(app, recollection, charge, None, &FIELDS).await?)
+            }
             None => {
                 let Recollection { company_id, id, .. } = &recollection;
                 charges::resume(app, company_id, id, &FIELDS).await?

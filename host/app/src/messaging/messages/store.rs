@@ -68,7 +68,7 @@ pub const SEALED: [SealedColumn; 1] =
     [sealed_column!(messages(company_id, id).content, seal_context)];
 
 pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content,
              state, attempts, reason, charge_key, give_up_at, created_at, ended_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",

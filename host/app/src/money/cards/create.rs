@@ -23,7 +23,7 @@ pub async fn create(
     run: Option<String>,
 ) -> Result<Card> {
     match record(app, company, order, run).await? {
-        (card, Some(charge)) => charges::open_page(app, card, charge, &FIELDS).await,
+        (card, Some(charge)) => charges::open_page(app, card, charge, None, &FIELDS).await,
         (card, None) => {
             let resumed = charges::resume(app, &card.company_id, &card.id, &FIELDS).await?;
             resumed.ok_or_else(not_found)

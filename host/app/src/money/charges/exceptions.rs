@@ -119,14 +119,13 @@ async fn insert(
 
 /// Resolves the open exceptions of a charge after the provider reported a success or a reversal.
 pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
          WHERE company_id = $1 AND charge_id = $2 AND state = 'open'",
     )
     .params(params![&charge.company_id, &charge.id, reason, app.clock.now()])
-    .run()
+    .execute()
     .await
-    .map(drop)
 }
 
 /// Reopens the charge's most recently resolved exception about money, after the refund of that money

@@ -60,32 +60,45 @@ impl Charge {
     }
 }
 
+fn compose(
+    charge: &Charge,
+    (key, kind): (String, &str),
+    [from, to]: [Ledger; 2],
+    minor: Minor,
+) -> LedgerTransaction {
+    let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency).clone();
+    let kind = format!("{}.{kind}", charge.owner_kind.name()).into();
+    LedgerTransaction { key, kind, from, to, money: Money { minor, currency } }
+}
+
 /// Posts a ledger transaction of a charge. Returns `false` if the charge has no ledger, or if the
 /// key was posted before.
 async fn post(
     tx: &mut Tx,
     app: &App,
     charge: &Charge,
-    (key, kind): (String, &str),
-    [from, to]: [Ledger; 2],
+    names: (String, &str),
+    accounts: [Ledger; 2],
     minor: Minor,
     cover: Overdraft,
 ) -> Result<bool> {
     if !charge.in_books {
         return Ok(false);
     }
-    let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency).clone();
-    let kind = format!("{}.{kind}", charge.owner_kind.name()).into();
-    let transaction = LedgerTransaction { key, kind, from, to, money: Money { minor, currency } };
+    let transaction = compose(charge, names, accounts, minor);
     let posted = wallet::post(tx, app, &charge.company_id, &transaction, cover).await?;
     Ok(posted == PostOutcome::Posted)
 }
 
 /// Adds an initialized payment to the pending balance.
 pub async fn begin_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    if !charge.in_books {
+        return Ok(());
+    }
     let names = (charge.owner_key("pending"), "pending");
     let accounts = [charge.provider_account(), Ledger::Pending];
-    post(tx, app, charge, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
+    let transaction = compose(charge, names, accounts, charge.amount);
+    wallet::post_new(tx, app, &charge.company_id, &transaction).await
 }
 
 /// Removes a payment that ended from the pending balance. No effect for other owners.

@@ -43,7 +43,9 @@ pub use self::{
         begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
         refund_job,
     },
-    request::{NewCharge, insert, open_page, prepare, request_job, resume},
+    request::{
+        NewCharge, compose, insert, insert_composed, open_page, prepare, request_job, resume,
+    },
     settle::lock,
     state::fees,
     store::{find, lock as lock_charge, sum_of_lane},
@@ -82,6 +84,11 @@ impl ChargeVerifier {
             app.store.select(async |tx| providers::find_by_id(tx, account_id).await).await?;
         let credentials = account.ok_or_else(no_key)?.open_credentials(app)?;
         Ok(ChargeVerifier { provider, credentials })
+    }
+
+    fn new(app: &App, company_id: &CompanyId, account: &Account) -> Result<ChargeVerifier> {
+        let provider = app.plugins.provider(&account.provider, company_id)?;
+        Ok(ChargeVerifier { provider, credentials: account.open_credentials(app)? })
     }
 
     /// Returns the provider's charge with this reference, if it exists. The result has that

@@ -35,8 +35,19 @@ pub struct NewCharge<'c> {
     pub lane: Option<String>,
 }
 
-/// Composes the first charge of an owner and reserves its reference. A page is requested at once.
+/// Composes the first charge of an owner and reserves its reference: a generated one if the
+/// caller's is taken.
 pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charge> {
+    let mut charge = compose(app, new)?;
+    if !reserve(tx, &charge).await? {
+        reserve_generated(tx, app, &mut charge).await?;
+    }
+    Ok(charge)
+}
+
+/// Composes the first charge of an owner. Its reference is the caller's, if the provider's alphabet
+/// takes it, else a generated one. A page is requested at once.
+pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
     let now = app.clock.now();
     let mut charge = Charge {
         company_id: new.company_id.clone(),
@@ -76,17 +87,24 @@ pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charg
     };
     if let Some(reference) = new.reference {
         charge.service_ref = reference.to_owned();
-        if !is_reference_accepted(app, &charge)? || !reserve(tx, &charge).await? {
-            charge.service_ref.clear();
-        }
     }
-    if charge.service_ref.is_empty() {
-        reserve_generated(tx, app, &mut charge).await?;
+    if new.reference.is_none() || !is_reference_accepted(app, &charge)? {
+        charge.service_ref = charge.generate_reference(app)?;
+        charge.reference_source = ReferenceSource::Host;
     }
     if charge.method == Method::Checkout {
         charge.claim(now);
     }
     Ok(charge)
+}
+
+/// Inserts a composed charge with its reference. Fails as a duplicate if the reference is taken.
+pub async fn insert_composed(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    let Charge { account_id, service_ref, created_at, .. } = charge;
+    let owner = charge.as_owner();
+    notifications::insert_reference(tx, account_id, service_ref, owner, &charge.id, *created_at)
+        .await?;
+    insert(tx, app, charge).await
 }
 
 /// Inserts a charge and enqueues its first job.
@@ -159,8 +177,12 @@ async fn send<O: ChargeOwner>(
     app: &App,
     owner: &O,
     charge: &Charge,
+    account: Option<&Account>,
 ) -> Result<Result<Response, CallError>> {
-    let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
+    let ChargeVerifier { provider, credentials } = match account {
+        Some(account) => ChargeVerifier::new(app, &charge.company_id, account)?,
+        None => charge.verifier(app).await?,
+    };
     let order = owner.order(app, charge).await?;
     let call = async {
         match order {
@@ -205,18 +227,22 @@ fn to_rejection(error: &CallError) -> Rejection {
     }
 }
 
-/// Opens the page of a charge whose lease this request holds. `fields` are the request fields that
-/// an error of the provider may name.
+/// Opens the page of a charge whose lease this request holds. `account`: that of the charge, if the
+/// request has just read it. `fields` are the request fields that an error of the provider may name.
 pub async fn open_page<O: ChargeOwner>(
     app: &App,
     mut owner: O,
     mut charge: Charge,
+    account: Option<&Account>,
     fields: &[&str],
 ) -> Result<O> {
     loop {
-        let response = send(app, &owner, &charge).await;
+        let response = send(app, &owner, &charge, account).await;
         let fact = to_fact(&response, &charge);
-        let recorded = settle::record::<O>(app, &charge, fact).await;
+        let recorded = match settle::record_session(app, &owner, &charge, &fact).await {
+            Ok(None) => settle::record::<O>(app, &charge, fact).await,
+            recorded => recorded,
+        };
         if recorded.is_err() {
             settle::record::<O>(app, &charge, Fact::Lost).await?;
         }
@@ -341,12 +367,12 @@ async fn verify_and_reopen<O: ChargeOwner>(
     }
     let is_known = verified.known.contains(&charge.id);
     if !is_known && amount == charge.amount && is_reference_accepted(app, &charge)? {
-        return open_page(app, owner, charge, fields).await;
+        return open_page(app, owner, charge, None, fields).await;
     }
     // No client has the URL of the earlier session, so another one is safe. A reference that
     // violates the provider's current rules cannot be sent again.
     match settle::supersede::<O>(app, &charge, amount).await? {
-        (owner, Some(next)) => open_page(app, owner, next, fields).await,
+        (owner, Some(next)) => open_page(app, owner, next, None, fields).await,
         (owner, None) => Ok(owner),
     }
 }
@@ -362,7 +388,7 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         Taken::Changed => return Ok(JobResult::RescheduleAt(now)),
         Taken::Wait => return Ok(JobResult::RescheduleAt(now.plus_seconds(REQUEUE_SECONDS))),
     };
-    let response = send(&app, &owner, &charge).await;
+    let response = send(&app, &owner, &charge, None).await;
     let fact = to_fact(&response, &charge);
     let recorded = settle::record::<O>(&app, &charge, fact).await?;
     let error = match response {

@@ -74,6 +74,37 @@ pub async fn record<O: ChargeOwner>(
     .await
 }
 
+/// Records the session of a payment's first charge, without locks. `None`: the response is another
+/// one, or something has changed since the request, so [`record`] decides.
+pub async fn record_session<O: ChargeOwner>(
+    app: &App,
+    owner: &O,
+    charge: &Charge,
+    fact: &Fact,
+) -> Result<Option<Recorded<O>>> {
+    let Fact::Session(session) = fact else { return Ok(None) };
+    let now = app.clock.now();
+    let decision = decide(charge, false, charge.fence, fact, now);
+    // Only a change of its first charge changes a payment that has one charge.
+    let is_simple = (O::KIND, charge.number, decision) == (OwnerKind::Payment, 1, Decision::Open);
+    if !is_simple || session.service_ref != charge.service_ref {
+        return Ok(None);
+    }
+    let (before, mut charge) = (charge.clone(), charge.clone());
+    charge.record(decision, fact, now);
+    let (db, app, session) = (app.store.clone(), app.clone(), session.clone());
+    let (owner, opened) = (owner.clone(), charge.clone());
+    let written = db.write(async move |tx| -> Result<O> {
+        store::open(tx, &before, &opened).await?;
+        owner.apply(tx, &app, &opened, Outcome::Session(&session)).await
+    });
+    match written.await {
+        Ok(owner) => Ok(Some(Recorded { owner, charge, decision })),
+        Err(error) if error.is_not_one_row() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Records money that was taken for an owner that no longer exists. A verification charge is
 /// refunded.
 async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fact) -> Result<()> {

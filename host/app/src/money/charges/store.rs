@@ -2,10 +2,11 @@
 
 use super::{Charge, ChargeId, OwnerKind};
 use crate::state::storage::*;
+use tollhouse_platform::store::Deferred;
 
 /// Inserts a charge.
 pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO charges (company_id, id, owner_kind, owner_id, number, method, provider,
              account_id, in_books, lane, amount_minor, currency, taken_minor, taken_currency,
              credited_minor, refunded_minor, service_ref, reference_source, transaction_id, state,
@@ -28,18 +29,36 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
     .await
 }
 
-/// Writes the mutable columns of a charge.
-pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
-    tx.sql(
+macro_rules! update_mutable_columns {
+    () => {
         "UPDATE charges SET account_id = $3, amount_minor = $4, taken_minor = $5,
              taken_currency = $6, credited_minor = $7, refunded_minor = $8, service_ref = $9,
              reference_source = $10, transaction_id = $11, state = $12, counts = $13,
              superseded = $14, holds_lane = $15, unsure = $16, fence = $17, lease_until = $18,
              begun_at = $19, requested_at = $20, settled_at = $21, session_url = $22,
              mismatch = $23, updated_at = $24, in_books = $25, credited_to = $26
-         WHERE company_id = $1 AND id = $2",
-    )
-    .params(params![
+         WHERE company_id = $1 AND id = $2"
+    };
+}
+
+/// Writes the mutable columns of a charge.
+pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    bind_mutable_columns(tx.defer(update_mutable_columns!()), charge).require_one().await
+}
+
+/// Writes the session of a charge, without a lock. The transaction fails if the charge is no longer
+/// as it was when its page was requested.
+pub async fn open(tx: &mut Tx, before: &Charge, charge: &Charge) -> Result<()> {
+    let sql = concat!(
+        update_mutable_columns!(),
+        " AND state = 'requested' AND session_url IS NULL AND fence = $27 AND updated_at = $28"
+    );
+    let fields = params![before.fence, before.updated_at];
+    bind_mutable_columns(tx.defer(sql), charge).params(fields).require_one().await
+}
+
+fn bind_mutable_columns<'t>(statement: Deferred<'t>, charge: &'t Charge) -> Deferred<'t> {
+    statement.params(params![
         &charge.company_id, &charge.id, &charge.account_id, charge.amount, charge.taken,
         &charge.taken_currency, charge.credited, charge.refunded, &charge.service_ref,
         charge.reference_source, &charge.transaction_id, charge.state, charge.counts,
@@ -47,8 +66,6 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
         charge.begun_at, charge.requested_at, charge.settled_at, &charge.session_url,
         &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to
     ])
-    .execute()
-    .await
 }
 
 pub async fn delete(tx: &mut Tx, charge: &Charge) -> Result<()> {

@@ -22,13 +22,15 @@ const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference
 #[instrument(target = SPAN_TARGET, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: NewPayment) -> Result<Payment> {
     loop {
-        let (payment, new) = record(app, company, order.clone()).await?;
-        let payment = match new {
-            Some(charge) => Some(charges::open_page(app, payment, charge, &FIELDS).await?),
-            None if needs_session(&payment) => {
+        let payment = match record(app, company, &order).await? {
+            Recorded::New(payment, charge, account) => {
+                let opened = charges::open_page(app, *payment, *charge, Some(&account), &FIELDS);
+                Some(opened.await?)
+            }
+            Recorded::Existing(payment) if needs_session(&payment) => {
                 charges::resume(app, &payment.company_id, &payment.id, &FIELDS).await?
             }
-            None => Some(payment),
+            Recorded::Existing(payment) => Some(*payment),
         };
         if let Some(payment) = payment {
             return Ok(payment);
@@ -40,47 +42,87 @@ fn needs_session(payment: &Payment) -> bool {
     payment.status == Status::Pending && payment.checkout.url.is_none()
 }
 
-/// Records a new payment with its charge, or returns the one with the same reference.
-async fn record(
+/// The payment of a request.
+enum Recorded {
+    /// With its charge, and the account of the charge.
+    New(Box<Payment>, Box<Charge>, Account),
+    /// An earlier request had the same reference.
+    Existing(Box<Payment>),
+}
+
+/// Records a new payment with its charge, or returns the one with the same reference. A reference is
+/// new as a rule, so it is looked up only if the payment cannot be recorded.
+async fn record(app: &App, company: &Company, order: &NewPayment) -> Result<Recorded> {
+    let mut takes_reference = true;
+    loop {
+        let recorded = record_new(app, company, order, takes_reference).await;
+        let Err(error) = recorded else { return recorded };
+        if matches!(error, Error::Database(_) | Error::OutcomeUnknown(_)) {
+            return Err(error);
+        }
+        if let Some(existing) = find_existing(app, company, order).await? {
+            return Ok(Recorded::Existing(Box::new(existing)));
+        }
+        // Another record has the reference at the provider.
+        if !error.is_duplicate() || !takes_reference {
+            return Err(error);
+        }
+        takes_reference = false;
+    }
+}
+
+async fn find_existing(
     app: &App,
     company: &Company,
-    order: NewPayment,
-) -> Result<(Payment, Option<Charge>)> {
-    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    order: &NewPayment,
+) -> Result<Option<Payment>> {
+    let Some(reference) = &order.reference else { return Ok(None) };
+    let find = async |tx: &mut Tx| store::find_by_reference(tx, &company.id, reference).await;
+    Ok(app.store.select(find).await?)
+}
+
+/// Records a payment and its charge, whose reference at the provider is generated unless
+/// `takes_reference`. Fails as a duplicate if a reference is taken.
+async fn record_new(
+    app: &App,
+    company: &Company,
+    order: &NewPayment,
+    takes_reference: bool,
+) -> Result<Recorded> {
+    let user = match &order.user_id {
+        Some(user_id) => {
+            let get = async |tx: &mut Tx| users::get(tx, &company.id, user_id).await;
+            Some(app.store.read(get).await?)
+        }
+        None => None,
+    };
+    let resolve = async |tx: &mut Tx| providers::resolve(tx, company, &order.payment_service).await;
+    let account = app.store.select(resolve).await?;
+    let mut payment = compose(app, company, order, user.as_ref())?;
+    let new = NewCharge {
+        company_id: &company.id,
+        owner: (OwnerKind::Payment, &payment.id),
+        method: Method::Checkout,
+        account: &account,
+        amount: payment.money(),
+        reference: takes_reference.then_some(&*payment.reference),
+        lane: None,
+    };
+    let charge = charges::compose(app, new)?;
+    payment.service_ref.clone_from(&charge.service_ref);
+    insert(app, &payment, &charge).await?;
+    Ok(Recorded::New(Box::new(payment), Box::new(charge), account))
+}
+
+/// Inserts a payment and its charge with what follows from them. Fails as a duplicate if a reference
+/// is taken.
+async fn insert(app: &App, payment: &Payment, charge: &Charge) -> Result<()> {
+    let (db, app, payment, charge) =
+        (app.store.clone(), app.clone(), payment.clone(), charge.clone());
     db.write(async move |tx| {
-        if let Some(reference) = &order.reference
-            && let Some(existing) = store::find_by_reference(tx, &company.id, reference).await?
-        {
-            return Ok((existing, None));
-        }
-        let user = match &order.user_id {
-            Some(user_id) => Some(users::get(tx, &company.id, user_id).await?),
-            None => None,
-        };
-        let account = providers::resolve(tx, &company, &order.payment_service).await?;
-        let mut payment = compose(&app, &company, &order, user.as_ref())?;
-        let new = NewCharge {
-            company_id: &company.id,
-            owner: (OwnerKind::Payment, &payment.id),
-            method: Method::Checkout,
-            account: &account,
-            amount: payment.money(),
-            reference: Some(&payment.reference),
-            lane: None,
-        };
-        let charge = charges::prepare(tx, &app, new).await?;
-        payment.service_ref.clone_from(&charge.service_ref);
-        if !store::insert(tx, &payment, &charge).await? {
-            // Another request has just inserted the same reference.
-            notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
-            let existing = store::find_by_reference(tx, &company.id, &payment.reference).await?;
-            let existing = existing
-                .ok_or_else(|| Error::internal("payment could neither be inserted nor found"))?;
-            return Ok((existing, None));
-        }
-        charges::insert(tx, &app, &charge).await?;
-        charges::begin_pending(tx, &app, &charge).await?;
-        Ok((payment, Some(charge)))
+        store::insert(tx, &payment, &charge).await?;
+        charges::insert_composed(tx, &app, &charge).await?;
+        charges::begin_pending(tx, &app, &charge).await
     })
     .await
 }

@@ -87,18 +87,17 @@ fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
     from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id)
 }
 
-/// Inserts a payment with its first charge. Returns `false` if the company has already used the
+/// Inserts a payment with its first charge. Fails as a duplicate if the company has already used the
 /// reference.
-pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<bool> {
-    tx.sql(
+pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<()> {
+    tx.defer(
         "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service,
              account_id, credits_wallet, amount_minor, fees_minor, currency, reference, status,
              narration, payment_response, metadata, service_ref, transaction_id, message,
              callback_url, success_url, cancel_url, channels, payment_channel, created_at,
              updated_at, charge_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '',
-             '', $16, $17, $18, $19, '', $20, $20, $21)
-         ON CONFLICT (company_id, reference) DO NOTHING",
+             '', $16, $17, $18, $19, '', $20, $20, $21)",
     )
     .params(params![
         &payment.company_id, &payment.id, &payment.user_key, &payment.user_id, &payment.email,
@@ -108,13 +107,13 @@ pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<b
         &payment.checkout.success_url, &payment.checkout.cancel_url, &payment.channels,
         payment.created_at, &charge.id
     ])
-    .affects_one()
+    .execute()
     .await
 }
 
 /// Writes the mutable columns of a payment, with the charge that determines them.
 pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
              service_ref = $6, message = $7, checkout_url = $8, paid_at = $9,
              payment_channel = $10, updated_at = $11, charge_id = $12, revision = revision + 1
@@ -125,7 +124,7 @@ pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
         &payment.service_ref, &payment.message, &payment.checkout.url, payment.paid_at,
         &payment.payment_channel, payment.updated_at, &charge.id
     ])
-    .execute()
+    .require_one()
     .await
 }
 

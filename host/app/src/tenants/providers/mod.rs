@@ -160,9 +160,12 @@ async fn find_own_and_service(
     company: &Company,
     provider: &str,
 ) -> Result<[Option<Account>; 2]> {
-    let own = store::find(tx, &AccountOwner::Company(company.id.clone()), provider).await?;
-    let services = store::find(tx, &AccountOwner::Service(Mode::of(company)), provider).await?;
-    Ok([own, services])
+    let owners =
+        [AccountOwner::Company(company.id.clone()), AccountOwner::Service(Mode::of(company))];
+    let mut accounts = store::find_both(tx, &owners, provider).await?;
+    let own = accounts.iter().position(|account| account.owner == owners[0]);
+    let own = own.map(|index| accounts.swap_remove(index));
+    Ok([own, accounts.pop()])
 }
 
 fn is_deactivated(accounts: &[Option<Account>; 2]) -> bool {

@@ -63,6 +63,18 @@ pub async fn find(tx: &mut Tx, owner: &AccountOwner, provider: &str) -> Result<O
         .await
 }
 
+/// Returns the accounts of two owners at a provider.
+pub async fn find_both(
+    tx: &mut Tx,
+    [one, other]: &[AccountOwner; 2],
+    provider: &str,
+) -> Result<Vec<Account>> {
+    tx.sql("SELECT * FROM provider_accounts WHERE company_id IN ($1, $2) AND provider = $3")
+        .params(params![one.column(), other.column(), provider])
+        .all()
+        .await
+}
+
 /// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
 pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await

@@ -108,6 +108,18 @@ pub async fn post(
     }
 }
 
+/// Posts a ledger transaction under a new key, with the commit. It must not debit the wallet. Fails as
+/// a duplicate if the key is in use.
+pub async fn post_new(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    movement: &LedgerTransaction,
+) -> Result<()> {
+    let now = app.clock.now();
+    Ok(store::insert_new(tx, company_id, &app.random.id(now), movement, now).await?)
+}
+
 /// Balances of a company in one currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Balance {

@@ -17,11 +17,9 @@ pub async fn insert_transaction(
     cover: Overdraft,
     now: Timestamp,
 ) -> Result<bool> {
-    let LedgerTransaction { key, kind, from, to, money } = movement;
+    let LedgerTransaction { key, kind, from, money, .. } = movement;
     let overdraft_allowed = cover == Overdraft::Allowed && *from == LedgerAccount::Wallet;
-    let moves = money.minor > Minor(0);
-    let [debit, credit] = [from, to].map(|account| moves.then(|| account.name()));
-    let currency = moves.then_some(&money.currency);
+    let (debit, credit, currency) = sides(movement);
     tx.sql(
         "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
              debit, credit, currency, amount_minor)
@@ -34,6 +32,34 @@ pub async fn insert_transaction(
     .params(params![debit, credit, currency, money.minor])
     .affects_one()
     .await
+}
+
+/// Inserts a ledger transaction under a new key that does not debit the wallet.
+pub async fn insert_new(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    movement: &LedgerTransaction,
+    now: Timestamp,
+) -> Result<()> {
+    let LedgerTransaction { key, kind, money, .. } = movement;
+    let (debit, credit, currency) = sides(movement);
+    tx.defer(
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
+             debit, credit, currency, amount_minor)
+         VALUES ($1, $2, $3, $4, FALSE, $5, $6, $7, $8, $9)",
+    )
+    .params(params![company_id, id, key, &**kind, now, debit, credit, currency, money.minor])
+    .execute()
+    .await
+}
+
+/// Returns the accounts and the currency, unless the amount is zero.
+fn sides(movement: &LedgerTransaction) -> (Option<String>, Option<String>, Option<&Currency>) {
+    let moves = movement.money.minor > Minor(0);
+    let name = |account: &LedgerAccount| moves.then(|| account.name());
+    let currency = moves.then_some(&movement.money.currency);
+    (name(&movement.from), name(&movement.to), currency)
 }
 
 /// The reason why the schema rejects a ledger transaction.

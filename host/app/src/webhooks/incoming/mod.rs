@@ -7,7 +7,9 @@
 pub mod api;
 mod store;
 
-pub use self::store::{ReferenceOwner, assign_charge, list_references, release, replace, reserve};
+pub use self::store::{
+    ReferenceOwner, assign_charge, insert_reference, list_references, release, replace, reserve,
+};
 use crate::tenants::prelude::*;
 use tollhouse_plugins::{Notification, NotificationSubject};
 

@@ -32,6 +32,25 @@ pub async fn reserve(
     .await
 }
 
+/// Reserves a reference for a new record. Fails as a duplicate if it is taken.
+pub async fn insert_reference(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    service_ref: &str,
+    (company_id, subject, subject_id): ReferenceOwner<'_>,
+    charge_id: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.defer(
+        "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id,
+             charge_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .params(params![account_id, service_ref, company_id, subject, subject_id, charge_id, now])
+    .execute()
+    .await
+}
+
 /// Adds the reference that the provider returned, if it is not `service_ref`. Returns `false` if
 /// another record has it. Webhooks may name either; only the returned one is verified from now on.
 pub async fn replace(

@@ -48,11 +48,15 @@ pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) 
     let service = &app.settings.service.service;
     let message = Message { company_id, event: event.kind, service, data: event.data };
     let body = serde_json::to_string(&message).map_err(Error::internal)?;
-    store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
     let mut urls: Vec<String> = company.event_url.into_iter().chain(event.callback_url).collect();
     urls.dedup();
+    let mut destinations = Vec::new();
     for url in urls {
         let disabled = store::is_disabled(tx, company_id, &url).await?;
+        destinations.push((url, disabled));
+    }
+    store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
+    for (url, disabled) in destinations {
         let delivery_id = app.random.id(now);
         let state = if disabled { "disabled" } else { "pending" };
         store::insert_delivery(tx, company_id, &delivery_id, &id, &url, state, now).await?;

@@ -18,7 +18,7 @@ pub async fn insert(
     body: &str,
     now: Timestamp,
 ) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO events (company_id, id, kind, subject_id, body, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
@@ -110,7 +110,7 @@ pub async fn insert_delivery(
     state: &str,
     now: Timestamp,
 ) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued,
              attempts, created_at)
          VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)

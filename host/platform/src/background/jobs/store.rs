@@ -28,7 +28,7 @@ pub async fn enqueue(
     subject: &str,
     run_at: Timestamp,
 ) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, lease, wakes, failures)
          VALUES ($1, $2, $3, $4, $4, NULL, 0, 0)
          ON CONFLICT (company_id, kind, subject) DO UPDATE SET

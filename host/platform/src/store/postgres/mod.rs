@@ -1,5 +1,6 @@
 //! PostgreSQL: a pool of connections, whose sessions the server ends if this host cannot.
 
+pub(super) mod batch;
 pub mod roles;
 
 use std::{

@@ -1,21 +1,29 @@
-//! A transaction and its statements, for either engine.
+//! A transaction, for either engine.
+
+mod deferred;
+mod state;
+mod statement;
 
 use std::time::Duration;
 
-use sqlx::{
-    Arguments, AssertSqlSafe, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
-    postgres::{PgArguments, PgRow, Postgres},
-};
+use sqlx::{AssertSqlSafe, Executor, SqlSafeStr, SqlStr};
 
+pub use self::{
+    deferred::Deferred,
+    statement::{Bind, Param, Params, Record, Statement},
+};
+use self::{
+    state::TxState,
+    statement::{Engine, count_parameters},
+};
 use super::{
     DynamicStatement, Error, Result, SqlValue,
     pool::PooledConnection,
-    postgres::PostgresManager,
-    sqlite::{
-        SqliteManager,
-        local::LocalConnection,
-        types::{Local, LocalArguments, LocalRow},
+    postgres::{
+        PostgresManager,
+        batch::{Batch, is_not_one_row},
     },
+    sqlite::{SqliteManager, types::LocalArguments},
 };
 use crate::values::listing::{ListPage, PageRequest};
 
@@ -43,16 +51,6 @@ pub struct Tx {
     mode: Mode,
     pub(super) state: TxState,
     pub(super) wakes_workers: bool,
-}
-
-/// The state of a transaction.
-#[derive(Default)]
-pub(super) struct TxState {
-    statements: usize,
-    is_running: bool,
-    /// The error of a statement. No other may run after it: PostgreSQL refuses them, and SQLite may
-    /// have ended the transaction.
-    pub(super) failed: Option<Error>,
 }
 
 pub(super) enum Connection {
@@ -109,7 +107,8 @@ impl Connection {
 
 impl Tx {
     pub(super) fn new(connection: Connection, mode: Mode) -> Tx {
-        Tx { connection: Some(connection), mode, state: TxState::default(), wakes_workers: false }
+        let state = TxState { writes: mode == Mode::Write, ..TxState::default() };
+        Tx { connection: Some(connection), mode, state, wakes_workers: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
@@ -134,9 +133,12 @@ impl Tx {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
             }
             (Mode::Write, Connection::Sqlite(_)) => "BEGIN IMMEDIATE",
-            (Mode::Write, Connection::Postgres(_)) => "BEGIN",
+            // With the first statement: deferred ones alone need no `BEGIN`.
+            (Mode::Write, Connection::Postgres(_)) => return Ok(()),
         };
         let begun = connection.execute(begin).await;
+        self.state.begun = true;
+        self.state.round_trips += 1;
         self.state.record_result(begun)
     }
 
@@ -147,6 +149,22 @@ impl Tx {
 
     fn is_sqlite(&self) -> bool {
         matches!(self.connection, Some(Connection::Sqlite(_)))
+    }
+
+    /// Starts an `INSERT`, `UPDATE` or `DELETE` without `RETURNING` whose effect is not needed before
+    /// the next [`Tx::sql`] or the commit. PostgreSQL gets successive ones as one statement, which is
+    /// a transaction of its own if nothing else runs: none of them may depend on the effect of
+    /// another, and an error may be that of the commit. On SQLite it runs at once.
+    pub fn defer(&mut self, sql: &'static str) -> Deferred<'_> {
+        if self.is_sqlite() {
+            return Deferred::now(self.sql(sql));
+        }
+        assert!(self.mode == Mode::Write, "a read defers nothing");
+        let deferred = &mut self.state.deferred;
+        if deferred.last().is_none_or(|batch| batch.contains(sql)) {
+            deferred.push(Batch::default());
+        }
+        Deferred::later(&mut self.state, sql)
     }
 
     /// Like [`Tx::sql`], for an assembled statement, whose parameters are bound.
@@ -200,6 +218,10 @@ impl Tx {
         Statement { engine, state: &mut self.state, unbound }
     }
 
+    pub(super) fn writes(&self) -> bool {
+        self.state.writes
+    }
+
     /// Wakes the workers after the commit.
     pub fn wake_workers(&mut self) {
         self.wakes_workers = true;
@@ -214,16 +236,41 @@ impl Tx {
         self.sql("SELECT pg_notify($1, '')").bind(channel).execute().await
     }
 
-    pub(super) async fn commit(mut self) -> Result<()> {
+    pub(super) async fn commit(&mut self) -> Result<()> {
         if self.state.failed.is_some() {
             return Err(Error::Aborted);
         }
-        let done = self.connection().execute("COMMIT").await.map_err(Error::from_commit);
+        let done = self.send_commit().await;
         match self.connection.take() {
-            Some(connection) if done.is_err() => connection.discard(),
+            Some(connection) if done.as_ref().is_err_and(Error::is_unavailable) => {
+                connection.discard();
+            }
+            // To be rolled back.
+            returned if done.is_err() => self.connection = returned,
             returned => drop(returned),
         }
         done
+    }
+
+    async fn send_commit(&mut self) -> Result<()> {
+        let Tx { connection, state, .. } = self;
+        let connection = connection.as_mut().expect(UNTIL_THE_END);
+        if let Connection::Postgres(postgres) = connection {
+            if !state.begun && state.deferred.len() <= 1 {
+                let Some(batch) = state.deferred.pop() else { return Ok(()) };
+                state.round_trips += 1;
+                state.is_running = true;
+                let done = batch.run(postgres).await;
+                state.is_running = false;
+                return done.map_err(|error| match is_not_one_row(&error) {
+                    true => Error::NotOneRow,
+                    false => Error::from_commit(error),
+                });
+            }
+            state.flush(postgres).await?;
+            state.round_trips += 1;
+        }
+        connection.execute("COMMIT").await.map_err(Error::from_commit)
     }
 
     /// Removes the connection from the pool, with all that is in progress.
@@ -237,189 +284,10 @@ impl Tx {
 impl Drop for Tx {
     /// Rolls back what was not committed; on PostgreSQL, in the background.
     fn drop(&mut self) {
-        let is_clean =
-            self.mode == Mode::Select && !self.state.is_running && self.state.failed.is_none();
+        let has_begun = self.mode != Mode::Select && (self.state.begun || self.is_sqlite());
+        let is_clean = !has_begun && !self.state.is_running && self.state.failed.is_none();
         if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
             connection.clean_up(self.mode);
         }
     }
-}
-
-/// A statement that has not run yet.
-#[must_use = "a statement does nothing until its result is requested"]
-pub struct Statement<'t> {
-    engine: Engine<'t>,
-    state: &'t mut TxState,
-    unbound: usize,
-}
-
-enum Engine<'t> {
-    Sqlite(&'t mut LocalConnection, SqlStr, LocalArguments),
-    Postgres(&'t mut sqlx::PgConnection, sqlx::query::Query<'t, Postgres, PgArguments>),
-}
-
-/// A value that both engines accept as a parameter.
-pub trait Param<'t>:
-    Type<Local> + Type<Postgres> + Encode<'t, Local> + Encode<'t, Postgres>
-{
-}
-impl<'t, T> Param<'t> for T where
-    T: Type<Local> + Type<Postgres> + Encode<'t, Local> + Encode<'t, Postgres>
-{
-}
-
-/// A row type that both engines can read: a tuple or any `#[derive(sqlx::FromRow)]`.
-pub trait Record: for<'r> FromRow<'r, LocalRow> + for<'r> FromRow<'r, PgRow> {}
-impl<T> Record for T where T: for<'r> FromRow<'r, LocalRow> + for<'r> FromRow<'r, PgRow> {}
-
-/// The parameters of a statement, in order: see [`params!`](super::params).
-pub trait Params<'t> {
-    fn bind_to(self, statement: Statement<'t>) -> Statement<'t>;
-}
-
-impl<'t> Params<'t> for () {
-    fn bind_to(self, statement: Statement<'t>) -> Statement<'t> {
-        statement
-    }
-}
-
-impl<'t, Before: Params<'t>, Last: Param<'t>> Params<'t> for (Before, Last) {
-    fn bind_to(self, statement: Statement<'t>) -> Statement<'t> {
-        self.0.bind_to(statement).bind(self.1)
-    }
-}
-
-/// Lists the parameters of a statement for [`Statement::params`].
-#[macro_export]
-#[doc(hidden)]
-macro_rules! __params {
-    (@ $before:expr $(,)?) => { $before };
-    (@ $before:expr, $value:expr $(, $rest:expr)* $(,)?) => {
-        $crate::store::params!(@ ($before, $value) $(, $rest)*)
-    };
-    ($($value:expr),* $(,)?) => { $crate::store::params!(@ () $(, $value)*) };
-}
-
-impl TxState {
-    fn record_result<T>(&mut self, result: sqlx::Result<T>) -> Result<T> {
-        self.is_running = false;
-        result.map_err(|error| self.failed.insert(error.into()).clone())
-    }
-}
-
-impl<'t> Statement<'t> {
-    pub fn bind(self, value: impl Param<'t>) -> Self {
-        let engine = match self.engine {
-            Engine::Sqlite(connection, sql, mut values) => {
-                if let Err(error) = values.add(value) {
-                    self.state.failed = Some(sqlx::Error::Encode(error).into());
-                }
-                Engine::Sqlite(connection, sql, values)
-            }
-            Engine::Postgres(conn, query) => Engine::Postgres(conn, query.bind(value)),
-        };
-        let unbound = self.unbound.checked_sub(1).expect("more values than parameters");
-        Statement { engine, unbound, ..self }
-    }
-
-    /// Binds several parameters: `params(params![a, b])`.
-    pub fn params(self, params: impl Params<'t>) -> Self {
-        params.bind_to(self)
-    }
-
-    pub async fn one<T: Record>(self) -> Result<T> {
-        self.optional().await?.ok_or_else(|| sqlx::Error::RowNotFound.into())
-    }
-
-    pub async fn optional<T: Record>(self) -> Result<Option<T>> {
-        let (engine, state) = self.require_all_bound()?;
-        Ok(match engine {
-            Engine::Sqlite(connection, sql, values) => {
-                let rows = state.record_result(connection.rows(sql.as_str(), values, 1))?;
-                rows.first().map(T::from_row).transpose()?
-            }
-            Engine::Postgres(connection, query) => {
-                let row = state.record_result(query.fetch_optional(connection).await)?;
-                row.as_ref().map(T::from_row).transpose()?
-            }
-        })
-    }
-
-    pub async fn all<T: Record>(self) -> Result<Vec<T>> {
-        let (engine, state) = self.require_all_bound()?;
-        let records: sqlx::Result<_> = match engine {
-            Engine::Sqlite(connection, sql, values) => {
-                let rows = connection.rows(sql.as_str(), values, usize::MAX);
-                state.record_result(rows)?.iter().map(T::from_row).collect()
-            }
-            Engine::Postgres(connection, query) => {
-                let rows = state.record_result(query.fetch_all(connection).await)?;
-                rows.iter().map(T::from_row).collect()
-            }
-        };
-        Ok(records?)
-    }
-
-    /// Like [`Statement::one`], for rows of one column.
-    pub async fn value<T>(self) -> Result<T>
-    where
-        (T,): Record,
-    {
-        self.one().await.map(|(value,)| value)
-    }
-
-    /// Like [`Statement::optional`], for rows of one column.
-    pub async fn optional_value<T>(self) -> Result<Option<T>>
-    where
-        (T,): Record,
-    {
-        Ok(self.optional().await?.map(|(value,)| value))
-    }
-
-    /// Like [`Statement::all`], for rows of one column.
-    pub async fn values<T>(self) -> Result<Vec<T>>
-    where
-        (T,): Record,
-    {
-        Ok(self.all().await?.into_iter().map(|(value,)| value).collect())
-    }
-
-    pub async fn execute(self) -> Result<()> {
-        self.run().await.map(drop)
-    }
-
-    /// Runs the statement. Returns the number of affected rows.
-    pub async fn run(self) -> Result<u64> {
-        let (engine, state) = self.require_all_bound()?;
-        match engine {
-            Engine::Sqlite(connection, sql, values) => {
-                state.record_result(connection.run(sql.as_str(), values))
-            }
-            Engine::Postgres(connection, query) => {
-                Ok(state.record_result(query.execute(connection).await)?.rows_affected())
-            }
-        }
-    }
-
-    /// Runs the statement. Returns whether it affected one row.
-    pub async fn affects_one(self) -> Result<bool> {
-        self.run().await.map(|rows| rows == 1)
-    }
-
-    /// Requires that all parameters are bound: SQLite would read a missing one as NULL.
-    fn require_all_bound(self) -> Result<(Engine<'t>, &'t mut TxState)> {
-        assert_eq!(self.unbound, 0, "fewer values than parameters");
-        if self.state.failed.is_some() {
-            return Err(Error::Aborted);
-        }
-        self.state.is_running = true;
-        Ok((self.engine, self.state))
-    }
-}
-
-/// Returns the highest `$n` of a statement.
-fn count_parameters(sql: &str) -> usize {
-    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
-    let numbers = sql.split('$').skip(1).filter_map(|s| s[..digits(s)].parse().ok());
-    numbers.max().unwrap_or(0)
 }

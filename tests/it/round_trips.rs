@@ -1,0 +1,62 @@
+//! Requests to the PostgreSQL server that the main operations make.
+
+use serde_json::json;
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{Engine, TestApp, postgres},
+    codes::{credit, email_request, set_prices, use_gateways},
+    lending,
+    telemetry::metric_value,
+};
+
+/// Returns the number of round trips of `work`.
+async fn count<T>(app: &TestApp, work: impl Future<Output = T>) -> u64 {
+    let sent = || {
+        let page = app.app.server.telemetry.scrape();
+        metric_value(&page, "tollhouse_store_round_trips_total").expect("a count") as u64
+    };
+    let before = sent();
+    work.await;
+    sent() - before
+}
+
+/// Each operation with its round trips, of which the first authenticates the API key.
+const EXPECTED: [(&str, u64); 6] = [
+    ("payment initialized", 4),
+    ("payment initialized again", 4),
+    ("payment fetched", 2),
+    ("one-time password sent", 13),
+    ("user created", 7),
+    ("payment verified as paid", 22),
+];
+
+#[tokio::test]
+async fn the_main_operations_make_few_round_trips() {
+    let Some(server) = postgres() else { return };
+    let app = TestApp::start(Engine::Postgres(server)).await;
+    use_gateways(&app, &["termii"]).await;
+    set_prices(&app).await;
+    credit(&app, 100, "first").await;
+    let (otp, none) = ("/otp/send", json!({}));
+    // The first request of a key records its use, and the first code of a slot enqueues a job.
+    app.initialize("order-1").await;
+    app.post(otp, email_request(none.clone())).await.data();
+    app.run_until_idle().await;
+    let mut counts = Vec::new();
+    let mut add = |name: &'static str, trips: u64| counts.push((name, trips));
+    add("payment initialized", count(&app, app.initialize("order-2")).await);
+    add("payment initialized again", count(&app, app.initialize("order-2")).await);
+    add("payment fetched", count(&app, app.fetch("order-2")).await);
+    add("one-time password sent", count(&app, app.post(otp, email_request(none.clone()))).await);
+    add("user created", count(&app, lending::create_user(&app, "ada")).await);
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
+    let page = app.fetch("order-2").await;
+    app.complete(&page, "success").await;
+    let verified = app.post("/payment/verify/order-2", none);
+    add("payment verified as paid", count(&app, verified).await);
+    assert_eq!(counts, EXPECTED);
+    assert_eq!(app.fetch("order-2").await["status"], "success");
+    app.run_until_idle().await;
+    app.finish().await;
+}
