@@ -269,8 +269,7 @@ impl CallExecutor {
             // Boxed, because it is large and the futures of all callers contain it.
             plugin.guest.offers.call(&mut store, &instance, call).boxed().await
         };
-        let permits = [&bulkhead.cpu_permits, &*self.cpu_permits];
-        let result = throttled(run, &meter, &mut used.cpu, permits).await;
+        let result = throttled(run, &meter, &mut used.cpu, &bulkhead.cpu, &self.cpu_permits).await;
         let mut state = store.into_data();
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         if let Some(transcript) = &mut progress.transcript {
@@ -347,9 +346,8 @@ impl CallExecutor {
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
         let budget = bulkhead.memory.clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
-        let permits = [&bulkhead.cpu_permits, &*self.cpu_permits];
         let (starting, mut used) = (plugin.guest.pre.instantiate_async(&mut store), Duration::ZERO);
-        let starting = throttled(starting, &meter, &mut used, permits);
+        let starting = throttled(starting, &meter, &mut used, &bulkhead.cpu, &self.cpu_permits);
         let instance = tokio::time::timeout(self.limits.wall_clock, starting)
             .await
             .map_err(|_| "the component took too long to start")?

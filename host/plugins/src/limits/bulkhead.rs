@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::{cpu_throttle::cpu_permits, priority_semaphore::PrioritySemaphore};
+use super::{cpu_throttle::CpuShare, priority_semaphore::PrioritySemaphore};
 use crate::runtime::engine::Limits;
 
 /// Divisor of the host's instances for one plugin: half of them.
@@ -15,7 +15,7 @@ pub struct Bulkhead {
     /// New calls that wait for an instance.
     queue: Semaphore,
     instances: PrioritySemaphore,
-    pub cpu_permits: Semaphore,
+    pub cpu: CpuShare,
     pub memory: MemoryBudget,
 }
 
@@ -26,7 +26,7 @@ impl Bulkhead {
             calls: Semaphore::new(limits.calls),
             queue: Semaphore::new(limits.queue),
             instances: PrioritySemaphore::new(instances as usize),
-            cpu_permits: cpu_permits(),
+            cpu: CpuShare::default(),
             memory: MemoryBudget::new(limits.plugin_memory_bytes),
         }
     }

@@ -1,4 +1,5 @@
-//! CPU throttling: calls that need little CPU time do not wait for calls that need much.
+//! CPU throttling: the calls of a plugin take turns on half of the processors, so that many of them
+//! do not delay another plugin. Calls that need little CPU time do not wait for calls that need much.
 
 use std::{
     future::{Future, poll_fn},
@@ -14,7 +15,21 @@ use super::cpu::CpuMeter;
 /// CPU time above which a call is throttled.
 const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
-/// Creates the permits of throttled calls: one per two cores.
+/// The share of one plugin.
+pub struct CpuShare {
+    /// One for each poll of a run: between two epochs, a run yields its turn.
+    turns: Semaphore,
+    /// One for each throttled call.
+    throttled: Semaphore,
+}
+
+impl Default for CpuShare {
+    fn default() -> CpuShare {
+        CpuShare { turns: cpu_permits(), throttled: cpu_permits() }
+    }
+}
+
+/// Creates permits: one per two cores.
 pub fn cpu_permits() -> Semaphore {
     let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
     Semaphore::new(half.max(1))
@@ -27,18 +42,20 @@ async fn acquire<'s>([plugin, host]: [&'s Semaphore; 2]) -> [Option<SemaphorePer
     [plugin.acquire().await.ok(), host.acquire().await.ok()]
 }
 
-/// Polls a future and meters it. `used` is updated after each poll, so that it survives a drop of
-/// this future. Above `UNTHROTTLED_CPU`, the future continues only with CPU permits, those of the
-/// plugin and of the host.
+/// Polls a future in turn with the other runs of the plugin, and meters it. `used` is updated after
+/// each poll, so that it survives a drop of this future. Above `UNTHROTTLED_CPU`, the future continues
+/// only with permits of the plugin and of the host.
 pub async fn throttled<F: Future>(
     future: F,
     meter: &CpuMeter,
     used: &mut Duration,
-    permits: [&Semaphore; 2],
+    plugin: &CpuShare,
+    host: &Semaphore,
 ) -> F::Output {
     let mut future = pin!(future);
     let mut acquired = None;
     loop {
+        let turn = plugin.turns.acquire().await;
         let polled = poll_fn(|context| {
             let polled = meter.count(|| future.as_mut().poll(context));
             *used = meter.used();
@@ -47,8 +64,9 @@ pub async fn throttled<F: Future>(
         if let Poll::Ready(output) = polled.await {
             return output;
         }
+        drop(turn);
         match *used > UNTHROTTLED_CPU && acquired.is_none() {
-            true => acquired = Some(acquire(permits).await),
+            true => acquired = Some(acquire([&plugin.throttled, host]).await),
             false => tokio::task::yield_now().await,
         }
     }
@@ -59,6 +77,23 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+
+    #[test]
+    fn a_run_waits_for_its_turn_and_yields_it() {
+        let share = CpuShare { turns: Semaphore::new(1), throttled: Semaphore::new(1) };
+        let (host, meter) = (Semaphore::new(1), CpuMeter::default());
+        let (mut used, mut other_used) = (Duration::ZERO, Duration::ZERO);
+        let other_run = throttled(async {}, &meter, &mut other_used, &share, &host);
+        let mut other_run = pin!(other_run);
+        let run = async {
+            assert!(other_run.as_mut().now_or_never().is_none(), "two runs at once");
+            tokio::task::yield_now().await;
+        };
+        let mut run = Box::pin(throttled(run, &meter, &mut used, &share, &host));
+        assert!(run.as_mut().now_or_never().is_none());
+        drop(run);
+        assert!(other_run.now_or_never().is_some());
+    }
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {

@@ -334,7 +334,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        limits::cpu_throttle::{cpu_permits, throttled},
+        limits::cpu_throttle::{CpuShare, cpu_permits, throttled},
         runtime::session::Journal,
     };
 
@@ -390,8 +390,9 @@ mod tests {
             run.call_async(&mut store, ()).await
         };
         let mut used = Duration::ZERO;
-        let ended =
-            throttled(run, &meter, &mut used, [&cpu_permits(), &cpu_permits()]).await.unwrap_err();
+        let ended = throttled(run, &meter, &mut used, &CpuShare::default(), &cpu_permits())
+            .await
+            .unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
         assert!((4..=6).contains(&calls), "{calls} calls");
