@@ -1,3 +1,6 @@
+-- Both at once: hosts of the previous version read and write them in this order.
+LOCK TABLE ledger_entries, ledger_transactions IN ACCESS EXCLUSIVE MODE;
+
 -- A ledger transaction has both of its sides in one row, so it sums to zero. A zero amount has no
 -- accounts: it only reserves the key.
 ALTER TABLE ledger_transactions
@@ -54,9 +57,12 @@ CREATE TRIGGER ledger_deltas_keep BEFORE UPDATE ON ledger_deltas
 CREATE TRIGGER ledger_deltas_stay BEFORE TRUNCATE ON ledger_deltas
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- The balance of each ledger account.
+-- The balance of each ledger account. A sum beyond the range, which only absurd amounts reach, is shown
+-- as its limit, so that one company's ledger does not break queries over all.
 CREATE VIEW ledger_account_balances AS
-    SELECT company_id, account, currency, CAST(SUM(amount_minor) AS BIGINT) AS amount_minor
+    SELECT company_id, account, currency,
+        CAST(GREATEST(LEAST(SUM(amount_minor), 9223372036854775807), -9223372036854775807) AS BIGINT)
+            AS amount_minor
     FROM (SELECT company_id, account, currency, amount_minor FROM ledger_balances
         UNION ALL SELECT company_id, account, currency, amount_minor FROM ledger_deltas) parts
     GROUP BY company_id, account, currency;
@@ -152,5 +158,6 @@ DECLARE
 BEGIN
     FOREACH function IN ARRAY ARRAY['fold_ledger_account', 'post_ledger_transaction', 'post_former_entry'] LOOP
         EXECUTE format('ALTER FUNCTION %I SET search_path = %I, pg_temp', function, current_schema());
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %I FROM PUBLIC', function);
     END LOOP;
 END $$;

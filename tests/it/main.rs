@@ -13,6 +13,7 @@ mod backup;
 mod bench;
 mod billing;
 mod bystanders;
+mod cancellation;
 mod cards;
 mod certificates;
 mod charge_rules;

@@ -165,6 +165,7 @@ async fn a_host_role_can_serve_everything_and_alter_no_table() {
         ("UPDATE audit_log SET actor = 'nobody'", "permission denied"),
         ("DELETE FROM ledger_transactions", "permission denied"),
         ("DELETE FROM ledger_deltas", "permission denied"),
+        ("SELECT post_ledger_transaction()", "permission denied"),
         (
             "INSERT INTO ledger_deltas SELECT company_id, account, currency, 'a', 1 FROM ledger_balances",
             "permission denied",

@@ -77,8 +77,8 @@ pub fn is_duplicate(error: &Error) -> bool {
 }
 
 impl Error {
-    /// Returns code and message of a database that rejected a statement. A message is independent of
-    /// the server's language only if a trigger raised it.
+    /// Returns the code and message with which the database rejected a statement. A message is
+    /// independent of the server's language only if a trigger raised it.
     pub fn from_database(&self) -> Option<(Cow<'_, str>, &str)> {
         let Error::Sql(error) = self else { return None };
         let error = error.as_database_error()?;
@@ -116,7 +116,9 @@ impl Error {
     /// Returns whether connections that are already open are unusable too: the server restarted, or
     /// the schema was migrated after they prepared their statements.
     pub(super) fn invalidates_connections(&self) -> bool {
-        matches!(self, Error::Unavailable { reason: Unreachable | SchemaChanged, .. })
+        let unavailable =
+            matches!(self, Error::Unavailable { reason: Unreachable | SchemaChanged, .. });
+        unavailable || matches!(self, Error::CommitUnknown(_))
     }
 }
 

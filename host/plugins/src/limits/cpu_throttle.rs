@@ -1,5 +1,5 @@
 //! CPU throttling: the calls of a plugin take turns on half of the processors, so that many of them
-//! do not delay another plugin. Calls that need little CPU time do not wait for calls that need much.
+//! delay another plugin less. Calls that need little CPU time do not wait for calls that need much.
 
 use std::{
     future::{Future, poll_fn},
@@ -17,7 +17,7 @@ const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
 /// The share of one plugin.
 pub struct CpuShare {
-    /// One for each poll of a run: between two epochs, a run yields its turn.
+    /// One for each poll of a run, which yields its turn at each epoch.
     turns: Semaphore,
     /// One for each throttled call.
     throttled: Semaphore,
@@ -55,7 +55,11 @@ pub async fn throttled<F: Future>(
     let mut future = pin!(future);
     let mut acquired = None;
     loop {
-        let turn = plugin.turns.acquire().await;
+        // One that has permits, which others wait for, does not wait for turns.
+        let turn = match acquired {
+            None => plugin.turns.acquire().await.ok(),
+            Some(_) => None,
+        };
         let polled = poll_fn(|context| {
             let polled = meter.count(|| future.as_mut().poll(context));
             *used = meter.used();

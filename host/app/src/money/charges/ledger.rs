@@ -15,8 +15,7 @@
 //! | reversal | where the money is | provider | `KIND:ID:reversed`; `taken:C:reversed` |
 //!
 //! ID is the owner's id, so that one charge settles it. C is the charge's id and R the refund's.
-//! Amounts are net of the provider's fees. Balances are locked in the order of their names, pending
-//! first, as when a payment is initialized.
+//! Amounts are net of the provider's fees.
 
 use super::{Charge, OwnerKind, Refund, fees, store};
 use crate::money::prelude::*;

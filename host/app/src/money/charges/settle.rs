@@ -85,7 +85,7 @@ pub async fn record_session<O: ChargeOwner>(
     let Fact::Session(session) = fact else { return Ok(None) };
     let now = app.clock.now();
     let decision = decide(charge, false, charge.fence, fact, now);
-    // Only a change of its first charge changes a payment that has one charge.
+    // While a payment has one charge, every change of the payment also changes that charge.
     let is_simple = (O::KIND, charge.number, decision) == (OwnerKind::Payment, 1, Decision::Open);
     if !is_simple || session.service_ref != charge.service_ref {
         return Ok(None);
@@ -95,12 +95,16 @@ pub async fn record_session<O: ChargeOwner>(
     let (db, app, session) = (app.store.clone(), app.clone(), session.clone());
     let (owner, opened) = (owner.clone(), charge.clone());
     let written = db.write(async move |tx| -> Result<O> {
+        // The owner first, like `lock`.
+        let owner = owner.apply(tx, &app, &opened, Outcome::Session(&session)).await?;
         store::open(tx, &before, &opened).await?;
-        owner.apply(tx, &app, &opened, Outcome::Session(&session)).await
+        Ok(owner)
     });
     match written.await {
         Ok(owner) => Ok(Some(Recorded { owner, charge, decision })),
         Err(error) if error.is_not_one_row() => Ok(None),
+        // Recording a session twice has no effect.
+        Err(Error::OutcomeUnknown(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }

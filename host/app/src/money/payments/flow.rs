@@ -51,7 +51,7 @@ enum Recorded {
 }
 
 /// Records a new payment with its charge, or returns the one with the same reference. A reference is
-/// new as a rule, so it is looked up only if the payment cannot be recorded.
+/// usually new, so it is looked up only if the payment cannot be recorded.
 async fn record(app: &App, company: &Company, order: &NewPayment) -> Result<Recorded> {
     let mut takes_reference = true;
     loop {

@@ -19,14 +19,18 @@ pub async fn run(app: App) {
     }
 }
 
-/// Folds the deltas of each company, in a transaction of its own.
+/// Folds the deltas of each company, in a transaction of its own. The error of a company is logged, so
+/// that it does not delay the others.
 pub async fn fold(app: &App) -> Result<()> {
     if !app.store.is_postgres() {
         return Ok(());
     }
     for company_id in app.store.select(store::unfolded_companies).await? {
+        let company = company_id.to_string();
         let fold = async move |tx: &mut Tx| store::fold(tx, &company_id, MAX_DELTAS).await;
-        app.store.write(fold).await?;
+        if let Err(error) = app.store.write(fold).await {
+            tracing::error!(company, %error, "a company's ledger balances could not be folded");
+        }
     }
     Ok(())
 }

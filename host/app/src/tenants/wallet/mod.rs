@@ -14,6 +14,7 @@ pub use self::{
     fold::{fold, run as run_folds},
 };
 use crate::state::prelude::*;
+use tollhouse_platform::store::Error as StoreError;
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub enum PostOutcome {
 }
 
 /// Posts a ledger transaction: the schema adds its amount to the balances. A zero amount only
-/// reserves the key. 400 if the wallet does not cover it or a balance would be out of range; no other
-/// statement can follow in `tx`.
+/// reserves the key. 400 if the wallet does not cover it or a balance would be out of range: after that
+/// error, no other statement can follow in `tx`.
 pub async fn post(
     tx: &mut Tx,
     app: &App,
@@ -98,13 +99,17 @@ pub async fn post(
     match store::insert_transaction(tx, company_id, &id, movement, cover, now).await {
         Ok(true) => Ok(PostOutcome::Posted),
         Ok(false) => Ok(PostOutcome::Duplicate),
-        Err(error) => Err(match store::rejection(&error) {
-            Some(store::Rejection::NotCovered) => Error::InsufficientBalance,
-            Some(store::Rejection::OutOfRange) => {
-                Error::invalid("the amount field must be lower: the balance would be too large")
-            }
-            None => error.into(),
-        }),
+        Err(error) => Err(to_client_error(error)),
+    }
+}
+
+fn to_client_error(error: StoreError) -> Error {
+    match store::rejection(&error) {
+        Some(store::Rejection::NotCovered) => Error::InsufficientBalance,
+        Some(store::Rejection::OutOfRange) => {
+            Error::invalid("the amount field must be lower: the balance would be too large")
+        }
+        None => error.into(),
     }
 }
 
@@ -117,7 +122,8 @@ pub async fn post_new(
     movement: &LedgerTransaction,
 ) -> Result<()> {
     let now = app.clock.now();
-    Ok(store::insert_new(tx, company_id, &app.random.id(now), movement, now).await?)
+    let id = app.random.id(now);
+    store::insert_new(tx, company_id, &id, movement, now).await.map_err(to_client_error)
 }
 
 /// Balances of a company in one currency.

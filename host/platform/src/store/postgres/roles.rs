@@ -130,6 +130,7 @@ async fn grant_statements(connection: &mut PgConnection, role: &str) -> Result<S
          SELECT pg_advisory_xact_lock(hashtext('tollhouse grants'));
          GRANT USAGE ON SCHEMA {place} TO {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {place} TO {role};
+         GRANT EXECUTE ON FUNCTION {place}.fold_ledger_account TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT {ROW_PRIVILEGES} ON TABLES TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT USAGE, SELECT ON SEQUENCES TO {role};
          {}

@@ -125,8 +125,7 @@ impl Tx {
 
     pub(super) async fn begin(&mut self) -> Result<()> {
         let mode = self.mode;
-        let connection = self.connection();
-        let begin = match (mode, &connection) {
+        let begin = match (mode, self.connection()) {
             (Mode::Select, _) => return Ok(()),
             (Mode::Read, Connection::Sqlite(_)) => "BEGIN",
             (Mode::Read, Connection::Postgres(_)) => {
@@ -136,9 +135,9 @@ impl Tx {
             // With the first statement: deferred ones alone need no `BEGIN`.
             (Mode::Write, Connection::Postgres(_)) => return Ok(()),
         };
-        let begun = connection.execute(begin).await;
-        self.state.begun = true;
+        self.state.begun = true; // even if this future is dropped before the response
         self.state.round_trips += 1;
+        let begun = self.connection().execute(begin).await;
         self.state.record_result(begun)
     }
 
@@ -153,8 +152,9 @@ impl Tx {
 
     /// Starts an `INSERT`, `UPDATE` or `DELETE` without `RETURNING` whose effect is not needed before
     /// the next [`Tx::sql`] or the commit. PostgreSQL gets successive ones as one statement, which is
-    /// a transaction of its own if nothing else runs: none of them may depend on the effect of
-    /// another, and an error may be that of the commit. On SQLite it runs at once.
+    /// a transaction of its own if nothing else runs: they must not depend on each other's effects,
+    /// those of [`Deferred::execute`] run last, and an error may be that of the commit. On SQLite a
+    /// deferred statement runs at once.
     pub fn defer(&mut self, sql: &'static str) -> Deferred<'_> {
         if self.is_sqlite() {
             return Deferred::now(self.sql(sql));

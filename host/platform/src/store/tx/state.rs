@@ -39,10 +39,10 @@ impl TxState {
     /// Sends `BEGIN`, once, and what was deferred.
     pub(super) async fn flush(&mut self, connection: &mut PgConnection) -> Result<()> {
         if self.writes && !self.begun {
+            self.begun = true; // even if this future is dropped before the response
             self.round_trips += 1;
             let begun = connection.execute("BEGIN").await.map(drop);
             self.record_result(begun)?;
-            self.begun = true;
         }
         for batch in std::mem::take(&mut self.deferred) {
             self.round_trips += 1;
