@@ -26,7 +26,7 @@ const EXPECTED: [(&str, u64); 6] = [
     ("payment initialized", 4),
     ("payment initialized again", 4),
     ("payment fetched", 2),
-    ("one-time password sent", 13),
+    ("one-time password sent", 11),
     ("user created", 7),
     ("payment verified as paid", 22),
 ];

@@ -147,23 +147,21 @@ pub async fn cancel_superseded(
     topic: &str,
     now: Timestamp,
 ) -> Result<Vec<String>> {
-    tx.sql(
-        "UPDATE messages SET give_up_at = $3
-         WHERE company_id = $1 AND topic = $2 AND state = 'pending' AND under_way_until > $3",
-    )
-    .params(params![company_id, topic, now])
-    .execute()
-    .await?;
-    tx.sql(
-        "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded',
-             ended_at = $3
-         WHERE company_id = $1 AND topic = $2 AND state = 'pending'
-             AND (under_way_until IS NULL OR under_way_until <= $3)
-         RETURNING charge_key",
-    )
-    .params(params![company_id, topic, now])
-    .values()
-    .await
+    let cancelled: Vec<Option<String>> = tx
+        .sql(
+            "UPDATE messages SET
+                 give_up_at = CASE WHEN under_way_until > $3 THEN $3 ELSE give_up_at END,
+                 content = CASE WHEN under_way_until > $3 THEN content END,
+                 state = CASE WHEN under_way_until > $3 THEN state ELSE 'failed' END,
+                 reason = CASE WHEN under_way_until > $3 THEN reason ELSE 'superseded' END,
+                 ended_at = CASE WHEN under_way_until > $3 THEN ended_at ELSE $3 END
+             WHERE company_id = $1 AND topic = $2 AND state = 'pending'
+             RETURNING CASE WHEN state = 'failed' THEN charge_key END",
+        )
+        .params(params![company_id, topic, now])
+        .values()
+        .await?;
+    Ok(cancelled.into_iter().flatten().collect())
 }
 
 /// Returns a page of a company's messages, newest first.

@@ -15,13 +15,12 @@ fn slot_of(at: Timestamp) -> Timestamp {
     Timestamp(at.0 - at.0.rem_euclid(SLOT_MS))
 }
 
-/// Counts a sent code. The first one of a slot schedules the check of the slot.
+/// Counts a sent code, and schedules the check of its slot.
 pub async fn count_sent(tx: &mut Tx, company_id: &CompanyId, now: Timestamp) -> Result<()> {
     let slot = slot_of(now);
-    if store::add_counts(tx, company_id, slot, [1, 0]).await? == 1 {
-        let look_at = slot.plus_ms(SLOT_MS + CHECK_DELAY_MS);
-        jobs::enqueue(tx, company_id, WATCH_JOB, &slot.0.to_string(), look_at).await?;
-    }
+    store::add_counts(tx, company_id, slot, [1, 0]).await?;
+    let look_at = slot.plus_ms(SLOT_MS + CHECK_DELAY_MS);
+    jobs::enqueue_once(tx, company_id, WATCH_JOB, &slot.0.to_string(), look_at).await?;
     Ok(())
 }
 

@@ -118,15 +118,20 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
     let expires_at = now.plus_seconds(order.minutes * 60);
     let (company_id, times) = (&company.id, [now, expires_at]);
     let topic = store::upsert(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
-    // Lock rows in one order: buckets before balances.
-    limits::take_send_tokens(tx, app, &company.id, &order.destinations).await?;
     messages::cancel_superseded(tx, app, &company.id, &topic).await?;
+    let mut fees = Vec::new();
+    for destination in &order.destinations {
+        fees.push(wallet::quote_fee(tx, company, destination.channel.billing_item(), 1).await?);
+    }
+    // All sends of a company change its bucket and its balance: they are locked late, and in this
+    // order.
+    limits::take_send_tokens(tx, app, &company.id, &order.destinations).await?;
     let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
     let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
     let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
-    for destination in &order.destinations {
-        let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
-        if wallet::charge_fee(tx, app, company, item, 1, &charge_key).await?
+    for (destination, fee) in order.destinations.iter().zip(fees) {
+        let charge_key = charge_key(destination);
+        if wallet::charge_quoted(tx, app, company, fee, &charge_key).await?
             == PostOutcome::Duplicate
         {
             // A concurrent run of this request has sent it: roll back.

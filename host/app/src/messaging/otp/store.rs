@@ -109,23 +109,22 @@ pub async fn full_at(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<O
         .await
 }
 
-/// Adds to the counts of a slot, and returns the number of codes sent in it.
+/// Adds to the counts of a slot.
 pub async fn add_counts(
     tx: &mut Tx,
     company_id: &CompanyId,
     slot: Timestamp,
     [sent, verified]: [i64; 2],
-) -> Result<i64> {
-    tx.sql(
+) -> Result<()> {
+    tx.defer(
         "INSERT INTO otp_counts (company_id, slot, sent, verified, alarmed)
          VALUES ($1, $2, $3, $4, FALSE)
          ON CONFLICT (company_id, slot) DO UPDATE SET
              sent = otp_counts.sent + excluded.sent,
-             verified = otp_counts.verified + excluded.verified
-         RETURNING sent",
+             verified = otp_counts.verified + excluded.verified",
     )
     .params(params![company_id, slot, sent, verified])
-    .value()
+    .execute()
     .await
 }
 

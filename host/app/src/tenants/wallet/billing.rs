@@ -35,8 +35,36 @@ pub async fn charge_fee(
     quantity: i64,
     key: &str,
 ) -> Result<PostOutcome> {
+    let fee = quote_fee(tx, company, item, quantity).await?;
+    charge_quoted(tx, app, company, fee, key).await
+}
+
+/// The fee for an item at its present price.
+pub struct Fee {
+    item: BillingItem,
+    amount: Minor,
+}
+
+/// Returns the fee for `quantity` of an item. 403 if the plan lacks the item's feature.
+pub async fn quote_fee(
+    tx: &mut Tx,
+    company: &Company,
+    item: impl Into<BillingItem>,
+    quantity: i64,
+) -> Result<Fee> {
     let item = item.into();
     let amount = cost(tx, company, &item, quantity).await?;
+    Ok(Fee { item, amount })
+}
+
+/// Like [`charge_fee`]. The balance is locked from here on until the transaction ends.
+pub async fn charge_quoted(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    Fee { item, amount }: Fee,
+    key: &str,
+) -> Result<PostOutcome> {
     let movement = LedgerTransaction {
         key: fee_key(key),
         kind: item.name,

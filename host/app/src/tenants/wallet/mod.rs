@@ -10,7 +10,9 @@ mod store;
 use std::borrow::Cow;
 
 pub use self::{
-    billing::{BillingItem, charge_fee, check_fee, is_fee_charged, refund_fee},
+    billing::{
+        BillingItem, charge_fee, charge_quoted, check_fee, is_fee_charged, quote_fee, refund_fee,
+    },
     fold::{fold, run as run_folds},
 };
 use crate::state::prelude::*;

@@ -12,7 +12,7 @@ mod worker;
 use futures::future::BoxFuture;
 
 pub use self::{
-    store::{Job, enqueue},
+    store::{Job, enqueue, enqueue_once},
     worker::{
         RunSimulators, WorkerParts, Workers, advance, run_due, run_workers, start_due,
         wait_until_idle,

@@ -43,6 +43,24 @@ pub async fn enqueue(
     Ok(())
 }
 
+/// Enqueues a job for `run_at`, unless it exists. Unlike [`enqueue`], it does not lock an existing one.
+pub async fn enqueue_once(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    kind: &str,
+    subject: &str,
+    run_at: Timestamp,
+) -> Result<()> {
+    tx.defer(
+        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, lease, wakes, failures)
+         VALUES ($1, $2, $3, $4, $4, NULL, 0, 0)
+         ON CONFLICT (company_id, kind, subject) DO NOTHING",
+    )
+    .params(params![company_id, kind, subject, run_at])
+    .execute()
+    .await
+}
+
 /// Leases up to `limit` due jobs of a kind to this host, until `lease_ends`.
 pub async fn claim(
     tx: &mut Tx,
