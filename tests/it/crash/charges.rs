@@ -223,6 +223,11 @@ impl World {
             }
             (Cut::Request | Cut::Response, _) => drop(self.repay(&name).await),
             (Cut::Settlement, Kind::Repayment) => {
+                // It would take the fault.
+                let earlier = self::name(Cut::Request, kind);
+                let path = format!("/recollection/fetch/reference/{earlier}");
+                self.until(async |world: &World| world.get(&path).await["status"] == "success")
+                    .await;
                 faults.push(Fault::new("charge", FaultKind::Pending));
                 let reference = format!("rec-{}", id(&self.repay(&name).await));
                 let paystack = self.lab.simulators.paystack();
