@@ -227,7 +227,7 @@ impl Tx {
         self.wakes_workers = true;
     }
 
-    /// Notifies hosts that [`Store::listen`](super::Store::listen) on this channel, after the
+    /// Notifies hosts that [`Store::listen`](crate::store::Store::listen) on this channel, after the
     /// commit. No effect on SQLite: hosts on one file must poll.
     pub async fn notify(&mut self, channel: &'static str) -> Result<()> {
         if self.is_sqlite() {

@@ -46,7 +46,7 @@ pub trait Bind<'t> {
     fn bind(self, value: impl Param<'t>) -> Self;
 }
 
-/// The parameters of a statement, in order: see [`params!`](super::params).
+/// The parameters of a statement, in order: see [`params!`](crate::store::params).
 pub trait Params<'t> {
     fn bind_to<S: Bind<'t>>(self, statement: S) -> S;
 }
