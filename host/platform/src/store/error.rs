@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
 
 use self::UnavailableReason::*;
+use super::postgres::batch::NOT_ONE_ROW;
 
 /// An error of the store. Its text is for operators.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -126,6 +127,9 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Error {
         use sqlx::Error as Sqlx;
         let reason = match &error {
+            Sqlx::Database(error) if error.code().is_some_and(|code| code == NOT_ONE_ROW) => {
+                return Error::NotOneRow;
+            }
             Sqlx::Database(error) => unavailable_reason(&**error),
             Sqlx::Io(_)
             | Sqlx::Tls(_)

@@ -20,8 +20,9 @@ pub(in crate::store) struct Batch {
     pub values: PgArguments,
 }
 
-/// SQLSTATE of a division by zero.
-const NOT_ONE_ROW: &str = "22012";
+/// The SQLSTATE of a batch in which a statement did not affect one row: a division by zero, which
+/// no other statement makes.
+pub(in crate::store) const NOT_ONE_ROW: &str = "22012";
 
 impl Batch {
     /// Returns whether a statement is already part of the batch. Two of one kind could affect the
@@ -50,8 +51,8 @@ impl Batch {
         self.statements.push(sql);
     }
 
-    /// Sends the batch. Fails, and changes nothing, if a statement that must affect one row affects
-    /// another number: see [`is_not_one_row`].
+    /// Sends the batch. Fails with [`NOT_ONE_ROW`], and changes nothing, if a statement that must
+    /// affect one row affects another number.
     pub async fn run(mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
         let checks = if self.checks.is_empty() { "1" } else { &self.checks };
         let _ = write!(self.text, " SELECT {checks}");
@@ -59,12 +60,6 @@ impl Batch {
         let query = sqlx::query_with(AssertSqlSafe(self.text), self.values);
         connection.execute(query).await.map(drop)
     }
-}
-
-/// Returns whether a statement of a batch did not affect exactly one row.
-pub(in crate::store) fn is_not_one_row(error: &sqlx::Error) -> bool {
-    let error = error.as_database_error();
-    error.and_then(|error| error.code()).is_some_and(|code| code == NOT_ONE_ROW)
 }
 
 /// Appends a statement, with `offset` added to the numbers of its parameters.

@@ -19,10 +19,7 @@ use self::{
 use super::{
     DynamicStatement, Error, Result, SqlValue,
     pool::PooledConnection,
-    postgres::{
-        PostgresManager,
-        batch::{Batch, is_not_one_row},
-    },
+    postgres::{PostgresManager, batch::Batch},
     sqlite::{SqliteManager, types::LocalArguments},
 };
 use crate::values::listing::{ListPage, PageRequest};
@@ -150,11 +147,11 @@ impl Tx {
         matches!(self.connection, Some(Connection::Sqlite(_)))
     }
 
-    /// Starts an `INSERT`, `UPDATE` or `DELETE` without `RETURNING` whose effect is not needed before
-    /// the next [`Tx::sql`] or the commit. PostgreSQL gets successive ones as one statement, which is
-    /// a transaction of its own if nothing else runs: they must not depend on each other's effects,
-    /// those of [`Deferred::execute`] run last, and an error may be that of the commit. On SQLite a
-    /// deferred statement runs at once.
+    /// Starts an `INSERT`, `UPDATE` or `DELETE` without `RETURNING` whose effect is not needed
+    /// before the next [`Tx::sql`] or the commit. PostgreSQL gets successive ones as one statement,
+    /// which is a transaction of its own if nothing else runs: they must not depend on each other's
+    /// effects, those of [`Deferred::execute`] run last, and an error may be that of the commit. On
+    /// SQLite a deferred statement runs at once.
     pub fn defer(&mut self, sql: &'static str) -> Deferred<'_> {
         if self.is_sqlite() {
             return Deferred::now(self.sql(sql));
@@ -227,8 +224,8 @@ impl Tx {
         self.wakes_workers = true;
     }
 
-    /// Notifies hosts that [`Store::listen`](crate::store::Store::listen) on this channel, after the
-    /// commit. No effect on SQLite: hosts on one file must poll.
+    /// Notifies hosts that [`Store::listen`](crate::store::Store::listen) on this channel, after
+    /// the commit. No effect on SQLite: hosts on one file must poll.
     pub async fn notify(&mut self, channel: &'static str) -> Result<()> {
         if self.is_sqlite() {
             return Ok(());
@@ -262,10 +259,7 @@ impl Tx {
                 state.is_running = true;
                 let done = batch.run(postgres).await;
                 state.is_running = false;
-                return done.map_err(|error| match is_not_one_row(&error) {
-                    true => Error::NotOneRow,
-                    false => Error::from_commit(error),
-                });
+                return done.map_err(Error::from_commit);
             }
             state.flush(postgres).await?;
             state.round_trips += 1;

@@ -2,10 +2,7 @@
 
 use sqlx::{Executor, postgres::PgConnection};
 
-use crate::store::{
-    Error, Result,
-    postgres::batch::{Batch, is_not_one_row},
-};
+use crate::store::{Error, Result, postgres::batch::Batch};
 
 /// The state of a transaction.
 #[derive(Default)]
@@ -27,13 +24,7 @@ pub(in crate::store) struct TxState {
 impl TxState {
     pub(super) fn record_result<T>(&mut self, result: sqlx::Result<T>) -> Result<T> {
         self.is_running = false;
-        result.map_err(|error| {
-            let error = match is_not_one_row(&error) {
-                true => Error::NotOneRow,
-                false => error.into(),
-            };
-            self.failed.insert(error).clone()
-        })
+        result.map_err(|error| self.failed.insert(error.into()).clone())
     }
 
     /// Sends `BEGIN`, once, and what was deferred.
