@@ -1,4 +1,5 @@
--- Both at once: hosts of the previous version read and write them in this order.
+-- Hosts of the previous version use the tables in this order. Locking the first one only when it is
+-- dropped could deadlock with them.
 LOCK TABLE ledger_entries, ledger_transactions IN ACCESS EXCLUSIVE MODE;
 
 -- A ledger transaction has both of its sides in one row, so it sums to zero. A zero amount has no
@@ -57,8 +58,8 @@ CREATE TRIGGER ledger_deltas_keep BEFORE UPDATE ON ledger_deltas
 CREATE TRIGGER ledger_deltas_stay BEFORE TRUNCATE ON ledger_deltas
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- The balance of each ledger account. A sum beyond the range, which only absurd amounts reach, is shown
--- as its limit, so that one company's ledger does not break queries over all.
+-- The balance of each ledger account. A sum beyond the range of BIGINT is shown as its limit, so
+-- that one company's ledger does not break queries over all.
 CREATE VIEW ledger_account_balances AS
     SELECT company_id, account, currency,
         CAST(GREATEST(LEAST(SUM(amount_minor), 9223372036854775807), -9223372036854775807) AS BIGINT)
@@ -86,8 +87,8 @@ BEGIN
         AND EXISTS (SELECT FROM folded);
 END $$;
 
--- Inserting a ledger transaction posts it to the balances. Only a debit of the wallet, and a credit by
--- an operator, update a balance at once: the first needs cover, the second may exceed the range.
+-- Inserting a ledger transaction posts it to the balances. Only a debit of the wallet, and a credit
+-- by an operator, update a balance at once: the first needs cover, the second may exceed the range.
 CREATE FUNCTION post_ledger_transaction() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     change BIGINT := CASE
@@ -121,8 +122,8 @@ END $$;
 CREATE TRIGGER ledger_transactions_post AFTER INSERT ON ledger_transactions
     FOR EACH ROW WHEN (NEW.amount_minor > 0) EXECUTE FUNCTION post_ledger_transaction();
 
--- Hosts of the previous version insert a ledger transaction without its sides, then an entry for each
--- side, and update the balances themselves.
+-- Hosts of the previous version insert a ledger transaction without its sides, then an entry for
+-- each side, and update the balances themselves.
 CREATE FUNCTION post_former_entry() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     other TEXT[] := string_to_array(current_setting('tollhouse.ledger_entry', TRUE), E'\n');

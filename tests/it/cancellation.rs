@@ -1,4 +1,5 @@
-//! Dropped transactions on PostgreSQL: a connection is used again only after its transaction has ended.
+//! Dropped transactions on PostgreSQL: a connection is used again only after its transaction has
+//! ended.
 
 use std::time::Duration;
 

@@ -43,8 +43,8 @@ async fn acquire<'s>([plugin, host]: [&'s Semaphore; 2]) -> [Option<SemaphorePer
 }
 
 /// Polls a future in turn with the other runs of the plugin, and meters it. `used` is updated after
-/// each poll, so that it survives a drop of this future. Above `UNTHROTTLED_CPU`, the future continues
-/// only with permits of the plugin and of the host.
+/// each poll, so that it survives a drop of this future. Above `UNTHROTTLED_CPU`, the future
+/// continues only with permits of the plugin and of the host.
 pub async fn throttled<F: Future>(
     future: F,
     meter: &CpuMeter,
@@ -55,7 +55,7 @@ pub async fn throttled<F: Future>(
     let mut future = pin!(future);
     let mut acquired = None;
     loop {
-        // One that has permits, which others wait for, does not wait for turns.
+        // A run that holds permits, for which others wait, needs no turn.
         let turn = match acquired {
             None => plugin.turns.acquire().await.ok(),
             Some(_) => None,

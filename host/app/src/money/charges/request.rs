@@ -228,7 +228,8 @@ fn to_rejection(error: &CallError) -> Rejection {
 }
 
 /// Opens the page of a charge whose lease this request holds. `account`: that of the charge, if the
-/// request has just read it. `fields` are the request fields that an error of the provider may name.
+/// request has just read it. `fields` are the request fields that an error of the provider may
+/// name.
 pub async fn open_page<O: ChargeOwner>(
     app: &App,
     mut owner: O,

@@ -50,8 +50,8 @@ enum Recorded {
     Existing(Box<Payment>),
 }
 
-/// Records a new payment with its charge, or returns the one with the same reference. A reference is
-/// usually new, so it is looked up only if the payment cannot be recorded.
+/// Records a new payment with its charge, or returns the one with the same reference. A reference
+/// is usually new, so it is looked up only if the payment cannot be recorded.
 async fn record(app: &App, company: &Company, order: &NewPayment) -> Result<Recorded> {
     let mut takes_reference = true;
     loop {
@@ -114,8 +114,8 @@ async fn record_new(
     Ok(Recorded::New(Box::new(payment), Box::new(charge), account))
 }
 
-/// Inserts a payment and its charge with what follows from them. Fails as a duplicate if a reference
-/// is taken.
+/// Inserts a payment and its charge with what follows from them. Fails as a duplicate if a
+/// reference is taken.
 async fn insert(app: &App, payment: &Payment, charge: &Charge) -> Result<()> {
     let (db, app, payment, charge) =
         (app.store.clone(), app.clone(), payment.clone(), charge.clone());

@@ -87,8 +87,8 @@ fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
     from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id)
 }
 
-/// Inserts a payment with its first charge. Fails as a duplicate if the company has already used the
-/// reference.
+/// Inserts a payment with its first charge. Fails as a duplicate if the company has already used
+/// the reference.
 pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<()> {
     tx.defer(
         "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service,

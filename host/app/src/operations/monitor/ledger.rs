@@ -1,8 +1,8 @@
 //! Ledger scan: checks, a part per poll, that each balance is the sum of its entries.
 //!
 //! A ledger is read in the order of ids, which have a resolution of one second and may be committed
-//! out of order. So pages end [`MARGIN_SECONDS`] ago, where no transactions are added any more. Younger
-//! ones are summed with the last page, in the snapshot that has the balances.
+//! out of order. So pages end [`MARGIN_SECONDS`] ago, where no transactions are added any more.
+//! Younger ones are summed with the last page, in the snapshot that has the balances.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,8 +19,8 @@ pub async fn run(app: App) {
     }
 }
 
-/// Folds the deltas of each company, in a transaction of its own. The error of a company is logged, so
-/// that it does not delay the others.
+/// Folds the deltas of each company, in a transaction of its own. The error of a company is logged,
+/// so that it does not delay the others.
 pub async fn fold(app: &App) -> Result<()> {
     if !app.store.is_postgres() {
         return Ok(());

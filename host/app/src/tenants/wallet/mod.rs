@@ -87,8 +87,8 @@ pub enum PostOutcome {
 }
 
 /// Posts a ledger transaction: the schema adds its amount to the balances. A zero amount only
-/// reserves the key. 400 if the wallet does not cover it or a balance would be out of range: after that
-/// error, no other statement can follow in `tx`.
+/// reserves the key. 400 if the wallet does not cover it or a balance would be out of range: after
+/// that error, no other statement can follow in `tx`.
 pub async fn post(
     tx: &mut Tx,
     app: &App,
@@ -115,8 +115,8 @@ fn to_client_error(error: StoreError) -> Error {
     }
 }
 
-/// Posts a ledger transaction under a new key, with the commit. It must not debit the wallet. Fails as
-/// a duplicate if the key is in use.
+/// Defers a ledger transaction to the commit. It must not debit the wallet. The commit fails as a
+/// duplicate if the key is in use.
 pub async fn post_new(
     tx: &mut Tx,
     app: &App,

@@ -6,9 +6,10 @@ use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilt
 use crate::state::storage::*;
 use tollhouse_platform::store::Error;
 
-/// Inserts a ledger transaction, which triggers add to the balances; `false` if its key is already in
-/// use. SQLite needs the condition, because a trigger rejects an existing key before `ON CONFLICT`
-/// applies; PostgreSQL needs `ON CONFLICT`, because a concurrent transaction may insert the key.
+/// Inserts a ledger transaction, which triggers add to the balances; `false` if its key is already
+/// in use. SQLite needs the condition, because a trigger rejects an existing key before `ON
+/// CONFLICT` applies; PostgreSQL needs `ON CONFLICT`, because a concurrent transaction may insert
+/// the key.
 pub async fn insert_transaction(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -108,7 +109,8 @@ pub async fn unfolded_companies(tx: &mut Tx) -> Result<Vec<CompanyId>> {
     tx.sql("SELECT DISTINCT company_id FROM ledger_deltas ORDER BY company_id").values().await
 }
 
-/// Adds up to `most` deltas of each of a company's ledger accounts to its balance. On PostgreSQL only.
+/// Adds up to `most` deltas of each of a company's ledger accounts to its balance. On PostgreSQL
+/// only.
 pub async fn fold(tx: &mut Tx, company_id: &CompanyId, most: i64) -> Result<()> {
     // In the order of names: two hosts that fold at once do not deadlock.
     tx.sql(

@@ -43,7 +43,8 @@ pub async fn enqueue(
     Ok(())
 }
 
-/// Enqueues a job for `run_at`, unless it exists. Unlike [`enqueue`], it does not lock an existing one.
+/// Enqueues a job for `run_at`, unless it exists. Unlike [`enqueue`], it does not lock an existing
+/// one.
 pub async fn enqueue_once(
     tx: &mut Tx,
     company_id: &CompanyId,
