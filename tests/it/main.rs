@@ -33,6 +33,7 @@ mod egress;
 mod envelope;
 mod events;
 mod exceptions;
+mod fairness;
 mod fleet;
 mod former_hosts;
 mod gateways;

@@ -6,9 +6,10 @@ use reqwest::Method;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr, SqliteConnection};
 use tollhouse_app::wiring::SEALED;
+use tollhouse_platform::store::only_reads;
 
 use crate::{
-    app::{OPERATOR_TOKEN, TestApp, reply},
+    app::{Engine, OPERATOR_TOKEN, TestApp, postgres, reply},
     lending::create_user,
     tidy::{assert_none, texts},
 };
@@ -84,6 +85,32 @@ where
         }
     }
     errors
+}
+
+/// PostgreSQL runs such a statement without `BEGIN`.
+#[tokio::test]
+async fn a_statement_that_only_reads_calls_no_volatile_function() {
+    let Some(server) = postgres() else { return };
+    let app = TestApp::start(Engine::Postgres(server)).await;
+    let mut connection = PgConnection::connect(&app.database.url).await.expect("the database");
+    let volatile = "SELECT proname::text FROM pg_proc WHERE provolatile = 'v'";
+    let volatile: Vec<String> =
+        sqlx::query_scalar(volatile).fetch_all(&mut connection).await.expect("the functions");
+    let calls_one = |text: &str| {
+        let calls = text.split('(').filter_map(|before| {
+            before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
+        });
+        calls.into_iter().any(|name| volatile.iter().any(|function| function == name))
+    };
+    let mut selects = Vec::new();
+    for file in texts(&["host/app", "host/http", "host/platform"], "rs") {
+        let texts = literals(file.text.parse().expect("Rust")).into_iter();
+        selects.extend(texts.filter(|text| text.trim_start().starts_with("SELECT")));
+    }
+    assert!(selects.iter().any(|text| calls_one(text)), "none of {} does", selects.len());
+    selects.retain(|text| calls_one(text) && only_reads(text));
+    assert_none(&selects, "statements with an effect:");
+    app.finish().await;
 }
 
 both! {

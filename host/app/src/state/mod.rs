@@ -28,9 +28,9 @@ use tollhouse_platform::{
     clock::Clock,
     crypto::seal::{SealedColumn, Sealer},
     error::Result,
+    limits::rate::Limiter,
     outbound::{egress::EgressByPurpose, files::Files, smtp::Mailer},
     random::Random,
-    rate::Limiter,
     store::{self, Store, Tx},
     values::id::CompanyId,
 };

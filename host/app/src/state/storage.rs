@@ -15,6 +15,6 @@ pub use tollhouse_platform::{
     values::{
         id::{CompanyId, Owner, text_types},
         listing::{ListPage, PageRequest, SortOrder, order_by},
-        money::{Currency, Minor, Money},
+        money::{BILLING_CURRENCY, Currency, Minor, Money},
     },
 };

@@ -26,7 +26,8 @@ use tokio::{
 };
 
 use self::tls::{Tls, TlsFiles};
-use crate::server::{Server, owner_limit::OwnerLimiter};
+use crate::server::Server;
+use tollhouse_platform::limits::owner::OwnerLimiter;
 
 /// HSTS for two years.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");

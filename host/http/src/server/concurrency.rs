@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use super::owner_limit::{OwnerLimiter, OwnerPermit};
 use tollhouse_platform::{
     error::{Error, Result},
-    rate::RateLimitExceeded,
+    limits::{
+        owner::{OwnerLimiter, OwnerPermit},
+        rate::RateLimitExceeded,
+    },
     values::id::Owner,
 };
 

@@ -6,7 +6,6 @@ pub mod concurrency;
 pub mod headers;
 pub mod health;
 pub mod metrics;
-pub mod owner_limit;
 pub mod pipeline;
 pub mod request_metrics;
 pub mod router;

@@ -19,6 +19,7 @@ use crate::{
 };
 use tollhouse_platform::{
     error::{Error, Result},
+    limits::owner::on_behalf_of,
     values::id::{CompanyId, Owner},
 };
 
@@ -59,15 +60,22 @@ impl<P: Principals> RequestPipeline<P> {
         let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
         let read = timeout(limits.body_timeout, read_body(request, self.sizes, upload)).await;
         let (request, upload) = read.map_err(|_| Error::RequestTimeout)??;
+        let Some(owner) = scope else { return self.handle(request, next).await };
         let permits = (permit, upload);
-        if let Some(owner) = scope
-            && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
-        {
-            return idempotency::run_once(&self.server, owner, key, request, next, permits).await;
-        }
-        let method = request.method().clone();
-        let result = timeout(limits.request_timeout, next.run(request)).await;
-        result.map_err(|_| timeout_error(&method, limits.request_timeout))
+        let run = on_behalf_of(owner.clone(), async {
+            match idempotency::key(&request)?.map(str::to_owned) {
+                Some(key) => {
+                    idempotency::run_once(&self.server, owner, key, request, next, permits).await
+                }
+                None => self.handle(request, next).await,
+            }
+        });
+        run.await
+    }
+
+    async fn handle(&self, request: Request, next: Next) -> Result<Response> {
+        let (method, limit) = (request.method().clone(), self.server.limits.request_timeout);
+        timeout(limit, next.run(request)).await.map_err(|_| timeout_error(&method, limit))
     }
 
     /// Authenticates the company of an API key and acquires its permit. Only a key that this host

@@ -10,6 +10,7 @@ use tracing::Instrument;
 
 use crate::{
     error::from_panic,
+    limits::owner::{self, on_behalf_of},
     telemetry::metric::{Counter, Family, Label, Registry},
 };
 
@@ -43,7 +44,8 @@ impl Tasks {
         registry.register("task_panics", "Panics of background tasks", panics);
     }
 
-    /// Runs `work` to completion, even if the handle is dropped. It keeps the caller's span.
+    /// Runs `work` to completion, even if the handle is dropped. It keeps the caller's span, and
+    /// works on behalf of the same owner.
     pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -56,7 +58,11 @@ impl Tasks {
                 std::panic::resume_unwind(panic)
             })
         };
-        self.tracker.spawn(work.in_current_span())
+        let work = work.in_current_span();
+        match owner::current() {
+            Some(owner) => self.tracker.spawn(on_behalf_of(owner, work)),
+            None => self.tracker.spawn(work),
+        }
     }
 
     /// Runs the endless future of `work` until the handle is aborted. Restarts it after a panic:

@@ -17,7 +17,8 @@ settings! {
     flag database_plain, "TOLLHOUSE_DATABASE_PLAIN";
     /// Allow serving from PostgreSQL as a role that owns the tables or is a superuser
     flag database_as_owner, "TOLLHOUSE_DATABASE_AS_OWNER";
-    /// Maximum number of connections; on SQLite, of readers, in addition to the single writer
+    /// Maximum number of connections, of which one company may use half; on SQLite, of readers, in
+    /// addition to the single writer
     database_connections: u32 [1..] = 16, "TOLLHOUSE_DATABASE_CONNECTIONS", "connections";
     /// Maximum wait for a connection, or for the SQLite writer; beyond it the response is 503
     database_acquire_timeout_ms: u64 [1..] = 5_000, "TOLLHOUSE_DATABASE_ACQUIRE_TIMEOUT_MS", "ms",

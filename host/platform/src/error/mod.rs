@@ -6,7 +6,7 @@ mod response;
 
 use std::{any::Any, error::Error as _, iter::successors, time::Duration};
 
-use crate::{crypto::seal::SealError, rate::RateLimitExceeded, store};
+use crate::{crypto::seal::SealError, limits::rate::RateLimitExceeded, store};
 
 pub use self::response::{EffectCommitted, Failure};
 

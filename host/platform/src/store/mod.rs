@@ -65,16 +65,18 @@ pub use self::{
     error::{Error, UnavailableReason, is_duplicate},
     postgres::unverified_server,
     preflight::{check_server, missing_migrations},
-    tx::{Bind, Deferred, Param, Params, Record, Statement, Tx},
+    tx::{Bind, Deferred, Param, Params, Record, Statement, Tx, only_reads},
 };
 pub use crate::store::{
     postgres::roles::RolePolicy,
     sqlite::backup::{BackupError, backup, restore},
 };
 use crate::{
+    limits::owner::{OwnerLimiter, OwnerPermit},
     random::Random,
     store::metrics::StoreMetrics,
     telemetry::{Registry, computed_gauges, spans},
+    values::id::Owner,
 };
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -130,6 +132,8 @@ pub struct Store {
     random: Random,
     worker_wakeup: Arc<Notify>,
     metrics: StoreMetrics,
+    /// Half of the connections for each owner: others find one while it waits.
+    shares: OwnerLimiter<Owner>,
     pub crash_point: CrashPoint,
 }
 
@@ -187,7 +191,8 @@ impl Store {
             Engine::Sqlite(Sqlite::open(url, limits, &schema, wakeup, metrics.clone()).await?)
         };
         let crash_point = CrashPoint::default();
-        Ok(Store { engine, limits, random, worker_wakeup, metrics, crash_point })
+        let shares = OwnerLimiter::new((limits.connections as usize).div_ceil(2));
+        Ok(Store { engine, limits, random, worker_wakeup, metrics, shares, crash_point })
     }
 
     /// Runs `work` on one read-only snapshot.
@@ -309,12 +314,12 @@ impl Store {
         // On SQLite, a read runs on the caller's thread until it proves to be long.
         let mut is_short = mode != Mode::Write;
         for tries in 1.. {
-            let connection = Box::pin(self.connection()).await;
-            // The pool has already waited for a connection.
-            let may_retry = connection.is_ok() && tries < MAX_ATTEMPTS;
+            let acquired = Box::pin(self.connection()).await;
+            // It has already waited for a connection.
+            let may_retry = acquired.is_ok() && tries < MAX_ATTEMPTS;
             // Boxed, so that callers do not hold it on the stack.
             let run = Box::pin(async {
-                let mut connection = connection?;
+                let (_share, mut connection) = acquired?;
                 if is_short {
                     connection.limit_steps();
                 }
@@ -389,11 +394,16 @@ impl Store {
         Ok(done)
     }
 
-    async fn connection(&self) -> Result<Connection> {
-        Ok(match &self.engine {
+    /// Returns a connection, and the permit to hold it.
+    async fn connection(&self) -> Result<(Option<OwnerPermit<Owner>>, Connection)> {
+        let (limit, share) = (self.limits.acquire_timeout, self.shares.acquire_current());
+        let late = |_| Error::late(UnavailableReason::PoolExhausted, "it did not begin", limit);
+        let share = timeout(limit, share).await.map_err(late)?;
+        let connection = match &self.engine {
             Engine::Sqlite(sqlite) => Connection::Sqlite(sqlite.reader().await?),
             Engine::Postgres(postgres) => Connection::Postgres(postgres.pool.get().await?),
-        })
+        };
+        Ok((share, connection))
     }
 }
 

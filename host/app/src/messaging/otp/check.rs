@@ -2,7 +2,7 @@
 
 use super::{CodeKey, MAX_WRONG_ATTEMPTS, WRONG_ATTEMPT_WINDOW_MS, counts, retry_after, store};
 use crate::state::prelude::*;
-use tollhouse_platform::rate::RateLimitExceeded;
+use tollhouse_platform::limits::rate::RateLimitExceeded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {

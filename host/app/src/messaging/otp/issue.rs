@@ -3,7 +3,10 @@
 use super::{CodeKey, FEATURE, counts, limits, store};
 use crate::{
     messaging::messages::{self, Destination, Message, OtpContent, Wording, resolve_wording},
-    tenants::{prelude::*, wallet::PostOutcome},
+    tenants::{
+        prelude::*,
+        wallet::{Fee, PostOutcome},
+    },
 };
 
 /// Reason recorded for sends that the balance does not cover.
@@ -51,6 +54,16 @@ impl<E: Into<Error>> From<E> for SendFailure {
     }
 }
 
+/// What a transaction that sends a code expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// No code under the key that has not expired, tokens, and an ample balance: writes all of it
+    /// in one statement on PostgreSQL, which fails otherwise.
+    Usual,
+    /// Anything: replaces an earlier code, and finds the reason why a code cannot be sent.
+    General,
+}
+
 /// Sends a code in a transaction of its own, which calls `order`. Fails like `order`; 403 if the
 /// plan lacks the feature, 400 if the balance is insufficient or a number not allowed, 429 beyond
 /// the send limits, 503 if a channel is not set up. If the balance is insufficient, records the
@@ -59,13 +72,17 @@ pub async fn send<F>(app: &App, company: &Company, order: F) -> Result<()>
 where
     F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<CodeRequest> + Clone + Send + 'static,
 {
-    let (host, payer) = (app.clone(), company.clone());
-    let sent = app.store.write(async move |tx: &mut Tx| -> Result<(), SendFailure> {
-        let order = order(tx, &host, &payer).await?;
-        let issued = issue(tx, &host, &payer, &order).await;
-        issued.map_err(|error| SendFailure { error, request: Some(order) })
-    });
-    let Err(SendFailure { error, request: order }) = sent.await else {
+    let mut sent = send_in_mode(app, company, order.clone(), Mode::Usual).await;
+    // Again if a concurrent request stored the first code under this key.
+    for _ in 0..2 {
+        match &sent {
+            Err(SendFailure { error, .. }) if error.is_not_one_row() || error.is_duplicate() => {
+                sent = send_in_mode(app, company, order.clone(), Mode::General).await;
+            }
+            _ => break,
+        }
+    }
+    let Err(SendFailure { error, request: order }) = sent else {
         app.metrics.count_code("sent");
         return Ok(());
     };
@@ -75,6 +92,24 @@ where
         record_rejected_sends(app, company, order).await;
     }
     Err(error)
+}
+
+async fn send_in_mode<F>(
+    app: &App,
+    company: &Company,
+    order: F,
+    mode: Mode,
+) -> Result<(), SendFailure>
+where
+    F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<CodeRequest> + Clone + Send + 'static,
+{
+    let (host, payer) = (app.clone(), company.clone());
+    let send = async move |tx: &mut Tx| -> Result<(), SendFailure> {
+        let order = order(tx, &host, &payer).await?;
+        let issued = issue(tx, &host, &payer, &order, mode).await;
+        issued.map_err(|error| SendFailure { error, request: Some(order) })
+    };
+    app.store.write(send).await
 }
 
 /// Records a refused send for each destination within its limit: refusals are free, so nothing else
@@ -99,7 +134,13 @@ async fn record_rejected_sends(app: &App, company: &Company, order: CodeRequest)
 }
 
 /// Draws a code, replaces the previous one and queues a message for each destination.
-async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -> Result<()> {
+async fn issue(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    order: &CodeRequest,
+    mode: Mode,
+) -> Result<()> {
     company.check_feature(FEATURE)?;
     let now = app.clock.now();
     let id = order.run.clone().unwrap_or_else(|| app.random.id(now));
@@ -110,33 +151,29 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
         // An earlier run of this request sent it, but could not respond.
         return Ok(());
     }
+    let mut fees = Vec::new();
     for destination in &order.destinations {
         messages::check(tx, app, company, destination).await?;
+        let item = destination.channel.billing_item();
+        let fee = wallet::quote_fee(tx, company, item, 1).await?;
+        fees.push((fee, charge_key(destination)));
     }
     let code = generate_code(app, company, order.digits);
     let digest = app.sealer.digest(&order.key.digest_input(&company.id, &code));
     let expires_at = now.plus_seconds(order.minutes * 60);
-    let (company_id, times) = (&company.id, [now, expires_at]);
-    let topic = store::upsert(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
-    messages::cancel_superseded(tx, app, &company.id, &topic).await?;
-    let mut fees = Vec::new();
-    for destination in &order.destinations {
-        fees.push(wallet::quote_fee(tx, company, destination.channel.billing_item(), 1).await?);
+    if mode == Mode::General
+        && let Some(topic) = store::expire(tx, &company.id, &order.key, now).await?
+    {
+        messages::cancel_superseded(tx, app, &company.id, &topic).await?;
     }
-    // All sends of a company change its bucket and its balance: they are locked late, and in this
-    // order.
-    limits::take_send_tokens(tx, app, &company.id, &order.destinations).await?;
+    let topic = app.new_id();
+    let times = [now, expires_at];
+    store::insert(tx, &company.id, &order.key, &topic, &digest, times).await?;
+    pay(tx, app, company, order, &fees, mode).await?;
     let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
     let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
     let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
-    for (destination, fee) in order.destinations.iter().zip(fees) {
-        let charge_key = charge_key(destination);
-        if wallet::charge_quoted(tx, app, company, fee, &charge_key).await?
-            == PostOutcome::Duplicate
-        {
-            // A concurrent run of this request has sent it: roll back.
-            return Err(Error::Conflict("this request is already in progress".to_owned()));
-        }
+    for (destination, (_, charge_key)) in order.destinations.iter().zip(fees) {
         let message = Message {
             topic: topic.clone(),
             charge_key,
@@ -146,6 +183,33 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
         messages::enqueue(tx, app, message, &destination.to, &text).await?;
     }
     counts::count_sent(tx, &company.id, now).await
+}
+
+/// Takes the tokens of a send, and charges its fees. All sends of a company change its bucket and
+/// its balance: they are locked late, and in this order.
+async fn pay(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    order: &CodeRequest,
+    fees: &[(Fee, String)],
+    mode: Mode,
+) -> Result<()> {
+    if mode == Mode::Usual {
+        limits::take_send_tokens_at_commit(tx, app, &company.id, &order.destinations).await?;
+        if wallet::charge_ample_fees(tx, app, company, fees).await? {
+            return Ok(());
+        }
+    } else {
+        limits::take_send_tokens(tx, app, &company.id, &order.destinations).await?;
+    }
+    for (fee, key) in fees {
+        if wallet::charge_quoted(tx, app, company, fee, key).await? == PostOutcome::Duplicate {
+            // A concurrent run of this request has sent it: roll back.
+            return Err(Error::Conflict("this request is already in progress".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a random code, or the fixed one of a test company, repeated or cut to `digits`.

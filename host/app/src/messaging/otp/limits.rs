@@ -1,8 +1,8 @@
 //! Send limits: token buckets in the database, shared by all hosts. A failed send takes no token.
 
-use super::store;
+use super::store::{self, Bucket};
 use crate::{messaging::messages::Destination, state::prelude::*};
-use tollhouse_platform::rate::RateLimitExceeded;
+use tollhouse_platform::limits::rate::RateLimitExceeded;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -13,10 +13,23 @@ pub async fn take_send_tokens(
     company_id: &CompanyId,
     destinations: &[Destination],
 ) -> Result<()> {
-    for destination in destinations {
-        take_destination_token(tx, app, company_id, "otp bucket", destination).await?;
+    for bucket in send_buckets(app, company_id, destinations) {
+        take_token(tx, app, company_id, &bucket).await?;
     }
-    take_token(tx, app, company_id, "", app.settings.otp.otp_company_sends_per_hour.into()).await
+    Ok(())
+}
+
+/// Like [`take_send_tokens`], at the commit, which fails if a token is missing.
+pub async fn take_send_tokens_at_commit(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    destinations: &[Destination],
+) -> Result<()> {
+    for bucket in send_buckets(app, company_id, destinations) {
+        store::take_token_at_commit(tx, company_id, &bucket, app.clock.now()).await?;
+    }
+    Ok(())
 }
 
 /// Takes tokens for records of refused sends, from buckets of their own: one for each destination
@@ -30,49 +43,63 @@ pub async fn take_refusal_tokens<'d>(
 ) -> Result<Vec<&'d Destination>> {
     let mut taken = Vec::new();
     for destination in destinations {
-        let purpose = "otp refusal bucket";
-        match take_destination_token(tx, app, company_id, purpose, destination).await {
+        let bucket = destination_bucket(app, company_id, "otp refusal bucket", destination);
+        let token = match bucket {
+            Some(bucket) => take_token(tx, app, company_id, &bucket).await,
+            None => Ok(()),
+        };
+        match token {
             Ok(()) => taken.push(destination),
             Err(Error::RateLimited(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    if !taken.is_empty() {
-        let per_hour = app.settings.otp.otp_company_sends_per_hour.into();
-        take_token(tx, app, company_id, "refusals", per_hour).await?;
+    if !taken.is_empty()
+        && let Some(bucket) = company_bucket(app, "refusals")
+    {
+        take_token(tx, app, company_id, &bucket).await?;
     }
     Ok(taken)
 }
 
-async fn take_destination_token(
-    tx: &mut Tx,
+/// Returns the buckets of the destinations, then the company's.
+fn send_buckets(
+    app: &App,
+    company_id: &CompanyId,
+    destinations: &[Destination],
+) -> impl Iterator<Item = Bucket> {
+    let of_destination = |to| destination_bucket(app, company_id, "otp bucket", to);
+    destinations.iter().filter_map(of_destination).chain(company_bucket(app, ""))
+}
+
+/// Returns the bucket of a destination; `None` if sends to it are unlimited.
+fn destination_bucket(
     app: &App,
     company_id: &CompanyId,
     purpose: &str,
     destination: &Destination,
-) -> Result<()> {
+) -> Option<Bucket> {
     let key = app.sealer.digest(&[purpose, company_id, &destination.key()]);
-    let per_hour = app.settings.otp.per_hour(destination.channel);
-    take_token(tx, app, company_id, &key, per_hour).await
+    bucket(key, app.settings.otp.per_hour(destination.channel))
 }
 
-/// Takes a token of the bucket `key`; 0 per hour: unlimited.
-async fn take_token(
-    tx: &mut Tx,
-    app: &App,
-    company_id: &CompanyId,
-    key: &str,
-    per_hour: i64,
-) -> Result<()> {
-    if per_hour <= 0 {
+fn company_bucket(app: &App, key: &str) -> Option<Bucket> {
+    bucket(key.to_owned(), app.settings.otp.otp_company_sends_per_hour.into())
+}
+
+/// Returns a bucket for a limit; 0 per hour: unlimited.
+fn bucket(key: String, per_hour: i64) -> Option<Bucket> {
+    let interval_ms = HOUR_MS.checked_div(per_hour)?.max(1);
+    Some(Bucket { key, burst: per_hour, interval_ms })
+}
+
+async fn take_token(tx: &mut Tx, app: &App, company_id: &CompanyId, bucket: &Bucket) -> Result<()> {
+    let now = app.clock.now();
+    if store::take_token(tx, company_id, bucket, now).await? {
         return Ok(());
     }
-    let (interval_ms, now) = ((HOUR_MS / per_hour).max(1), app.clock.now());
-    if store::take_token(tx, company_id, key, [interval_ms, per_hour], now).await? {
-        return Ok(());
-    }
-    let full_at = store::full_at(tx, company_id, key).await?.unwrap_or(now);
-    let ms = full_at.0 - now.0 - interval_ms * (per_hour - 1);
+    let full_at = store::full_at(tx, company_id, &bucket.key).await?.unwrap_or(now);
+    let ms = full_at.0 - now.0 - bucket.interval_ms * (bucket.burst - 1);
     let wait = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
     Err(Error::RateLimited(RateLimitExceeded::after(wait)))
 }

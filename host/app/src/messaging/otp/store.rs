@@ -29,33 +29,52 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, key: &CodeKey) -> Result<
     .await
 }
 
-/// Replaces the code under a key, and locks its row until the transaction ends. Earlier wrong
-/// attempts still count. Returns the topic of the key's messages: an earlier one, else `topic`.
-pub async fn upsert(
+/// Makes the code under a key expire, and locks its row until the transaction ends. Returns the
+/// topic of its messages.
+pub async fn expire(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    key: &CodeKey,
+    now: Timestamp,
+) -> Result<Option<String>> {
+    let topic: Option<Option<String>> = tx
+        .sql(
+            "UPDATE otp_codes SET expires_at = $5
+             WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4
+             RETURNING topic",
+        )
+        .params(params![company_id, key.scope, &key.identifier, &key.kind, now])
+        .optional_value()
+        .await?;
+    Ok(topic.flatten())
+}
+
+/// Stores a code at the commit, which fails if the key has another one that has not expired. Earlier
+/// wrong attempts still count.
+pub async fn insert(
     tx: &mut Tx,
     company_id: &CompanyId,
     key: &CodeKey,
     topic: &str,
     digest: &str,
     [sent_at, expires_at]: [Timestamp; 2],
-) -> Result<String> {
+) -> Result<()> {
     let none = Json(Vec::<i64>::new());
-    tx.sql(
+    tx.defer(
         "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong,
              wrong_at, sent_at, expires_at, kept_until)
          VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $9)
          ON CONFLICT (company_id, scope, identifier, type) DO UPDATE SET
-             topic = COALESCE(otp_codes.topic, excluded.topic),
-             digest = excluded.digest, wrong = 0, sent_at = excluded.sent_at,
-             expires_at = excluded.expires_at,
+             topic = excluded.topic, digest = excluded.digest, wrong = 0,
+             sent_at = excluded.sent_at, expires_at = excluded.expires_at,
              kept_until = CASE WHEN otp_codes.kept_until > excluded.kept_until
                                THEN otp_codes.kept_until ELSE excluded.kept_until END
-         RETURNING topic",
+         WHERE otp_codes.expires_at <= excluded.sent_at",
     )
     .params(params![
         company_id, key.scope, &key.identifier, &key.kind, topic, digest, none, sent_at, expires_at
     ])
-    .value()
+    .require_one()
     .await
 }
 
@@ -79,26 +98,57 @@ pub async fn update(
     .await
 }
 
-/// Takes a token from a bucket of `burst` tokens, which regains one every `interval_ms`; `false` if
-/// it is empty. Locks the bucket until the transaction ends.
+/// A token bucket, which limits sends.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    pub key: String,
+    /// Number of tokens when it is full.
+    pub burst: i64,
+    /// Time in which it regains one.
+    pub interval_ms: i64,
+}
+
+/// Takes one token, unless the bucket is empty.
+const TAKE_TOKEN: &str = "INSERT INTO otp_buckets (company_id, key, full_at) VALUES ($1, $2, $3)
+     ON CONFLICT (company_id, key) DO UPDATE SET full_at =
+         CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
+     WHERE otp_buckets.full_at <= $6";
+
+impl Bucket {
+    /// Returns when an empty bucket that loses a token at `now` is full, and the latest time at
+    /// which a bucket with a token is full.
+    fn times(&self, now: Timestamp) -> [Timestamp; 2] {
+        [now.plus_ms(self.interval_ms), now.plus_ms(self.interval_ms * (self.burst - 1))]
+    }
+}
+
+/// Takes a token from a bucket; `false` if it is empty. Locks the bucket until the transaction
+/// ends.
 pub async fn take_token(
     tx: &mut Tx,
     company_id: &CompanyId,
-    key: &str,
-    [interval_ms, burst]: [i64; 2],
+    bucket: &Bucket,
     now: Timestamp,
 ) -> Result<bool> {
-    let refilled = now.plus_ms(interval_ms);
-    let latest = now.plus_ms(interval_ms * (burst - 1));
-    tx.sql(
-        "INSERT INTO otp_buckets (company_id, key, full_at) VALUES ($1, $2, $3)
-         ON CONFLICT (company_id, key) DO UPDATE SET full_at =
-             CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
-         WHERE otp_buckets.full_at <= $6",
-    )
-    .params(params![company_id, key, refilled, now, interval_ms, latest])
-    .affects_one()
-    .await
+    let [refilled, latest] = bucket.times(now);
+    tx.sql(TAKE_TOKEN)
+        .params(params![company_id, &bucket.key, refilled, now, bucket.interval_ms, latest])
+        .affects_one()
+        .await
+}
+
+/// Takes a token from a bucket at the commit, which fails if the bucket is empty.
+pub async fn take_token_at_commit(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    bucket: &Bucket,
+    now: Timestamp,
+) -> Result<()> {
+    let [refilled, latest] = bucket.times(now);
+    tx.defer_distinct(TAKE_TOKEN)
+        .params(params![company_id, &bucket.key, refilled, now, bucket.interval_ms, latest])
+        .require_one()
+        .await
 }
 
 /// Returns the time at which a bucket will be full.

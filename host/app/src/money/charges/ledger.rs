@@ -102,13 +102,14 @@ pub async fn begin_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()
 
 /// Removes a payment that ended from the pending balance. No effect for other owners.
 pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
-    if charge.owner_kind != OwnerKind::Payment {
+    if charge.owner_kind != OwnerKind::Payment || !charge.in_books {
         return Ok(());
     }
     let requested = Charge { taken_currency: None, ..charge.clone() };
     let names = (charge.owner_key("settled"), "settled");
     let accounts = [Ledger::Pending, charge.provider_account()];
-    post(tx, app, &requested, names, accounts, charge.amount, Overdraft::Allowed).await.map(drop)
+    let transaction = compose(&requested, names, accounts, charge.amount);
+    wallet::post_once(tx, app, &charge.company_id, &transaction).await
 }
 
 /// Posts the amount taken: to the owner that it settles, or to suspense. `before`: the charge

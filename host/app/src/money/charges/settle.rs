@@ -253,9 +253,6 @@ impl Transition<'_> {
             Decision::Fail | Decision::Reverse => self.ends_owner(charge),
             _ => false,
         };
-        if ends {
-            ledger::end_pending(tx, app, charge).await?;
-        }
         match (self.decision, self.fact) {
             (Decision::Succeed, Fact::Seen(seen)) => {
                 ledger::post_taken(tx, app, before, charge, seen).await?;
@@ -273,7 +270,9 @@ impl Transition<'_> {
                 Ok(exceptions::close(tx, app, charge, RETURNED).await?)
             }
             _ => Ok(()),
-        }
+        }?;
+        // Last, because it is deferred.
+        if ends { ledger::end_pending(tx, app, charge).await } else { Ok(()) }
     }
 }
 

@@ -89,6 +89,22 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &ChargeId) -> Result<
         .await
 }
 
+/// Returns the charges of an owner in the order of their numbers.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    kind: OwnerKind,
+    owner_id: &str,
+) -> Result<Vec<Charge>> {
+    tx.sql(
+        "SELECT * FROM charges WHERE company_id = $1 AND owner_kind = $2 AND owner_id = $3
+         ORDER BY number",
+    )
+    .params(params![company_id, kind, owner_id])
+    .all()
+    .await
+}
+
 /// Locks the charges of an owner and returns them in the order of their numbers.
 pub async fn lock_all(
     tx: &mut Tx,

@@ -48,7 +48,12 @@ pub async fn verify_all<O: ChargeOwner>(
     company_id: &CompanyId,
     owner_id: &str,
 ) -> Result<Verified> {
-    let (_, charges) = lock_and_list::<O>(app, company_id, owner_id).await?;
+    let list = async |tx: &mut Tx| store::list(tx, company_id, O::KIND, owner_id).await;
+    let now = app.clock.now();
+    let mut charges = app.store.select(list).await?;
+    if charges.is_empty() || charges.iter().any(|charge| next_check(charge, now).is_none()) {
+        charges = adopt_and_schedule::<O>(app, company_id, owner_id).await?.1;
+    }
     let (mut verified, mut failure) = (Verified::default(), None);
     for charge in charges.iter().filter(|charge| is_verifiable(charge)) {
         match verify_one::<O>(app, charge).await {
@@ -57,10 +62,13 @@ pub async fn verify_all<O: ChargeOwner>(
             Err(error) => failure = Some(error),
         }
     }
-    let (owner, charges) = lock_and_list::<O>(app, company_id, owner_id).await?;
-    if let Some(error) = failure.filter(|_| owner.is_pending()) {
-        return Err(error);
+    if let Some(error) = failure {
+        let (owner, _) = adopt_and_schedule::<O>(app, company_id, owner_id).await?;
+        if owner.is_pending() {
+            return Err(error);
+        }
     }
+    let charges = app.store.select(list).await?;
     if !charges.iter().any(|charge| charge.counts) {
         let mismatched = charges.into_iter().find(|charge| charge.state == State::Mismatched);
         verified.mismatch = mismatched.and_then(|charge| charge.mismatch);
@@ -68,7 +76,9 @@ pub async fn verify_all<O: ChargeOwner>(
     Ok(verified)
 }
 
-async fn lock_and_list<O: ChargeOwner>(
+/// Returns an owner with its charges. Those of a host of the previous version are adopted, and those
+/// whose schedule has ended are checked once more.
+async fn adopt_and_schedule<O: ChargeOwner>(
     app: &App,
     company_id: &CompanyId,
     owner_id: &str,

@@ -4,8 +4,6 @@
 pub mod api;
 mod store;
 
-pub use self::store::price;
-
 /// Features that a plan can include.
 pub const FEATURES: [&str; 6] = ["cards", "identity", "otp", "payments", "recollections", "users"];
 

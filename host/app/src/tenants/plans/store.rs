@@ -11,17 +11,6 @@ pub struct PriceRow {
     pub amount_minor: Minor,
 }
 
-/// Returns the unit price by the company's plan, else by the default plan, if one is set.
-pub async fn price(tx: &mut Tx, company_id: &CompanyId, item: &str) -> Result<Option<Minor>> {
-    tx.sql(
-        "SELECT amount_minor FROM prices WHERE company_id IN ($1, $2) AND item = $3
-         ORDER BY company_id DESC LIMIT 1",
-    )
-    .params(params![company_id, Owner::Service.column(), item])
-    .optional_value()
-    .await
-}
-
 /// Returns all prices of the default plan, then those of the company's plan.
 pub async fn list(tx: &mut Tx, owner: &Owner) -> Result<Vec<PriceRow>> {
     tx.sql(

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post, store};
+use super::{
+    LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post, post_covered, post_new, store,
+};
 use crate::{
     operations::operator_events::{self, LOW_BALANCE},
     tenants::plans,
@@ -36,13 +38,27 @@ pub async fn charge_fee(
     key: &str,
 ) -> Result<PostOutcome> {
     let fee = quote_fee(tx, company, item, quantity).await?;
-    charge_quoted(tx, app, company, fee, key).await
+    charge_quoted(tx, app, company, &fee, key).await
 }
 
-/// The fee for an item at its present price.
+/// The fee for an item at its present price, and the available balance of its payer.
+#[derive(Clone, Debug)]
 pub struct Fee {
     item: BillingItem,
     amount: Minor,
+    balance: Minor,
+}
+
+impl Fee {
+    fn transaction(&self, key: &str) -> LedgerTransaction {
+        LedgerTransaction {
+            key: fee_key(key),
+            kind: self.item.name.clone(),
+            from: LedgerAccount::Wallet,
+            to: LedgerAccount::Billing,
+            money: Money { minor: self.amount, currency: BILLING_CURRENCY.into() },
+        }
+    }
 }
 
 /// Returns the fee for `quantity` of an item. 403 if the plan lacks the item's feature.
@@ -53,8 +69,15 @@ pub async fn quote_fee(
     quantity: i64,
 ) -> Result<Fee> {
     let item = item.into();
-    let amount = cost(tx, company, &item, quantity).await?;
-    Ok(Fee { item, amount })
+    let Some(feature) = plans::feature_of(&item.name).filter(|_| quantity >= 0) else {
+        return Err(Error::internal(format!("{quantity} of {} cannot be charged", item.name)));
+    };
+    company.check_feature(feature)?;
+    let (price, balance) = store::price_and_balance(tx, &company.id, &item.name).await?;
+    // An amount that overflows exceeds every balance.
+    let amount = price.unwrap_or(item.default_price).0.checked_mul(quantity);
+    let amount = amount.map(Minor).ok_or(Error::InsufficientBalance)?;
+    Ok(Fee { item, amount, balance: balance.unwrap_or_default() })
 }
 
 /// Like [`charge_fee`]. The balance is locked from here on until the transaction ends.
@@ -62,21 +85,44 @@ pub async fn charge_quoted(
     tx: &mut Tx,
     app: &App,
     company: &Company,
-    Fee { item, amount }: Fee,
+    fee: &Fee,
     key: &str,
 ) -> Result<PostOutcome> {
-    let movement = LedgerTransaction {
-        key: fee_key(key),
-        kind: item.name,
-        from: LedgerAccount::Wallet,
-        to: LedgerAccount::Billing,
-        money: Money { minor: amount, currency: BILLING_CURRENCY.into() },
-    };
+    let movement = fee.transaction(key);
     let outcome = post(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
-    if outcome == PostOutcome::Posted && amount > Minor(0) {
-        report_low_balance(tx, app, company, amount).await?;
+    if outcome == PostOutcome::Posted && fee.amount > Minor(0) {
+        report_low_balance(tx, app, company, fee.amount).await?;
     }
     Ok(outcome)
+}
+
+/// Defers fees under new keys to the commit, which fails if a key is in use, or if the fees might
+/// take the balance below zero or the company's threshold: then charge each with
+/// [`charge_quoted`]. Returns `false`, and defers nothing, if the quoted balance is too low.
+pub async fn charge_ample_fees(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    fees: &[(Fee, String)],
+) -> Result<bool> {
+    let remaining = low_balance_threshold(app, company).0.max(0);
+    let needed = fees.iter().fold(remaining, |sum, (fee, _)| sum.saturating_add(fee.amount.0));
+    let needed = Minor(needed);
+    if fees.iter().any(|(fee, _)| fee.amount > Minor(0) && fee.balance < needed) {
+        return Ok(false);
+    }
+    for (fee, key) in fees {
+        match fee.transaction(key) {
+            free if fee.amount == Minor(0) => post_new(tx, app, &company.id, &free).await?,
+            movement => post_covered(tx, app, &company.id, &movement, needed).await?,
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the balance below which an event is emitted; 0 if never.
+fn low_balance_threshold(app: &App, company: &Company) -> Minor {
+    company.low_balance.unwrap_or(app.settings.service.low_balance)
 }
 
 /// Emits an event if taking `amount`, which has been posted, took the balance below the company's
@@ -87,7 +133,7 @@ async fn report_low_balance(
     company: &Company,
     amount: Minor,
 ) -> Result<()> {
-    let threshold = company.low_balance.unwrap_or(app.settings.service.low_balance);
+    let threshold = low_balance_threshold(app, company);
     if threshold <= Minor(0) {
         return Ok(());
     }
@@ -112,19 +158,8 @@ pub async fn check_fee(
     item: impl Into<BillingItem>,
     quantity: i64,
 ) -> Result<()> {
-    let amount = cost(tx, company, &item.into(), quantity).await?;
-    let balance = available(tx, &company.id).await?;
-    if balance < amount { Err(Error::InsufficientBalance) } else { Ok(()) }
-}
-
-async fn cost(tx: &mut Tx, company: &Company, item: &BillingItem, quantity: i64) -> Result<Minor> {
-    let Some(feature) = plans::feature_of(&item.name).filter(|_| quantity >= 0) else {
-        return Err(Error::internal(format!("{quantity} of {} cannot be charged", item.name)));
-    };
-    company.check_feature(feature)?;
-    let price = plans::price(tx, &company.id, &item.name).await?.unwrap_or(item.default_price);
-    // An amount that overflows exceeds every balance.
-    price.0.checked_mul(quantity).map(Minor).ok_or(Error::InsufficientBalance)
+    let fee = quote_fee(tx, company, item, quantity).await?;
+    if fee.balance < fee.amount { Err(Error::InsufficientBalance) } else { Ok(()) }
 }
 
 /// Returns whether a fee was charged under this key, refunded or not.

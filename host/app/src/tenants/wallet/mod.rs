@@ -11,7 +11,8 @@ use std::borrow::Cow;
 
 pub use self::{
     billing::{
-        BillingItem, charge_fee, charge_quoted, check_fee, is_fee_charged, quote_fee, refund_fee,
+        BillingItem, Fee, charge_ample_fees, charge_fee, charge_quoted, check_fee, is_fee_charged,
+        quote_fee, refund_fee,
     },
     fold::{fold, run as run_folds},
 };
@@ -126,6 +127,34 @@ pub async fn post_new(
     let now = app.clock.now();
     let id = app.random.id(now);
     store::insert_new(tx, company_id, &id, movement, now).await.map_err(to_client_error)
+}
+
+/// Like [`post_new`], without effect if the key is in use.
+pub async fn post_once(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    movement: &LedgerTransaction,
+) -> Result<()> {
+    let now = app.clock.now();
+    let id = app.random.id(now);
+    store::insert_once(tx, company_id, &id, movement, now).await.map_err(to_client_error)
+}
+
+/// Defers a debit of the wallet to the commit. The commit fails as a duplicate if the key is in
+/// use, and as [`Error::is_not_one_row`] unless the balance, without recent credits, is at least
+/// `needed`.
+async fn post_covered(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &CompanyId,
+    movement: &LedgerTransaction,
+    needed: Minor,
+) -> Result<()> {
+    let now = app.clock.now();
+    let id = app.random.id(now);
+    let posted = store::insert_covered(tx, company_id, &id, movement, needed, now).await;
+    posted.map_err(to_client_error)
 }
 
 /// Balances of a company in one currency.

@@ -6,10 +6,16 @@ use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilt
 use crate::state::storage::*;
 use tollhouse_platform::store::Error;
 
-/// Inserts a ledger transaction, which triggers add to the balances; `false` if its key is already
-/// in use. SQLite needs the condition, because a trigger rejects an existing key before `ON
-/// CONFLICT` applies; PostgreSQL needs `ON CONFLICT`, because a concurrent transaction may insert
-/// the key.
+/// Inserts a ledger transaction, which triggers add to the balances, unless its key is in use.
+/// SQLite needs the condition, because a trigger rejects an existing key before `ON CONFLICT`
+/// applies; PostgreSQL needs `ON CONFLICT`, because a concurrent transaction may insert the key.
+const INSERT_ONCE: &str = "INSERT INTO ledger_transactions (company_id, id, key, kind,
+         overdraft_allowed, created_at, debit, credit, currency, amount_minor)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+     WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1 AND key = $3)
+     ON CONFLICT (company_id, key) DO NOTHING";
+
+/// Inserts a ledger transaction; `false` if its key is already in use.
 pub async fn insert_transaction(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -21,18 +27,29 @@ pub async fn insert_transaction(
     let LedgerTransaction { key, kind, from, money, .. } = movement;
     let overdraft_allowed = cover == Overdraft::Allowed && *from == LedgerAccount::Wallet;
     let (debit, credit, currency) = sides(movement);
-    tx.sql(
-        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
-             debit, credit, currency, amount_minor)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
-         WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1
-             AND key = $3)
-         ON CONFLICT (company_id, key) DO NOTHING",
-    )
-    .params(params![company_id, id, key, &**kind, overdraft_allowed, now])
-    .params(params![debit, credit, currency, money.minor])
-    .affects_one()
-    .await
+    tx.sql(INSERT_ONCE)
+        .params(params![company_id, id, key, &**kind, overdraft_allowed, now])
+        .params(params![debit, credit, currency, money.minor])
+        .affects_one()
+        .await
+}
+
+/// Inserts a ledger transaction that does not debit the wallet at the commit, unless its key is in
+/// use.
+pub async fn insert_once(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    movement: &LedgerTransaction,
+    now: Timestamp,
+) -> Result<()> {
+    let LedgerTransaction { key, kind, money, .. } = movement;
+    let (debit, credit, currency) = sides(movement);
+    tx.defer(INSERT_ONCE)
+        .params(params![company_id, id, key, &**kind, false, now])
+        .params(params![debit, credit, currency, money.minor])
+        .execute()
+        .await
 }
 
 /// Inserts a ledger transaction under a new key that does not debit the wallet.
@@ -52,6 +69,50 @@ pub async fn insert_new(
     )
     .params(params![company_id, id, key, &**kind, now, debit, credit, currency, money.minor])
     .execute()
+    .await
+}
+
+/// Inserts a debit of the wallet under a new key. Locks the balance, and fails unless it is at
+/// least `needed`.
+pub async fn insert_covered(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+    movement: &LedgerTransaction,
+    needed: Minor,
+    now: Timestamp,
+) -> Result<()> {
+    let LedgerTransaction { key, kind, money, .. } = movement;
+    let (debit, credit, currency) = sides(movement);
+    tx.defer(
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
+             debit, credit, currency, amount_minor)
+         SELECT company_id, $2, $3, $4, FALSE, $5, account, $7, currency, $9
+         FROM ledger_balances WHERE company_id = $1 AND account = $6 AND currency = $8
+             AND amount_minor >= $10 FOR UPDATE",
+    )
+    .params(params![company_id, id, key, &**kind, now, debit, credit, currency, money.minor])
+    .params(params![needed])
+    .require_one()
+    .await
+}
+
+/// Returns the price of an item by the company's plan, else by the default plan, if one is set; and
+/// the available balance in the billing currency.
+pub async fn price_and_balance(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    item: &str,
+) -> Result<(Option<Minor>, Option<Minor>)> {
+    tx.sql(
+        "SELECT (SELECT amount_minor FROM prices WHERE company_id IN ($1, $2) AND item = $3
+                 ORDER BY company_id DESC LIMIT 1),
+             (SELECT amount_minor FROM ledger_account_balances
+              WHERE company_id = $1 AND account = $4 AND currency = $5)",
+    )
+    .params(params![company_id, Owner::Service.column(), item])
+    .params(params![LedgerAccount::Wallet.name(), BILLING_CURRENCY])
+    .one()
     .await
 }
 

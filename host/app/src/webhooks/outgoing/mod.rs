@@ -43,18 +43,12 @@ pub struct Message<'e, Data> {
 /// Writes an event and its deliveries in the transaction of the change that it reports.
 pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) -> Result<()> {
     let now = app.clock.now();
-    let company = companies::get(tx, company_id).await?;
+    let callback_url = event.callback_url.as_deref();
+    let destinations = store::destinations(tx, company_id, callback_url).await?;
     let id = EventId::from(format!("evt_{}", app.random.id(now)));
     let service = &app.settings.service.service;
     let message = Message { company_id, event: event.kind, service, data: event.data };
     let body = serde_json::to_string(&message).map_err(Error::internal)?;
-    let mut urls: Vec<String> = company.event_url.into_iter().chain(event.callback_url).collect();
-    urls.dedup();
-    let mut destinations = Vec::new();
-    for url in urls {
-        let disabled = store::is_disabled(tx, company_id, &url).await?;
-        destinations.push((url, disabled));
-    }
     store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
     for (url, disabled) in destinations {
         let delivery_id = app.random.id(now);

@@ -252,13 +252,26 @@ pub async fn lock_endpoint(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Re
         .await
 }
 
-pub async fn is_disabled(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Result<bool> {
-    let disabled_at: Option<Option<Timestamp>> = tx
-        .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
-        .params(params![company_id, url])
-        .optional_value()
-        .await?;
-    Ok(disabled_at.flatten().is_some())
+/// Returns the endpoints of an event and whether each is disabled: the company's registered one,
+/// and `callback_url` if it is another.
+pub async fn destinations(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    callback_url: Option<&str>,
+) -> Result<Vec<(String, bool)>> {
+    tx.sql(
+        "SELECT endpoint.url, destination.disabled_at IS NOT NULL FROM (
+             SELECT 1 AS number, event_url AS url FROM companies WHERE id = $1
+             UNION ALL SELECT 2, $2 WHERE NOT EXISTS (
+                 SELECT 1 FROM companies WHERE id = $1 AND event_url = $2)
+         ) endpoint
+         LEFT JOIN event_destinations destination
+             ON destination.company_id = $1 AND destination.url = endpoint.url
+         WHERE endpoint.url IS NOT NULL ORDER BY endpoint.number",
+    )
+    .params(params![company_id, callback_url])
+    .all()
+    .await
 }
 
 /// Records a failure and returns when its run of failures began. A new run begins if the last

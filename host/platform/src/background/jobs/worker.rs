@@ -17,6 +17,7 @@ use crate::{
     background::tasks::Tasks,
     clock::{Clock, Timestamp},
     error::{Error, Result, from_panic},
+    limits::owner::on_behalf_of,
     random::Random,
     store::Store,
     telemetry::spans,
@@ -211,7 +212,8 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
     let late_ms = u64::try_from(host.workers().clock.now().0 - job.due_at.0).unwrap_or(0);
     metrics.record_start(kind, Duration::from_millis(late_ms));
     let span = spans::job(kind, job.failures);
-    let run = AssertUnwindSafe(handler(host.for_operation(), job.clone())).catch_unwind();
+    let handle = on_behalf_of((&job.company_id).into(), handler(host.for_operation(), job.clone()));
+    let run = AssertUnwindSafe(handle).catch_unwind();
     let run = run.instrument(tracing::info_span!("job", kind, subject = job.subject));
     let next = run.instrument(span.clone()).await;
     let next = next.unwrap_or_else(|panic| Err(from_panic(panic)));

@@ -25,10 +25,11 @@ pub(in crate::store) struct Batch {
 pub(in crate::store) const NOT_ONE_ROW: &str = "22012";
 
 impl Batch {
-    /// Returns whether a statement is already part of the batch. Two of one kind could affect the
-    /// same row, which one query must not do twice.
-    pub fn contains(&self, sql: &str) -> bool {
-        self.statements.contains(&sql)
+    /// Returns whether a statement must wait for this batch: two of one kind could affect the same
+    /// row, which one query must not do twice. Those that only insert rows cannot.
+    pub fn excludes(&self, sql: &str) -> bool {
+        let only_inserts = sql.starts_with("INSERT") && !sql.contains("ON CONFLICT");
+        !only_inserts && self.statements.contains(&sql)
     }
 
     /// Adds a statement whose parameters are the last `count` of `values`.
@@ -100,6 +101,7 @@ mod tests {
             "1 / CAST((SELECT COUNT(*) FROM s1) = 1 AS INTEGER), \
              1 / CAST((SELECT COUNT(*) FROM s2) = 1 AS INTEGER)"
         );
-        assert!(batch.contains("DELETE FROM e") && !batch.contains("DELETE FROM f"));
+        assert!(batch.excludes("DELETE FROM e") && !batch.excludes("DELETE FROM f"));
+        assert!(!batch.excludes("INSERT INTO a VALUES ($1, $2, $1)"));
     }
 }

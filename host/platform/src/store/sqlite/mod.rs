@@ -55,7 +55,7 @@ use super::{
     timed_out,
     tx::{Connection, Mode, Tx},
 };
-use crate::store::metrics::StoreMetrics;
+use crate::{limits::owner::OwnerLimiter, store::metrics::StoreMetrics, values::id::Owner};
 
 /// Maximum number of writes per commit, and the time within which they may join it.
 const MAX_GROUP_SIZE: usize = 64;
@@ -69,6 +69,8 @@ const REOPEN_DELAY: Duration = Duration::from_millis(20);
 pub(super) struct Sqlite {
     pub(super) readers: Pool<SqliteManager>,
     writes: mpsc::Sender<Box<dyn QueuedWrite>>,
+    /// The queued writes of each owner.
+    shares: OwnerLimiter<Owner>,
     limits: StoreLimits,
     metrics: StoreMetrics,
     _in_use: Arc<DatabaseLock>,
@@ -125,7 +127,8 @@ impl Sqlite {
                 }
             })
             .map_err(sqlx::Error::Io)?;
-        Ok(Sqlite { readers, writes, limits, metrics, _in_use: in_use })
+        let shares = OwnerLimiter::new(MAX_GROUP_SIZE / 2);
+        Ok(Sqlite { readers, writes, shares, limits, metrics, _in_use: in_use })
     }
 
     pub(super) async fn reader(&self) -> Result<PooledConnection<SqliteManager>> {
@@ -144,6 +147,7 @@ impl Sqlite {
         let limit = self.limits.transaction_timeout;
         let write = PendingWrite { work, limit, span, taken: taken.clone(), done: None, reply };
         let queued = timeout(self.limits.acquire_timeout, async {
+            let _share = self.shares.acquire_current().await;
             let sent = self.writes.send(Box::new(write)).await;
             sent.map_err(|_| Error::unavailable(Unreachable, "the writer has stopped"))?;
             Ok::<_, Error>((&mut result).await)

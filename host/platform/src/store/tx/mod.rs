@@ -41,6 +41,14 @@ pub(super) enum Mode {
     Select,
 }
 
+/// What makes a `SELECT` lock rows or write.
+const EFFECTS: [&str; 4] = ["FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account("];
+
+/// Returns whether a statement neither locks nor writes anything.
+pub fn only_reads(sql: &str) -> bool {
+    sql.trim_start().starts_with("SELECT") && !EFFECTS.iter().any(|effect| sql.contains(effect))
+}
+
 /// A transaction: the only access to the data.
 pub struct Tx {
     /// `None` when the transaction has ended.
@@ -104,8 +112,7 @@ impl Connection {
 
 impl Tx {
     pub(super) fn new(connection: Connection, mode: Mode) -> Tx {
-        let state = TxState { writes: mode == Mode::Write, ..TxState::default() };
-        Tx { connection: Some(connection), mode, state, wakes_workers: false }
+        Tx { connection: Some(connection), mode, state: TxState::default(), wakes_workers: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
@@ -129,7 +136,7 @@ impl Tx {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
             }
             (Mode::Write, Connection::Sqlite(_)) => "BEGIN IMMEDIATE",
-            // With the first statement: deferred ones alone need no `BEGIN`.
+            // With the first statement that needs it: see `Tx::statement`.
             (Mode::Write, Connection::Postgres(_)) => return Ok(()),
         };
         self.state.begun = true; // even if this future is dropped before the response
@@ -153,13 +160,23 @@ impl Tx {
     /// effects, those of [`Deferred::execute`] run last, and an error may be that of the commit. On
     /// SQLite a deferred statement runs at once.
     pub fn defer(&mut self, sql: &'static str) -> Deferred<'_> {
+        let waits = self.state.deferred.last().is_some_and(|batch| batch.excludes(sql));
+        self.defer_after(waits, sql)
+    }
+
+    /// Like [`Tx::defer`], for a statement that affects other rows than those of the same text
+    /// before.
+    pub fn defer_distinct(&mut self, sql: &'static str) -> Deferred<'_> {
+        self.defer_after(false, sql)
+    }
+
+    fn defer_after(&mut self, waits: bool, sql: &'static str) -> Deferred<'_> {
         if self.is_sqlite() {
             return Deferred::now(self.sql(sql));
         }
         assert!(self.mode == Mode::Write, "a read defers nothing");
-        let deferred = &mut self.state.deferred;
-        if deferred.last().is_none_or(|batch| batch.contains(sql)) {
-            deferred.push(Batch::default());
+        if waits || self.state.deferred.is_empty() {
+            self.state.deferred.push(Batch::default());
         }
         Deferred::later(&mut self.state, sql)
     }
@@ -207,6 +224,9 @@ impl Tx {
         let first_select = self.state.statements == 0 && is_select;
         assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
         self.state.statements += 1;
+        // PostgreSQL gives each statement its own snapshot, in a transaction (at READ COMMITTED) as
+        // outside. A transaction that only reads, then writes what it deferred, needs no `BEGIN`.
+        self.state.needs_begin |= self.mode == Mode::Write && !only_reads(sql.as_str());
         let unbound = count_parameters(sql.as_str());
         let engine = match self.connection.as_mut().expect(UNTIL_THE_END) {
             Connection::Sqlite(tx) => Engine::Sqlite(tx, sql, LocalArguments::default()),
@@ -216,7 +236,7 @@ impl Tx {
     }
 
     pub(super) fn writes(&self) -> bool {
-        self.state.writes
+        self.mode == Mode::Write
     }
 
     /// Wakes the workers after the commit.

@@ -12,7 +12,8 @@ pub(in crate::store) struct TxState {
     /// The error of a statement. No other may run after it: PostgreSQL refuses them, and SQLite may
     /// have ended the transaction.
     pub(in crate::store) failed: Option<Error>,
-    pub(super) writes: bool,
+    /// A statement of a write transaction has locked or written something, or is about to.
+    pub(super) needs_begin: bool,
     /// `BEGIN` was sent.
     pub(super) begun: bool,
     /// Deferred statements on PostgreSQL.
@@ -27,9 +28,9 @@ impl TxState {
         result.map_err(|error| self.failed.insert(error.into()).clone())
     }
 
-    /// Sends `BEGIN`, once, and what was deferred.
+    /// Sends `BEGIN`, once, if it is needed, and what was deferred.
     pub(super) async fn flush(&mut self, connection: &mut PgConnection) -> Result<()> {
-        if self.writes && !self.begun {
+        if !self.begun && (self.needs_begin || !self.deferred.is_empty()) {
             self.begun = true; // even if this future is dropped before the response
             self.round_trips += 1;
             let begun = connection.execute("BEGIN").await.map(drop);
