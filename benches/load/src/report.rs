@@ -238,12 +238,11 @@ impl Phase {
         );
         let own = [host.initialize_own_mean_ms, host.initialize_own_p99_ms];
         if let ([Some(mean), Some(p99)], Some(upstream)) = (own, host.upstream_mean_ms) {
+            let (mean, p99, upstream) = (ms(mean), ms(p99), ms(upstream));
             let _ = writeln!(
                 text,
-                "Own time of payment initialize: mean {} ms, p99 {} ms; without {} ms of the provider",
-                ms(mean),
-                ms(p99),
-                ms(upstream),
+                "Own time of payment initialize: mean {mean} ms, p99 {p99} ms, beside {upstream} ms \
+                 of upstreams",
             );
         }
         let delay = &self.generator.start_delay;
