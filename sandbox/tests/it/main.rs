@@ -6,6 +6,7 @@ mod cards;
 mod events;
 mod faults;
 mod flutterwave;
+mod load;
 mod mandates;
 mod monnify;
 mod notifications;

@@ -12,13 +12,14 @@ use tokio::time::timeout;
 
 use crate::world::{KEY, Receiver, SUCCESS};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A debug build compiles all plugins at its first start.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A temporary folder, removed with the test.
-struct Folder(PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> Folder {
         let dir = std::env::temp_dir().join(format!("tollhouse-{name}-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         Folder(dir)
@@ -32,7 +33,7 @@ impl Drop for Folder {
 }
 
 /// A process that is killed when the test ends.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -41,7 +42,7 @@ impl Drop for Running {
     }
 }
 
-fn program(dir: &Path) -> Command {
+pub fn program(dir: &Path) -> Command {
     let mut sandbox = Command::new(env!("CARGO_BIN_EXE_sandbox"));
     sandbox.arg("--dir").arg(dir).arg("--port=0");
     sandbox
@@ -59,7 +60,7 @@ fn a_readiness_file_of_an_earlier_start_is_removed() {
 }
 
 /// Returns the contents of the readiness file.
-async fn ready(dir: &Path) -> Value {
+pub async fn ready(dir: &Path) -> Value {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let file = dir.join("sandbox.json");
     let written = async {
