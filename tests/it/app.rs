@@ -3,7 +3,8 @@
 //! runs a test on both engines.
 //!
 //! Background work runs only when a test calls [`TestApp::settle`] or [`TestApp::advance`].
-//! [`TestApp::finish`] checks that no job is due and that every company's ledger balances.
+//! [`TestApp::finish`] checks that no job is due, that every company's ledger balances and that the totals
+//! of lists are exact.
 
 mod database;
 
@@ -33,7 +34,7 @@ use tollhouse_plugins::CodeCache;
 use tollhouse_sandbox::Simulators;
 
 pub use self::database::{Database, Engine, postgres, run_sql};
-use crate::contract;
+use crate::{contract, totals};
 
 pub const OPERATOR_TOKEN: &str = "op_test_0123456789abcdef0123456789abcdef";
 pub const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
@@ -374,6 +375,7 @@ impl TestApp {
     pub async fn finish(self) {
         self.check_ledger().await;
         self.check_charges().await;
+        totals::check(&self.app).await;
         let now = self.app.clock.now();
         let due: Vec<(String, String)> = self
             .app

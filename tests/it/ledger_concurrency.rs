@@ -14,16 +14,16 @@ const STEPS: usize = 80;
 const CREDIT: i64 = 100;
 
 /// A worker's connection, which [`kill`] may end at any time.
-struct Worker {
-    url: String,
-    company: String,
-    number: usize,
-    connection: Option<PgConnection>,
-    pids: Arc<Mutex<Vec<i32>>>,
+pub struct Worker {
+    pub url: String,
+    pub company: String,
+    pub number: usize,
+    pub connection: Option<PgConnection>,
+    pub pids: Arc<Mutex<Vec<i32>>>,
 }
 
 impl Worker {
-    async fn run(&mut self, sql: &str) -> Result<(), sqlx::Error> {
+    pub async fn run(&mut self, sql: &str) -> Result<(), sqlx::Error> {
         let done = self.connection().await?.execute(AssertSqlSafe(sql.to_owned())).await;
         if done.as_ref().is_err_and(|error| error.as_database_error().is_none()) {
             self.connection = None;
@@ -73,14 +73,15 @@ impl Worker {
 }
 
 /// Ends a random worker's connection, every few milliseconds. Returns how many were open.
-async fn kill(url: String, pids: Arc<Mutex<Vec<i32>>>, random: Random) -> i64 {
+pub async fn kill(url: String, pids: Arc<Mutex<Vec<i32>>>, random: Random) -> i64 {
     let mut connection = PgConnection::connect(&url).await.expect("the server");
+    let last = pids.lock().expect("no panic").len() as i64 - 1;
     let mut killed = 0;
     for _ in 0..WORKERS * STEPS / 20 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         let pid = {
             let pids = pids.lock().expect("no panic");
-            pids[usize::try_from(random.up_to(WORKERS as i64 - 1)).expect("an index")]
+            pids[usize::try_from(random.up_to(last)).expect("an index")]
         };
         if pid == 0 {
             continue; // not connected yet

@@ -101,6 +101,7 @@ mod systemd;
 mod telemetry;
 mod tidy;
 mod tls;
+mod totals;
 mod trust;
 mod unruly;
 mod upgrade;

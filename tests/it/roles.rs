@@ -166,6 +166,8 @@ async fn a_host_role_can_serve_everything_and_alter_no_table() {
         ("DELETE FROM ledger_transactions", "permission denied"),
         ("DELETE FROM ledger_deltas", "permission denied"),
         ("SELECT post_ledger_transaction()", "permission denied"),
+        ("UPDATE list_counts SET number = 0", "permission denied"),
+        ("DELETE FROM list_deltas", "permission denied"),
         (
             "INSERT INTO ledger_deltas SELECT company_id, account, currency, 'a', 1 FROM ledger_balances",
             "permission denied",

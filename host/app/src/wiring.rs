@@ -30,7 +30,9 @@ use crate::{
     },
     operations::{monitor, operator_events, recordings},
     routes::{self, Route, internal_routes, public_routes},
-    state::{App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics},
+    state::{
+        App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics, totals,
+    },
     tenants::{companies, providers, wallet},
     webhooks::{incoming, outgoing as events},
 };
@@ -224,6 +226,7 @@ async fn open_store(
 
 /// Interval between sweeps, and between releases of unused memory and connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+const FOLD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
 /// and requests, their background tasks and jobs in flight have `shutdown` to end.
@@ -233,7 +236,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         beside.extend([
             spawn_supervised(&app, "jobs", jobs::run_workers),
             spawn_supervised(&app, "sweeps", run_sweeps),
-            spawn_supervised(&app, "ledger", wallet::run_folds),
+            spawn_supervised(&app, "folds", run_folds),
         ]);
     }
     beside.extend([
@@ -289,6 +292,19 @@ async fn release_unused(app: App) {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         app.rate_limits.prune();
         app.store.close_idle();
+    }
+}
+
+/// Adds to balances and totals what PostgreSQL has inserted as deltas.
+async fn run_folds(app: App) {
+    loop {
+        tokio::time::sleep(FOLD_INTERVAL).await;
+        if let Err(error) = wallet::fold(&app).await {
+            tracing::error!(error = %error.chain(), "ledger balances could not be folded");
+        }
+        if let Err(error) = totals::fold(&app).await {
+            tracing::error!(error = %error.chain(), "totals of lists could not be folded");
+        }
     }
 }
 

@@ -74,11 +74,24 @@ fn country_code(name: &str) -> Option<&'static str> {
     celes::Country::get_countries().into_iter().find(named).map(|country| country.alpha2)
 }
 
-/// Selects rows of a table `t` that belong to users, with the current `user_id` of each user.
-pub const SELECT_WITH_USER_ID: &str = "SELECT t.*, COALESCE(
-     (SELECT users.user_id FROM users
-      WHERE users.company_id = t.company_id AND users.id = t.user_key),
-     t.user_id) AS present_user_id";
+/// Selects columns of a table `t` whose rows belong to users, with the current `user_id` of each
+/// user.
+macro_rules! select_with_user_id {
+    ($columns:literal $(, $from:literal)?) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            ", COALESCE(
+                 (SELECT users.user_id FROM users
+                  WHERE users.company_id = t.company_id AND users.id = t.user_key),
+                 t.user_id) AS present_user_id",
+            $($from)?
+        )
+    };
+}
+pub(crate) use select_with_user_id;
+
+pub const SELECT_WITH_USER_ID: &str = select_with_user_id!("t.*");
 
 /// Like [`find`], but 404 if there is no such user.
 pub async fn get(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<User> {

@@ -5,6 +5,7 @@ pub mod metrics;
 pub mod prelude;
 pub mod settings;
 pub mod storage;
+pub mod totals;
 
 use std::{
     any::{Any, TypeId, type_name},

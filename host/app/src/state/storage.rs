@@ -4,12 +4,15 @@ pub use schemars::JsonSchema;
 pub use serde::Serialize;
 pub use serde_json::{Map, Value};
 
-pub use super::App;
+pub use super::{
+    App,
+    totals::{SELECT_COUNT, select_total},
+};
 pub use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{
-        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, Result, Tx, params,
+        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, ListTotal, Result, Tx, params,
         text_columns,
     },
     values::{

@@ -77,6 +77,31 @@ pub async fn list(
 }
 
 impl UserFilter {
+    /// Returns the period of creation.
+    pub fn created(&self) -> Option<Period> {
+        self.date_by.or(self.created_at)
+    }
+
+    /// Returns whether the filter has conditions besides words and metadata.
+    pub fn has_columns(&self) -> bool {
+        let flags = [self.active, self.email_verified, self.phone_verified];
+        let has_counted = flags.iter().any(Option::is_some)
+            || self.role.is_some()
+            || self.country.is_some()
+            || self.created().is_some();
+        has_counted || self.has_uncounted_columns()
+    }
+
+    /// Returns whether the filter has conditions on columns that `list_totals` lacks.
+    pub fn has_uncounted_columns(&self) -> bool {
+        self.is_selective() || self.years_of_employment.is_some()
+    }
+
+    /// Returns whether the filter has a condition by which an index finds its matches alone.
+    pub fn is_selective(&self) -> bool {
+        self.id.is_some() || self.user_id.is_some() || self.birth_dates.is_some()
+    }
+
     /// Returns the first sort parameter in this order; default: newest first.
     pub fn sort(&self) -> Sort {
         let created = self.sort_created_at.map(Sort::Created);
@@ -91,7 +116,7 @@ impl UserFilter {
 /// Lower-cases the words and drops each substring of another: a match of the longer implies it.
 fn search_words(words: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().map(|word| word.to_lowercase()).collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     let mut sought: Vec<String> = Vec::new();
     for word in words {
         if !sought.iter().any(|longer| longer.contains(&word)) {

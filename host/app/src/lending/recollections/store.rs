@@ -2,7 +2,7 @@
 
 use super::{Charge, Status, api::RecollectionFilter};
 use crate::{
-    customers::{SELECT_WITH_USER_ID, UserKey},
+    customers::{SELECT_WITH_USER_ID, UserKey, select_with_user_id},
     lending::{
         loans::{Allocation, Loan, LoanId},
         mandates::MandateId,
@@ -175,6 +175,10 @@ pub async fn find_by_reference(
     tx.dynamic(&sql).optional().await
 }
 
+const SELECT_LISTED: &str = select_with_user_id!("t.*", " FROM (SELECT id AS found");
+const LISTED_ROWS: &str =
+    "page CROSS JOIN recollections t WHERE t.id = page.found AND t.company_id = ";
+
 /// Returns a page of a company's recollections, of one user or of all.
 pub async fn list(
     tx: &mut Tx,
@@ -189,8 +193,17 @@ pub async fn list(
             .append_if(" AND loan_id = ", filter.loan.as_ref())
             .append_period([" AND created_at >= ", " AND created_at < "], filter.date_created_at)
     };
+    let total = match (user_key, &filter.loan) {
+        (None, None) => select_total(company_id, "recollections")
+            .append_period([" AND day >= ", " AND day < "], filter.date_created_at),
+        _ => filtered(SELECT_COUNT),
+    };
     let order = order_by(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, SELECT_WITH_USER_ID, order, page).await
+    let total: ListTotal = tx.dynamic(&total).one().await?;
+    tx.list_counted(total, page, |_| {
+        filtered(SELECT_LISTED).append_page_by_ids(order, page, LISTED_ROWS, company_id)
+    })
+    .await
 }
 
 /// Identifies an installment of a loan: the ordinal among those with its due date, from 1, and that

@@ -2,7 +2,7 @@
 
 use super::{Charge, api::PaymentFilter};
 use crate::{
-    customers::{SELECT_WITH_USER_ID, UserKey},
+    customers::{SELECT_WITH_USER_ID, UserKey, select_with_user_id},
     state::storage::*,
     tenants::providers::AccountId,
 };
@@ -152,7 +152,17 @@ pub async fn find_by_reference(
     tx.dynamic(&sql).optional().await
 }
 
-/// Returns a page of a company's payments, of one user or of all.
+/// The shown columns of the payments of a page, whose ids are found first.
+const SELECT_LISTED: &str = select_with_user_id!(
+    "t.company_id, t.id, t.user_key, t.email, t.payment_service, t.account_id, t.amount_minor,
+     t.fees_minor, t.currency, t.reference, t.status, t.narration, '' AS payment_response,
+     t.metadata, t.service_ref, t.message, t.callback_url, t.success_url, t.cancel_url,
+     t.checkout_url, t.channels, t.paid_at, t.payment_channel, t.created_at, t.updated_at",
+    " FROM (SELECT id AS found"
+);
+const LISTED_ROWS: &str = "page CROSS JOIN payments t WHERE t.id = page.found AND t.company_id = ";
+
+/// Returns a page of a company's payments, of one user or of all. Lists omit `payment_response`.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -160,15 +170,29 @@ pub async fn list(
     filter: &PaymentFilter,
     page: PageRequest,
 ) -> Result<ListPage<Payment>> {
-    let filtered = |select| {
-        from(select, company_id)
-            .append_if(" AND status = ", filter.status.as_ref())
-            .append_if(" AND user_key = ", user_key)
+    let by_value = |sql: DynamicStatement| {
+        sql.append_if(" AND status = ", filter.status.as_ref())
             .append_if(" AND payment_service = ", filter.provider.as_ref())
             .append_if(" AND payment_channel = ", filter.payment_channel.as_ref())
+    };
+    let filtered = |select| {
+        by_value(from(select, company_id))
+            .append_if(" AND user_key = ", user_key)
             .append_period([" AND created_at >= ", " AND created_at < "], filter.created_at)
             .append_period([" AND paid_at >= ", " AND paid_at < "], filter.paid_at)
     };
+    let total = match user_key {
+        Some(_) => filtered(SELECT_COUNT),
+        None => by_value(select_total(company_id, "payments"))
+            .append_period([" AND day >= ", " AND day < "], filter.created_at)
+            .append_period([" AND paid_day >= ", " AND paid_day < "], filter.paid_at),
+    };
     let order = order_by(filter.sort_created_at, filter.sort_updated_at);
-    tx.list(filtered, SELECT_WITH_USER_ID, order, page).await
+    let total: ListTotal = tx.dynamic(&total).one().await?;
+    tx.list_counted(total, page, |created| {
+        filtered(SELECT_LISTED)
+            .append_period([" AND created_at >= ", " AND created_at < "], created)
+            .append_page_by_ids(order, page, LISTED_ROWS, company_id)
+    })
+    .await
 }

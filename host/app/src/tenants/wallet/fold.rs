@@ -5,19 +5,8 @@
 use super::store;
 use crate::state::prelude::*;
 
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Deltas of one ledger account that are folded in one transaction.
 const MAX_DELTAS: i64 = 10_000;
-
-/// Folds until the server stops.
-pub async fn run(app: App) {
-    loop {
-        tokio::time::sleep(INTERVAL).await;
-        if let Err(error) = fold(&app).await {
-            tracing::error!(error = %error.chain(), "ledger balances could not be folded");
-        }
-    }
-}
 
 /// Folds the deltas of each company, in a transaction of its own. The error of a company is logged,
 /// so that it does not delay the others.

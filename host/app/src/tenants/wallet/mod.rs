@@ -14,7 +14,7 @@ pub use self::{
         BillingItem, Fee, charge_ample_fees, charge_fee, charge_quoted, check_fee, is_fee_charged,
         quote_fee, refund_fee,
     },
-    fold::{fold, run as run_folds},
+    fold::fold,
 };
 use crate::state::prelude::*;
 use tollhouse_platform::store::Error as StoreError;

@@ -67,10 +67,12 @@ pub async fn list(
     company_id: &CompanyId,
     page: PageRequest,
 ) -> Result<ListPage<EventRow>> {
-    let filtered = |select| {
-        DynamicStatement::from(select).append(" FROM events WHERE company_id = ").bind(company_id)
-    };
-    tx.list(filtered, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
+    let total = tx.dynamic(&select_total(company_id, "events")).one().await?;
+    let found = "SELECT t.* FROM (SELECT id AS found FROM events WHERE company_id = ";
+    let found = DynamicStatement::from(found).bind(company_id);
+    let order = " ORDER BY created_at DESC, id DESC";
+    let rows = "page CROSS JOIN events t WHERE t.id = page.found AND t.company_id = ";
+    tx.list_counted(total, page, |_| found.append_page_by_ids(order, page, rows, company_id)).await
 }
 
 /// An event for one webhook endpoint.

@@ -18,13 +18,15 @@ pub enum RolePolicy {
 }
 
 /// Privileges of a host on tables where it must not have [`ROW_PRIVILEGES`].
-const GRANTS: [(&str, &str); 6] = [
+const GRANTS: [(&str, &str); 8] = [
     ("_sqlx_migrations", "SELECT"),
     ("audit_log", "SELECT, INSERT"),
     ("ledger_transactions", "SELECT, INSERT"),
     ("ledger_entries", "SELECT, INSERT"),
     ("ledger_deltas", "SELECT"),
     ("ledger_balances", "SELECT, INSERT, UPDATE"),
+    ("list_counts", "SELECT"),
+    ("list_deltas", "SELECT"),
 ];
 const ROW_PRIVILEGES: &str = "SELECT, INSERT, UPDATE, DELETE";
 
@@ -130,7 +132,7 @@ async fn grant_statements(connection: &mut PgConnection, role: &str) -> Result<S
          SELECT pg_advisory_xact_lock(hashtext('tollhouse grants'));
          GRANT USAGE ON SCHEMA {place} TO {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {place} TO {role};
-         GRANT EXECUTE ON FUNCTION {place}.fold_ledger_account TO {role};
+         GRANT EXECUTE ON FUNCTION {place}.fold_ledger_account, {place}.fold_list_deltas TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT {ROW_PRIVILEGES} ON TABLES TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT USAGE, SELECT ON SEQUENCES TO {role};
          {}

@@ -1,6 +1,7 @@
 //! A transaction, for either engine.
 
 mod deferred;
+mod list;
 mod state;
 mod statement;
 
@@ -10,6 +11,7 @@ use sqlx::{AssertSqlSafe, Executor, SqlSafeStr, SqlStr};
 
 pub use self::{
     deferred::Deferred,
+    list::ListTotal,
     statement::{Bind, Param, Params, Record, Statement},
 };
 use self::{
@@ -22,7 +24,6 @@ use super::{
     postgres::{PostgresManager, batch::Batch},
     sqlite::{SqliteManager, types::LocalArguments},
 };
-use crate::values::listing::{ListPage, PageRequest};
 
 /// Timeout for restoring a connection that was left during a statement or transaction.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,7 +43,8 @@ pub(super) enum Mode {
 }
 
 /// What makes a `SELECT` lock rows or write.
-const EFFECTS: [&str; 4] = ["FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account("];
+const EFFECTS: [&str; 5] =
+    ["FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account(", "fold_list_deltas("];
 
 /// Returns whether a statement neither locks nor writes anything.
 pub fn only_reads(sql: &str) -> bool {
@@ -190,20 +192,6 @@ impl Tx {
             SqlValue::Integer(number) => statement.bind(*number),
             SqlValue::Boolean(flag) => statement.bind(*flag),
         })
-    }
-
-    /// Returns a page of a list. `filter` completes a `SELECT` with table and conditions.
-    pub async fn list<T: Record>(
-        &mut self,
-        filter: impl Fn(&'static str) -> DynamicStatement,
-        select: &'static str,
-        order_by: &'static str,
-        page: PageRequest,
-    ) -> Result<ListPage<T>> {
-        let total = self.dynamic(&filter("SELECT COUNT(*)")).value().await?;
-        let sql = filter(select).append(order_by).append(" LIMIT ").bind(page.limit);
-        let items = self.dynamic(&sql.append(" OFFSET ").bind(page.offset())).all().await?;
-        Ok(page.to_list_page(total, items))
     }
 
     /// Returns the engine's query plan for a statement, one line per step.
