@@ -43,8 +43,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Status(status, reason) => write!(f, "{}: {reason}", status.as_u16()),
-            Failure::Unexpected(reason) | Failure::Connection(reason) => f.write_str(reason),
+            Failure::Status(_, reason)
+            | Failure::Unexpected(reason)
+            | Failure::Connection(reason) => f.write_str(reason),
             Failure::TimedOut => f.write_str("no response in time"),
             Failure::Dropped => f.write_str("too many operations in flight"),
             Failure::NoEvent => f.write_str("no event arrived"),

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((record.correct, record.latency.len()), (1, 2));
         let counts = record.failures.iter().map(|(label, found)| (label.as_str(), found.count));
         assert_eq!(counts.collect::<Vec<_>>(), [("502", 2), ("dropped", 1), ("timeout", 1)]);
-        assert_eq!(record.failures["502"].example, "502: first");
+        assert_eq!(record.failures["502"].example, "first");
     }
 
     #[test]
