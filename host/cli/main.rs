@@ -17,7 +17,7 @@ use tollhouse_platform::config::layers::{self, ParsedSettings};
 use self::{
     plugin::publisher,
     prelude::*,
-    records::{audit, card_refund, direct_debit, event, identity, loan, message, payment},
+    records::{audit, card_refund, direct_debit, event, identity, job, loan, message, payment},
     server::{compile, config, database, master_key, serve},
     tenants::{company, key, price, provider, wallet},
 };
@@ -81,6 +81,8 @@ enum Command {
     Event(OnHost<event::Action>),
     /// List e-mails and text messages
     Message(OnHost<message::Action>),
+    /// List jobs that fail each time, and retry them
+    Job(OnHost<job::Action>),
     /// List, disable and enable identity types
     Identity(identity::Identity),
     /// Create and rotate the master key
@@ -141,6 +143,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,
         Command::Message(message) => message.run().await,
+        Command::Job(job) => job.run().await,
         Command::Identity(identity) => identity.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,

@@ -177,6 +177,7 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("post", "/internal/v1/providers/{provider}/test"),
     ("patch", "/internal/v1/prices"),
     ("put", "/internal/v1/identities/{country}/{identity}"),
+    ("post", "/internal/v1/jobs/retry"),
     ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/clock/advance"),
     ("post", "/internal/v1/plugins"),

@@ -287,6 +287,7 @@ fn service_actions(app: &TestApp) -> Vec<Action> {
             "identity.switch",
             Log::Company,
         ),
+        ("post", "/jobs/retry", json!({}), "job.retry", Log::Service),
         ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
         (
             "put",

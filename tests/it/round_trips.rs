@@ -1,6 +1,8 @@
 //! Requests to the PostgreSQL server that the main operations make.
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_platform::background::jobs;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -22,7 +24,7 @@ async fn count<T>(app: &TestApp, work: impl Future<Output = T>) -> u64 {
 }
 
 /// Each operation with its round trips, of which the first authenticates the API key.
-const EXPECTED: [(&str, u64); 7] = [
+const EXPECTED: [(&str, u64); 8] = [
     ("payment initialized", 4),
     ("payment initialized again", 4),
     ("payment fetched", 2),
@@ -30,6 +32,8 @@ const EXPECTED: [(&str, u64); 7] = [
     ("one-time password sent again", 16),
     ("user created", 7),
     ("payment verified as paid", 14),
+    // Two, and six for all that are claimed at once.
+    ("event delivered", 8),
 ];
 
 #[tokio::test]
@@ -58,6 +62,16 @@ async fn the_main_operations_make_few_round_trips() {
     app.complete(&page, "success").await;
     let verified = app.post("/payment/verify/order-2", none);
     add("payment verified as paid", count(&app, verified).await);
+    app.run_until_idle().await;
+    let events = format!("/companies/{}/events", app.company.id);
+    let event = app.operator(Method::GET, &events, Value::Null).await.data()["docs"][0].clone();
+    let redeliver = format!("{events}/{}/redeliver", event["id"].as_str().expect("an id"));
+    app.operator(Method::POST, &redeliver, Value::Null).await.data();
+    let deliver = async {
+        jobs::start_due(&app.app).await.expect("a job that starts");
+        jobs::wait_until_idle(&app.app).await;
+    };
+    add("event delivered", count(&app, deliver).await);
     assert_eq!(counts, EXPECTED);
     assert_eq!(app.fetch("order-2").await["status"], "success");
     app.run_until_idle().await;

@@ -9,7 +9,7 @@ use crate::{
     lending::{loans, mandates, recollections},
     messaging::{messages, otp},
     money::{cards, exceptions, payments, refunds},
-    operations::{master_key, operator_events, plugins, recordings},
+    operations::{jobs, master_key, operator_events, plugins, recordings},
     state::App,
     tenants::{companies, plans, providers, wallet},
     webhooks::{incoming as notifications, outgoing as events},
@@ -178,6 +178,8 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/card-refunds" Operator refunds::api::list_of_cards "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::of_company "List the audit log of a company" [];
+        get    "/internal/v1/jobs" Operator jobs::api::list "List failing jobs" [];
+        post   "/internal/v1/jobs/retry" Operator jobs::api::retry "Retry failing jobs" [];
         get    "/internal/v1/identities" Operator identity::api::operators::list "List identity types" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Enable or disable an identity type" [];
         get    "/internal/v1/companies/{company}/identities" Operator identity::api::operators::list_for_company "List the identity types of a company" [];
@@ -311,6 +313,7 @@ const TAGS: &[Tag] = &[
     ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
     ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
     ("audit", "audit", "Actions of operators."),
+    ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
     ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
     ("metrics", "metrics", "Metrics in the Prometheus format."),
     ("health", "health", "Liveness and readiness of this host."),

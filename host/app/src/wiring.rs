@@ -70,6 +70,10 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (recollections::FORMER_JOB, |app, job| charges::adopt_job::<Recollection>(app, job).boxed()),
 ];
 
+/// Jobs that are parked after a day of failures. All others carry money, fees or personal data:
+/// forgetting one is worse than a retry every 30 minutes, so they are only listed.
+const PARKED: &[&str] = &[events::DELIVER_JOB, otp::WATCH_JOB];
+
 async fn find_charge(app: &App, job: &Job, id: &ChargeId) -> Result<Option<Charge>> {
     let read = async |tx: &mut Tx| charges::find(tx, &job.company_id, id).await;
     Ok(app.store.select(read).await?)
@@ -138,9 +142,8 @@ impl App {
         random: Random,
         companion: Option<RunSimulators>,
     ) -> Result<App, Box<dyn Error + Send + Sync>> {
-        let settings = Settings::new(config)?;
+        let (settings, no_jobs) = (Settings::new(config)?, config.service.no_jobs);
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
-        let no_jobs = config.service.no_jobs;
         let egress = EgressByPurpose::new(no_jobs, config.service.egress_policies())?;
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_with_cache(&sealer), &egress.plugins);
@@ -159,6 +162,7 @@ impl App {
             clock: clock.clone(),
             random: random.clone(),
             tasks: tasks.clone(),
+            parked_kinds: PARKED,
             simulators: companion,
         };
         let workers = Workers::new(JOBS, parts);

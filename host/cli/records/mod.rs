@@ -5,6 +5,7 @@ pub mod card_refund;
 pub mod direct_debit;
 pub mod event;
 pub mod identity;
+pub mod job;
 pub mod loan;
 pub mod message;
 pub mod payment;

@@ -26,7 +26,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 16] = [
+const UNSCOPED: [(&str, &str, &str); 17] = [
     (
         "host/app/src/operations/monitor/store.rs",
         "charge_refunds",
@@ -74,6 +74,7 @@ const UNSCOPED: [(&str, &str, &str); 16] = [
         "a reference finds its record within an account",
     ),
     ("host/platform/src/background/jobs/store.rs", "jobs", "workers serve all companies"),
+    ("host/app/src/operations/jobs/store.rs", "jobs", "operators see all companies"),
     (
         "host/app/src/operations/recordings/store.rs",
         "plugin_recordings",

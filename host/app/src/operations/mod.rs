@@ -1,8 +1,10 @@
-//! Features for operators: audit log, operator events, feeds, plugins, recordings, monitoring.
+//! Features for operators: audit log, operator events, feeds, failing jobs, plugins, recordings,
+//! monitoring.
 
 pub mod audit;
 pub mod clock;
 pub mod feeds;
+pub mod jobs;
 pub mod master_key;
 pub mod monitor;
 pub mod operator_events;

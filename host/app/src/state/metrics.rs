@@ -31,7 +31,7 @@ const REFUND_STATES: &[&str] = &["requested", "pending", "stalled"];
 const MESSAGE_CHANNELS: &[&str] = &["email", "sms"];
 
 /// Backlogs: name, help, label, and the values of the label that are shown even without items.
-const BACKLOGS: [(&str, &str, &str, &[&str]); 7] = [
+const BACKLOGS: [(&str, &str, &str, &[&str]); 9] = [
     ("jobs_due", "Due jobs of all hosts that have not started", "kind", &[]),
     ("event_deliveries_pending", "Pending event deliveries", "attempted", &[]),
     ("payments_pending", "Pending payments with a scheduled verification", "age", PENDING_AGES),
@@ -39,6 +39,8 @@ const BACKLOGS: [(&str, &str, &str, &[&str]); 7] = [
     ("refunds_open", "Refunds without an outcome", "state", REFUND_STATES),
     ("exceptions_open", "Open exceptions of charges", "kind", &[]),
     ("messages_pending", "Queued e-mails and text messages", "channel", MESSAGE_CHANNELS),
+    ("jobs_failing", "Jobs with ten failures in a row or more", "kind", &[]),
+    ("jobs_parked", "Parked jobs, which only operators run again", "kind", &[]),
 ];
 
 type Counters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
@@ -150,7 +152,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of the backlogs, which are in the order of jobs, deliveries, payments,
-    /// charges, refunds, exceptions and messages.
+    /// charges, refunds, exceptions, messages, failing jobs and parked ones.
     pub fn set_backlogs(&self, backlogs: [Vec<Backlog>; BACKLOGS.len()], now: Timestamp) {
         for (n, mut backlog) in backlogs.into_iter().enumerate() {
             let (_, _, label, values) = BACKLOGS[n];

@@ -6,7 +6,7 @@ use crate::state::{metrics::Backlog, storage::*};
 const MAX_COUNT: i64 = 10_000;
 
 /// Returns all backlogs, in the order of `Metrics::set_backlogs`.
-pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 7]> {
+pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Backlog>; 9]> {
     Ok([
         due_jobs(tx, app, now).await?,
         tx.sql(PENDING_DELIVERIES).bind(MAX_COUNT).all().await?,
@@ -15,6 +15,8 @@ pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Bac
         tx.sql(OPEN_REFUNDS).bind(MAX_COUNT).all().await?,
         tx.sql(OPEN_EXCEPTIONS).bind(MAX_COUNT).all().await?,
         tx.sql(QUEUED_MESSAGES).bind(MAX_COUNT).all().await?,
+        of_all_kinds(app, tx.sql(FAILING_JOBS).bind(MAX_COUNT).all().await?),
+        of_all_kinds(app, tx.sql(PARKED_JOBS).bind(MAX_COUNT).all().await?),
     ])
 }
 
@@ -33,6 +35,25 @@ async fn due_jobs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<Vec<Backlog>
         due.push((kind.to_owned(), count, oldest));
     }
     Ok(due)
+}
+
+const FAILING_JOBS: &str = "
+    SELECT kind, COUNT(*), MIN(due_at) FROM (
+        SELECT kind, due_at FROM jobs WHERE failures >= 10 ORDER BY failures DESC LIMIT $1) failing
+    GROUP BY kind";
+
+const PARKED_JOBS: &str = "
+    SELECT kind, COUNT(*), MIN(parked_at) FROM (
+        SELECT kind, parked_at FROM jobs WHERE failures >= 10 AND parked_at IS NOT NULL
+        LIMIT $1) parked
+    GROUP BY kind";
+
+/// Adds an empty backlog for each kind without jobs, so that its gauge returns to 0.
+fn of_all_kinds(app: &App, mut jobs: Vec<Backlog>) -> Vec<Backlog> {
+    let is_missing = |kind: &&str| jobs.iter().all(|(seen, ..)| seen != kind);
+    let missing: Vec<&str> = app.workers.kinds().filter(is_missing).collect();
+    jobs.extend(missing.into_iter().map(|kind| (kind.to_owned(), 0, None)));
+    jobs
 }
 
 /// Event deliveries that were never attempted, and those that failed and will be retried.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    DELIVER_JOB, EventId,
+    EventId, enqueue_delivery,
     store::{self, Attempt, Delivery, EventRow},
 };
 use crate::tenants::prelude::*;
@@ -69,7 +69,7 @@ pub async fn redeliver(
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
             store::requeue_delivery(tx, &company, &delivery.id).await?;
-            jobs::enqueue(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
+            enqueue_delivery(tx, &company, &delivery.id, &delivery.url, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
         let redelivered = Redelivered { deliveries: deliveries.len() };

@@ -1,13 +1,13 @@
 //! One attempt to deliver an event to a webhook endpoint.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 
 use super::{
     schedule::{has_failed_too_long, next_attempt, run_begins_after},
     sign::signatures,
-    store::{self, Attempt, Delivery, EventRow},
+    store::{self, Attempt, Delivery, PendingDelivery},
 };
 use crate::tenants::prelude::*;
 use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
@@ -16,40 +16,55 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 pub async fn deliver_job(app: App, job: Job) -> Result<JobResult> {
-    let Some((delivery, event, secrets)) = load(&app, &job).await? else {
-        return Ok(JobResult::Done);
-    };
+    let find = async |tx: &mut Tx| store::find_pending(tx, &job.company_id, &job.subject).await;
+    let Some(delivery) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let delivery = Arc::new(delivery);
     let began = Instant::now();
-    let sent = send(&app, &delivery, &event, &secrets).await;
-    let duration = began.elapsed();
+    let secrets = delivery.company.event_secrets(&app)?;
+    let sent = send(&app, &delivery, &secrets).await;
+    let now = app.clock.now();
+    let attempt = Attempt {
+        url: delivery.url.clone(),
+        number: delivery.attempts + 1,
+        status: sent.as_ref().ok().map(|response| i64::from(response.status)),
+        error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
+        duration_ms: i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX),
+        created_at: now,
+    };
+    let outcome = outcome(&sent, now.unix_seconds());
+    if matches!(outcome, DeliveryOutcome::Delivered) && !delivery.is_failing {
+        let (delivery, attempt) = (delivery.clone(), attempt.clone());
+        let finish = async move |tx: &mut Tx| finish(tx, &job, delivery, attempt).await;
+        match app.store.write(finish).await {
+            Ok(()) => return Ok(JobResult::Finished),
+            Err(error) if error.is_not_one_row() => {}
+            Err(error) => return Err(error),
+        }
+    }
     let db = app.store.clone();
-    db.write(async move |tx| record(tx, &app, delivery, sent, duration).await).await
+    db.write(async move |tx| record(tx, &app, delivery, attempt, outcome).await).await
 }
 
-/// Returns a delivery with its event and the company's secrets; `None` if it is no longer pending.
-async fn load(app: &App, job: &Job) -> Result<Option<(Delivery, EventRow, Vec<String>)>> {
-    let company_id = &job.company_id;
-    app.store
-        .read(async |tx| {
-            let delivery = store::find_delivery(tx, company_id, &job.subject).await?;
-            let Some(delivery) = delivery.filter(|delivery| delivery.state == "pending") else {
-                return Ok(None);
-            };
-            let event = store::find_event(tx, company_id, &delivery.event_id).await?;
-            let event = event.ok_or_else(|| Error::internal("event of a delivery not found"))?;
-            let secrets = companies::get(tx, company_id).await?.event_secrets(app)?;
-            Ok(Some((delivery, event, secrets)))
-        })
-        .await
+/// Records a delivery with the end of its job, if neither was changed since it was loaded. These
+/// statements are one request to PostgreSQL.
+async fn finish(
+    tx: &mut Tx,
+    job: &Job,
+    delivery: Arc<PendingDelivery>,
+    attempt: Attempt,
+) -> Result<()> {
+    store::mark_delivered(tx, &delivery, attempt.created_at).await?;
+    jobs::finish(tx, job).await?;
+    Ok(store::insert_attempt(tx, &delivery.company.id, &delivery.delivery_id, &attempt).await?)
 }
 
 #[instrument(target = SPAN_TARGET, name = "events.deliver", skip_all)]
 async fn send(
     app: &App,
-    delivery: &Delivery,
-    event: &EventRow,
+    delivery: &PendingDelivery,
     secrets: &[String],
 ) -> Result<EgressResponse, EgressError> {
+    let (event_id, body) = (&delivery.event_id, &delivery.body);
     let seconds = app.clock.now().unix_seconds();
     let header = |name: &str, value: String| (name.to_owned(), value);
     let request = EgressRequest {
@@ -58,11 +73,11 @@ async fn send(
         url: delivery.url.clone(),
         headers: vec![
             header("content-type", "application/json".to_owned()),
-            header("webhook-id", event.id.to_string()),
+            header("webhook-id", event_id.to_string()),
             header("webhook-timestamp", seconds.to_string()),
-            header("webhook-signature", signatures(secrets, &event.id, seconds, &event.body)),
+            header("webhook-signature", signatures(secrets, event_id, seconds, body)),
         ],
-        body: Some(Bytes::from(event.body.clone())),
+        body: Some(Bytes::from(body.clone())),
         timeout: TIMEOUT,
         max_response_bytes: MAX_RESPONSE_BYTES,
     };
@@ -70,6 +85,7 @@ async fn send(
 }
 
 /// The result of an attempt.
+#[derive(Clone, Copy)]
 enum DeliveryOutcome {
     Delivered,
     /// 410: the receiver wants no further events.
@@ -100,13 +116,11 @@ fn retry_after(response: &EgressResponse, now_seconds: i64) -> Option<i64> {
 async fn record(
     tx: &mut Tx,
     app: &App,
-    loaded: Delivery,
-    sent: Result<EgressResponse, EgressError>,
-    duration: Duration,
+    loaded: Arc<PendingDelivery>,
+    mut attempt: Attempt,
+    outcome: DeliveryOutcome,
 ) -> Result<JobResult> {
-    let now = app.clock.now();
-    let (company_id, url) = (&loaded.company_id, &*loaded.url);
-    let outcome = outcome(&sent, now.unix_seconds());
+    let (now, company_id, url) = (attempt.created_at, &loaded.company.id, &*loaded.url);
     // Locks the endpoint before the delivery, in the same order as `store::disable`.
     let failing_since = match outcome {
         DeliveryOutcome::Delivered => {
@@ -117,19 +131,13 @@ async fn record(
             store::record_failure(tx, company_id, url, now, run_begins_after(now)).await?
         }
     };
-    let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;
+    let delivery = store::lock_delivery(tx, company_id, &loaded.delivery_id).await?;
     let mut delivery = delivery.ok_or_else(|| Error::internal("delivery not found"))?;
-    let is_current = delivery.version() == loaded.version();
+    let is_current = (&*delivery.state, delivery.tries, delivery.queued)
+        == ("pending", loaded.tries, loaded.queued);
     delivery.attempts += 1;
-    let attempt = Attempt {
-        url: url.to_owned(),
-        number: delivery.attempts,
-        status: sent.as_ref().ok().map(|response| i64::from(response.status)),
-        error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
-        duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
-        created_at: now,
-    };
-    store::insert_attempt(tx, &delivery, &attempt).await?;
+    attempt.number = delivery.attempts;
+    store::insert_attempt(tx, company_id, &delivery.id, &attempt).await?;
     let next = if is_current {
         apply_outcome(tx, app, &mut delivery, outcome, failing_since).await?
     } else {

@@ -13,6 +13,8 @@ pub use self::{
     store::{EventId, enable},
 };
 
+use url::Url;
+
 use crate::tenants::prelude::*;
 
 pub const DELIVER_JOB: &str = "event.deliver";
@@ -55,8 +57,22 @@ pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) 
         let state = if disabled { "disabled" } else { "pending" };
         store::insert_delivery(tx, company_id, &delivery_id, &id, &url, state, now).await?;
         if !disabled {
-            jobs::enqueue(tx, company_id, DELIVER_JOB, &delivery_id, now).await?;
+            enqueue_delivery(tx, company_id, &delivery_id, &url, now).await?;
         }
     }
     Ok(())
+}
+
+/// Enqueues the delivery's job. Its destination is the origin: a server that hangs does so for all
+/// of its URLs.
+async fn enqueue_delivery(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    delivery_id: &str,
+    url: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let origin = Url::parse(url).map(|url| url.origin().ascii_serialization());
+    let destination = origin.unwrap_or_default();
+    Ok(jobs::enqueue_to(tx, company_id, DELIVER_JOB, delivery_id, &destination, now).await?)
 }

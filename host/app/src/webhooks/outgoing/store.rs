@@ -2,7 +2,7 @@
 
 use serde::{Serializer, ser::Error as _};
 
-use crate::state::storage::*;
+use crate::{state::storage::*, tenants::companies::Company};
 
 text_types! {
     /// The id of an event.
@@ -95,13 +95,6 @@ pub struct Delivery {
     pub delivered_at: Option<Timestamp>,
 }
 
-impl Delivery {
-    /// The fields that differ if the delivery was changed concurrently.
-    pub fn version(&self) -> (&str, i64, i64) {
-        (&self.state, self.tries, self.queued)
-    }
-}
-
 /// Inserts a delivery, unless the event has one for that URL.
 pub async fn insert_delivery(
     tx: &mut Tx,
@@ -123,15 +116,57 @@ pub async fn insert_delivery(
     .await
 }
 
-pub async fn find_delivery(
+/// A pending delivery and what an attempt needs.
+#[derive(FromRow)]
+pub struct PendingDelivery {
+    #[sqlx(flatten)]
+    pub company: Company,
+    pub delivery_id: String,
+    pub event_id: EventId,
+    /// The body of the webhook.
+    pub body: String,
+    pub url: String,
+    pub tries: i64,
+    pub queued: i64,
+    pub attempts: i64,
+    /// The endpoint has recent failures.
+    pub is_failing: bool,
+}
+
+pub async fn find_pending(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
-) -> Result<Option<Delivery>> {
-    tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2")
-        .params(params![company_id, id])
-        .optional()
-        .await
+) -> Result<Option<PendingDelivery>> {
+    tx.sql(
+        "SELECT c.*, d.id AS delivery_id, d.event_id, e.body, d.url, d.tries, d.queued, d.attempts,
+             EXISTS (SELECT 1 FROM event_destinations f
+                     WHERE f.company_id = d.company_id AND f.url = d.url) AS is_failing
+         FROM event_deliveries d
+         JOIN events e ON e.company_id = d.company_id AND e.id = d.event_id
+         JOIN companies c ON c.id = d.company_id
+         WHERE d.company_id = $1 AND d.id = $2 AND d.state = 'pending'",
+    )
+    .params(params![company_id, id])
+    .optional()
+    .await
+}
+
+/// Records that a delivery arrived. The transaction fails with `NotOneRow` if it was changed since
+/// it was loaded.
+pub async fn mark_delivered(tx: &mut Tx, delivery: &PendingDelivery, now: Timestamp) -> Result<()> {
+    tx.defer(
+        "UPDATE event_deliveries SET state = 'delivered', tries = tries + 1,
+             attempts = attempts + 1, delivered_at = $6
+         WHERE company_id = $1 AND id = $2 AND state = 'pending' AND tries = $3 AND queued = $4
+             AND attempts = $5",
+    )
+    .params(params![
+        &delivery.company.id, &delivery.delivery_id, delivery.tries, delivery.queued,
+        delivery.attempts, now
+    ])
+    .require_one()
+    .await
 }
 
 pub async fn lock_delivery(
@@ -188,7 +223,7 @@ pub async fn list_deliveries_of_page(
 }
 
 pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "UPDATE event_deliveries SET state = $3, tries = $4, attempts = $5, delivered_at = $6
          WHERE company_id = $1 AND id = $2",
     )
@@ -214,14 +249,19 @@ pub struct Attempt {
     pub created_at: Timestamp,
 }
 
-pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt) -> Result<()> {
-    tx.sql(
+pub async fn insert_attempt(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    delivery_id: &str,
+    attempt: &Attempt,
+) -> Result<()> {
+    tx.defer(
         "INSERT INTO event_attempts (company_id, delivery_id, number, status, error,
              duration_ms, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .params(params![
-        &delivery.company_id, &delivery.id, attempt.number, attempt.status, &attempt.error,
+        company_id, delivery_id, attempt.number, attempt.status, &attempt.error,
         attempt.duration_ms, attempt.created_at
     ])
     .execute()

@@ -3,16 +3,24 @@
 //! A job is identified by company, kind and subject. If it is enqueued again while it waits, the
 //! earlier time applies; while it runs, it runs again afterwards. The lease of a crashed host
 //! expires. Each kind has its own slots per host, so that slow or numerous jobs of one kind do not
-//! delay others. A host leaves jobs of unknown kinds to other hosts.
+//! delay others; companies and destinations share them as [`slots`] describes. A host leaves jobs
+//! of unknown kinds to other hosts.
+//!
+//! A job that fails is retried with backoff, at last every 30 minutes: operators see those with ten
+//! failures in a row or more. It is **parked**, so that only an operator's retry runs it again, if
+//! the host stopped during each of its last [`MAX_CRASHES`] runs, or if its kind permits that (see
+//! [`WorkerParts::parked_kinds`]) and it has failed for about a day.
 
+mod claim;
 pub mod metrics;
+mod slots;
 mod store;
 mod worker;
 
 use futures::future::BoxFuture;
 
 pub use self::{
-    store::{Job, enqueue, enqueue_once},
+    store::{Job, enqueue, enqueue_once, enqueue_to, finish},
     worker::{
         RunSimulators, WorkerParts, Workers, advance, run_due, run_workers, start_due,
         wait_until_idle,
@@ -23,11 +31,16 @@ use crate::{clock::Timestamp, error::Result};
 /// Job lease duration: longer than any plugin call or webhook delivery.
 pub const LEASE_SECONDS: i64 = 120;
 
+/// `run_at` of parked jobs: 9999-12-31.
+const PARKED: Timestamp = Timestamp(253_402_214_400_000);
+
 /// The next step after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobResult {
     Done,
     RescheduleAt(Timestamp),
+    /// Like `Done`, and already recorded: the handler has called [`finish`] in its transaction.
+    Finished,
 }
 
 /// Runs one job. An error is logged, and the job is retried with backoff.
@@ -40,6 +53,14 @@ pub trait JobHost: Clone + Send + Sync + 'static {
     /// Returns the host for one operation, here one run of a job.
     fn for_operation(&self) -> Self;
 }
+
+/// Runs in a row during which the host stopped, after which a job is parked: it may be the cause.
+const MAX_CRASHES: i64 = 5;
+/// Failures in a row, within about a day, after which a job of some kinds is parked.
+const MAX_FAILURES: i64 = 50;
+/// Failures in a row after which a job is listed for operators. Statements name it, so that they
+/// use the index of these jobs.
+pub const LISTED_FAILURES: i64 = 10;
 
 /// Returns when a job that failed `failures` times is retried.
 fn backoff(now: Timestamp, failures: i64) -> Timestamp {

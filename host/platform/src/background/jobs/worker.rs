@@ -4,27 +4,37 @@ use std::{
     collections::BTreeMap,
     ops::Deref,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock, Semaphore};
+use tokio::{
+    sync::{Notify, OwnedRwLockReadGuard, RwLock},
+    time::timeout,
+};
 use tracing::Instrument;
 
-use super::{Handler, Job, JobHost, JobResult, LEASE_SECONDS, backoff, metrics::JobMetrics, store};
+use super::{
+    Handler, Job, JobHost, JobResult, LISTED_FAILURES, MAX_CRASHES, MAX_FAILURES, backoff,
+    claim::claim,
+    metrics::JobMetrics,
+    slots::{QUICK, Slot, Slots},
+    store::{self, Rescheduled},
+};
 use crate::{
     background::tasks::Tasks,
     clock::{Clock, Timestamp},
     error::{Error, Result, from_panic},
     limits::owner::on_behalf_of,
     random::Random,
-    store::Store,
+    store::{Error as StoreError, Store},
     telemetry::spans,
 };
 
-/// Maximum number of concurrent runs per kind on this host.
-const MAX_CONCURRENT_RUNS: usize = 64;
+/// Maximum length of a stored error.
+const MAX_ERROR_CHARS: usize = 1_000;
 /// Maximum delay before jobs of other hosts are noticed.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -32,9 +42,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Workers<H> {
     pub metrics: JobMetrics,
     parts: WorkerParts,
-    kinds: BTreeMap<&'static str, Kind<H>>,
-    /// Notified when a kind without a free slot has one again.
-    slot_freed: Notify,
+    pub(super) kinds: BTreeMap<&'static str, Kind<H>>,
+    /// Notified when a slot is released for which a due job may wait.
+    slot_freed: Arc<Notify>,
     /// Read-locked while jobs run; write-locked while the clock is advanced.
     clock_lock: Arc<RwLock<()>>,
 }
@@ -47,6 +57,8 @@ pub struct WorkerParts {
     pub clock: Clock,
     pub random: Random,
     pub tasks: Tasks,
+    /// Kinds of jobs that need not be retried for ever: they are parked after a day of failures.
+    pub parked_kinds: &'static [&'static str],
     /// Simulators of a development environment, which follow the same clock.
     pub simulators: Option<RunSimulators>,
 }
@@ -54,21 +66,23 @@ pub struct WorkerParts {
 /// Does the work that is due, and returns its amount.
 pub type RunSimulators = Box<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
 
-struct Kind<H> {
+pub(super) struct Kind<H> {
     handler: Handler<H>,
-    slots: Arc<Semaphore>,
+    pub(super) slots: Arc<Slots>,
 }
 
 impl<H: JobHost> Workers<H> {
     pub fn new(handlers: &[(&'static str, Handler<H>)], parts: WorkerParts) -> Workers<H> {
-        let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_RUNS)) };
+        let slot_freed = Arc::new(Notify::new());
+        let slots = || Arc::new(Slots::new(slot_freed.clone()));
+        let kind = |handler| Kind { handler, slots: slots() };
         let metrics = JobMetrics::default();
         metrics.enabled.set(parts.enabled.into());
         Workers {
             metrics,
             parts,
             kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
-            slot_freed: Notify::new(),
+            slot_freed,
             clock_lock: Arc::default(),
         }
     }
@@ -107,26 +121,31 @@ pub async fn run_workers<H: JobHost>(host: H) {
     }
 }
 
-/// Starts due jobs while their kind has free slots. Returns how long to wait for more.
+/// Starts due jobs while there are slots for them. Returns how long to wait for more.
 pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
     let workers = host.workers();
     loop {
         let running = workers.clock_lock.clone().read_owned().await;
         let now = workers.clock.now();
         let next = next_due(host).await?;
-        let due = next.iter().filter(|(_, at)| *at <= now);
-        let free = due.map(|(kind, _)| (*kind, workers.kinds[kind].slots.available_permits()));
-        let free: Vec<(&'static str, usize)> = free.filter(|(_, free)| *free > 0).collect();
-        if free.is_empty() {
-            let waits = next.iter().filter_map(|(_, at)| u64::try_from(at.0 - now.0).ok());
-            let wait = waits.filter(|ms| *ms > 0).min().map(Duration::from_millis);
-            return Ok(wait.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL));
+        let is_due = |kind: &str| next.iter().any(|(due, at)| *due == kind && *at <= now);
+        for (kind, Kind { slots, .. }) in &workers.kinds {
+            slots.set_wanted(is_due(kind));
+        }
+        let due = workers.kinds.iter().filter(|(kind, of)| is_due(kind) && !of.slots.are_full());
+        let due: Vec<&'static str> = due.map(|(kind, _)| *kind).collect();
+        let waits = next.iter().filter_map(|(_, at)| u64::try_from(at.0 - now.0).ok());
+        let wait = waits.filter(|ms| *ms > 0).min().map(Duration::from_millis);
+        let wait = wait.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL);
+        if due.is_empty() {
+            return Ok(wait);
         }
         // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
-        let claim = workers.tasks.spawn(claim_and_start(host.clone(), free, running));
+        let claim = workers.tasks.spawn(claim_and_start(host.clone(), due, running));
         if claim.await.map_err(Error::internal)?? == 0 {
-            // Due jobs are locked by another transaction: an immediate retry would waste CPU time.
-            return Ok(POLL_INTERVAL);
+            // Due jobs wait for a slot, whose release wakes this worker, or are locked by another
+            // transaction: an immediate retry would waste CPU time.
+            return Ok(wait);
         }
     }
 }
@@ -143,64 +162,95 @@ async fn next_due<H: JobHost>(host: &H) -> Result<Vec<(&'static str, Timestamp)>
 /// Claims and starts jobs. Returns their number.
 async fn claim_and_start<H: JobHost>(
     host: H,
-    free: Vec<(&'static str, usize)>,
+    kinds: Vec<&'static str>,
     running: OwnedRwLockReadGuard<()>,
 ) -> Result<usize> {
     let running = Arc::new(running);
-    let jobs = claim(&host, free).await?;
+    let jobs = claim(&host, kinds).await?;
     let count = jobs.len();
-    for job in jobs {
-        let slots = host.workers().kinds[&*job.kind].slots.clone();
-        let slot = slots.clone().acquire_owned().await.map_err(Error::internal)?;
+    for (job, slot) in jobs {
         let (host, running) = (host.clone(), running.clone());
         tokio::spawn(async move {
-            run(&host, job).await;
-            let was_full = slots.available_permits() == 0;
-            drop((slot, running));
-            if was_full {
-                host.workers().slot_freed.notify_one();
-            }
+            run(&host, job, slot).await;
+            drop(running);
         });
     }
     Ok(count)
 }
 
-/// Claims up to this many jobs of each kind; none on a host whose workers are disabled.
-async fn claim<H: JobHost>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
-    let workers = host.workers();
-    if !workers.enabled {
-        return Ok(Vec::new());
+async fn run<H: JobHost>(host: &H, job: Job, mut slot: Slot) {
+    if job.crashes >= MAX_CRASHES {
+        return park(host, job).await;
     }
-    let now = workers.clock.now();
-    let (lease, times) = (workers.random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
-    let claimed = workers.store.write(async move |tx| -> Result<_> {
-        let mut jobs = Vec::new();
-        for (kind, most) in most {
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            jobs.extend(store::claim(tx, kind, &lease, times, most).await?);
-        }
-        Ok(jobs)
-    });
-    claimed.await
-}
-
-async fn run<H: JobHost>(host: &H, job: Job) {
-    let next = run_handler(host, &job).await;
-    let now = host.workers().clock.now();
-    let (next, failures) = match next {
-        Ok(next) => (next, 0),
-        Err(error) => {
-            let (kind, subject) = (&*job.kind, &*job.subject);
-            tracing::error!(kind, subject, error = %error.chain(), "job failed");
-            (JobResult::RescheduleAt(backoff(now, job.failures)), job.failures + 1)
+    let began = Instant::now();
+    let next = {
+        let mut run = pin!(run_handler(host, &job));
+        match timeout(QUICK, &mut run).await {
+            Ok(next) => next,
+            Err(_) => {
+                slot.move_to_slow_lane();
+                run.await
+            }
         }
     };
-    let ended = host.workers().store.write(async move |tx| match next {
-        JobResult::Done => store::finish(tx, &job, now).await,
-        JobResult::RescheduleAt(at) => store::reschedule(tx, &job, at, now, failures).await,
-    });
-    if let Err(error) = ended.await {
+    let is_done = matches!(next, Ok(JobResult::Done | JobResult::Finished));
+    slot.record(is_done && began.elapsed() <= QUICK);
+    if let Err(error) = record(host, job, next).await {
         tracing::error!(%error, "job result was not recorded; the job runs again when its lease expires");
+    }
+}
+
+/// Records the result of a run.
+async fn record<H: JobHost>(host: &H, job: Job, next: Result<JobResult>) -> Result<(), StoreError> {
+    let (store, now) = (&host.workers().store, host.workers().clock.now());
+    let again = |run_at| Rescheduled { run_at, failures: 0, error: None, is_parked: false };
+    let next = match next {
+        Ok(JobResult::Finished) => return Ok(()),
+        Ok(JobResult::RescheduleAt(at)) => again(at),
+        Ok(JobResult::Done) => {
+            let done = job.clone();
+            match store.write(async move |tx| store::finish(tx, &done).await).await {
+                // It was enqueued again.
+                Err(StoreError::NotOneRow) => again(now),
+                finished => return finished,
+            }
+        }
+        Err(error) => failed(host, &job, now, &error),
+    };
+    store.write(async move |tx| store::reschedule(tx, &job, now, next).await).await
+}
+
+/// Logs a failure. Returns when the job is retried, if it is.
+fn failed<H: JobHost>(host: &H, job: &Job, now: Timestamp, error: &Error) -> Rescheduled {
+    let (kind, subject, failures) = (&*job.kind, &*job.subject, job.failures + 1);
+    let may_park = host.workers().parked_kinds.contains(&kind);
+    let is_parked = may_park && failures >= MAX_FAILURES;
+    let error = error.chain();
+    tracing::error!(kind, subject, failures, is_parked, error, "job failed");
+    let error = Some(error.chars().take(MAX_ERROR_CHARS).collect());
+    Rescheduled { run_at: backoff(now, job.failures), failures, error, is_parked }
+}
+
+/// Parks a claimed job during whose last runs the host stopped.
+async fn park<H: JobHost>(host: &H, job: Job) {
+    let (kind, subject, crashes) = (job.kind.clone(), job.subject.clone(), job.crashes);
+    tracing::error!(
+        kind,
+        subject,
+        crashes,
+        "job was parked: the host stopped during its last runs"
+    );
+    let now = host.workers().clock.now();
+    let next = Rescheduled {
+        run_at: now,
+        failures: job.failures.max(LISTED_FAILURES),
+        error: Some(format!("the host stopped during each of the last {crashes} runs")),
+        is_parked: true,
+    };
+    let store = &host.workers().store;
+    let parked = store.write(async move |tx| store::reschedule(tx, &job, now, next).await);
+    if let Err(error) = parked.await {
+        tracing::error!(%error, "job was not parked; its lease will expire");
     }
 }
 
@@ -218,7 +268,7 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
     let next = run.instrument(span.clone()).await;
     let next = next.unwrap_or_else(|panic| Err(from_panic(panic)));
     let outcome = match &next {
-        Ok(JobResult::Done) => "done",
+        Ok(JobResult::Done | JobResult::Finished) => "done",
         Ok(JobResult::RescheduleAt(_)) => "again",
         Err(_) => {
             spans::mark_failed(&span);
@@ -233,13 +283,12 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
 pub async fn run_due<H: JobHost>(host: &H) -> Result<usize> {
     let mut runs = 0;
     loop {
-        let kinds = host.workers().kinds();
-        let jobs = claim(host, kinds.map(|kind| (kind, MAX_CONCURRENT_RUNS)).collect()).await?;
+        let jobs = claim(host, host.workers().kinds().collect()).await?;
         if jobs.is_empty() {
             return Ok(runs);
         }
         runs += jobs.len();
-        futures::future::join_all(jobs.into_iter().map(|job| run(host, job))).await;
+        futures::future::join_all(jobs.into_iter().map(|(job, slot)| run(host, job, slot))).await;
     }
 }
 

@@ -1,0 +1,4 @@
+//! Failing jobs, for operators.
+
+pub mod api;
+mod store;
