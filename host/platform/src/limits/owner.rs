@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash> OwnerLimiter<K> {
         if let Some(permits) = owners.get(owner) {
             return permits.clone();
         }
-        let permits = Arc::new(Semaphore::new(self.max));
+        let permits = Arc::new(Semaphore::new(self.max.min(Semaphore::MAX_PERMITS)));
         owners.insert(owner.clone(), permits.clone());
         permits
     }
