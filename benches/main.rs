@@ -6,6 +6,7 @@
 
 mod backlog;
 mod database;
+mod deliveries;
 mod hostile;
 mod http;
 mod installed;
@@ -42,6 +43,7 @@ fn main() {
     plugins::measure(&mut bench);
     installed::measure(&mut bench);
     waiting::measure(&mut bench);
+    deliveries::measure(&bench);
     hostile::measure(&bench);
     store::measure(&mut bench);
     http::measure(&mut bench);

@@ -362,6 +362,7 @@ async fn operate(lab: &Lab) {
     lab.call(&format!("POST {}", of("/payments/{payment}/verify")), json!({})).await;
     let rotated = lab.call(&format!("POST {}", of("/keys/{key}/rotate")), json!({})).await;
     lab.name("third_key", &rotated["api_key"]);
+    lab.call("POST /internal/v1/jobs/retry", json!({})).await;
     lab.call("POST /internal/v1/master-key/rotate", json!({})).await;
     set_paystack(lab, &format!("PUT {}", of("/providers/{provider}")), COMPANYS_OWN_KEY).await;
     lab.pay("order-own").await;
