@@ -3,12 +3,12 @@
 //! A job is identified by company, kind and subject. If it is enqueued again while it waits, the
 //! earlier time applies; while it runs, it runs again afterwards. The lease of a crashed host
 //! expires. Each kind has its own slots per host, so that slow or numerous jobs of one kind do not
-//! delay others; companies and destinations share them as [`slots`] describes. A host leaves jobs
+//! delay others; companies and destinations share them as `slots` describes. A host leaves jobs
 //! of unknown kinds to other hosts.
 //!
 //! A job that fails is retried with backoff, at last every 30 minutes: operators see those with ten
 //! failures in a row or more. It is **parked**, so that only an operator's retry runs it again, if
-//! the host stopped during each of its last [`MAX_CRASHES`] runs, or if its kind permits that (see
+//! the host stopped during each of its last five runs, or if its kind permits that (see
 //! [`WorkerParts::parked_kinds`]) and it has failed for about a day.
 
 mod claim;
