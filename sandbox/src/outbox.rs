@@ -80,11 +80,9 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(faults: Faults) -> Outbox {
-        tls::install_provider();
-        let client = reqwest::Client::builder()
+        let client = tls::http_client()
             .timeout(REQUEST_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .build()
             .expect("a client without files or addresses can be built");
         Outbox {

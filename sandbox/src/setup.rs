@@ -5,6 +5,7 @@ use std::path::Path;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse_app::state::config::Config;
+use tollhouse_platform::crypto::tls;
 use tollhouse_sandbox::{Hint, Link, Simulators};
 
 use crate::Failure;
@@ -33,7 +34,7 @@ pub struct SandboxInfo {
 
 pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo, Failure> {
     let operator = Operator {
-        client: Client::builder().no_proxy().build()?,
+        client: tls::http_client().build()?,
         url: format!("http://{}", config.listeners.internal_listen),
         token: config.operator_token.read()?,
     };

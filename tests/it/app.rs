@@ -438,8 +438,7 @@ const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_a
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {
-    tls::install_provider();
-    let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
+    let client = tls::http_client().timeout(Duration::from_secs(60)).build();
     client.expect("a client")
 }
 

@@ -1,4 +1,4 @@
-//! Sealing of stored secrets, and the TLS provider.
+//! Sealing of stored secrets, and TLS.
 
 pub mod seal;
 pub mod tls;

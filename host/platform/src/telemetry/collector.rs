@@ -56,10 +56,8 @@ struct Collector {
 
 impl Collector {
     fn new() -> Result<Collector, reqwest::Error> {
-        tls::install_provider();
-        let client = reqwest::Client::builder()
+        let client = tls::http_client()
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .timeout(EXPORT_TIMEOUT)
             .build()?;
         Ok(Collector { client, runtime: Handle::current(), is_down: AtomicBool::new(false) })

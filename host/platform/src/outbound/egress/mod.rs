@@ -138,11 +138,9 @@ impl EgressError {
 
 impl Egress {
     pub fn new(policy: EgressPolicy) -> Result<Egress, reqwest::Error> {
-        tls::install_provider();
         let policy = Arc::new(policy);
-        let client = reqwest::Client::builder()
+        let client = tls::http_client()
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .connect_timeout(Duration::from_secs(10))
             .pool_idle_timeout(Duration::from_secs(60))
             .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))

@@ -26,8 +26,14 @@ const UNUSABLE_CA: &str = "smtp_ca_file contains no usable certificate";
 
 pub(super) struct SessionManager {
     settings: SmtpSettings,
-    tls: TlsParameters,
+    encryption: Encryption,
     hello: ClientId,
+}
+
+enum Encryption {
+    Plain,
+    StartTls(TlsParameters),
+    Tls(TlsParameters),
 }
 
 pub(super) struct Session {
@@ -40,34 +46,33 @@ impl SessionManager {
     /// `name` is this host's name in `EHLO`.
     pub(super) fn new(settings: SmtpSettings, name: &str) -> Result<SessionManager, &'static str> {
         let roots = settings.ca.as_deref().map_or(Ok(Vec::new()), certificates)?;
-        let tls = TlsParameters::builder(settings.host.clone());
-        let tls = roots.into_iter().fold(tls, |tls, root| tls.add_root_certificate(root));
-        let tls = tls.build().map_err(|_| match settings.ca {
-            Some(_) => UNUSABLE_CA,
-            None => "the system's CA certificates cannot be read",
-        })?;
-        Ok(SessionManager { settings, tls, hello: ClientId::Domain(name.to_owned()) })
+        let encryption = match settings.security {
+            SmtpEncryption::Plain => Encryption::Plain,
+            SmtpEncryption::StartTls => Encryption::StartTls(parameters(&settings, roots)?),
+            SmtpEncryption::Tls => Encryption::Tls(parameters(&settings, roots)?),
+        };
+        Ok(SessionManager { settings, encryption, hello: ClientId::Domain(name.to_owned()) })
     }
 
     async fn open(&self) -> Result<AsyncSmtpConnection, SmtpError> {
-        let mut connection = match self.settings.security {
-            SmtpEncryption::Plain => {
+        let mut connection = match &self.encryption {
+            Encryption::Plain => {
                 let stream = Box::new(self.connect().await?);
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
             }
-            SmtpEncryption::StartTls => {
+            Encryption::StartTls(_) => {
                 let stream = Box::new(UnbufferedStream::new(self.connect().await?));
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
             }
-            SmtpEncryption::Tls => {
-                let tls = Some(self.tls.clone());
+            Encryption::Tls(tls) => {
+                let tls = Some(tls.clone());
                 AsyncSmtpConnection::connect_tokio1(self.server(), None, &self.hello, tls, None)
                     .await
             }
         }
         .map_err(|error| session_error(&error, "the mail server refused the connection"))?;
-        if self.settings.security == SmtpEncryption::StartTls {
-            let secured = connection.starttls(self.tls.clone(), &self.hello).await;
+        if let Encryption::StartTls(tls) = &self.encryption {
+            let secured = connection.starttls(tls.clone(), &self.hello).await;
             secured.map_err(|error| {
                 session_error(&error, "the mail server does not support STARTTLS")
             })?;
@@ -156,6 +161,18 @@ impl Session {
         }
         connection.message(message).await.map(drop).map_err(refused)
     }
+}
+
+fn parameters(
+    settings: &SmtpSettings,
+    roots: Vec<Certificate>,
+) -> Result<TlsParameters, &'static str> {
+    let tls = TlsParameters::builder(settings.host.clone());
+    let tls = roots.into_iter().fold(tls, |tls, root| tls.add_root_certificate(root));
+    tls.build().map_err(|_| match settings.ca {
+        Some(_) => UNUSABLE_CA,
+        None => "the system's CA certificates cannot be read",
+    })
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
