@@ -70,9 +70,9 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (recollections::FORMER_JOB, |app, job| charges::adopt_job::<Recollection>(app, job).boxed()),
 ];
 
-/// Jobs that are parked after a day of failures. All others carry money, fees or personal data:
-/// forgetting one is worse than a retry every 30 minutes, so they are only listed.
-const PARKED: &[&str] = &[events::DELIVER_JOB, otp::WATCH_JOB];
+/// Kinds whose jobs are parked after a day of failures. All others carry money, fees or personal
+/// data: an abandoned one is worse than a retry every 30 minutes, so they are only listed.
+const PARKED_KINDS: &[&str] = &[events::DELIVER_JOB, otp::WATCH_JOB];
 
 async fn find_charge(app: &App, job: &Job, id: &ChargeId) -> Result<Option<Charge>> {
     let read = async |tx: &mut Tx| charges::find(tx, &job.company_id, id).await;
@@ -162,7 +162,7 @@ impl App {
             clock: clock.clone(),
             random: random.clone(),
             tasks: tasks.clone(),
-            parked_kinds: PARKED,
+            parked_kinds: PARKED_KINDS,
             simulators: companion,
         };
         let workers = Workers::new(JOBS, parts);

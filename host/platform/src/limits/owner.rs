@@ -82,9 +82,9 @@ impl OwnerLimiter<Owner> {
     /// Takes a permit of the owner on whose behalf the current task works. `None`: it works for the
     /// host, which has no limit.
     pub async fn acquire_current(&self) -> Option<OwnerPermit<Owner>> {
-        match CURRENT.try_with(Owner::clone) {
-            Ok(owner) => Some(self.acquire(owner).await),
-            Err(_) => None,
+        match current() {
+            Some(owner) => Some(self.acquire(owner).await),
+            None => None,
         }
     }
 }

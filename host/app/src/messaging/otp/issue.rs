@@ -54,13 +54,13 @@ impl<E: Into<Error>> From<E> for SendFailure {
     }
 }
 
-/// What a transaction that sends a code expects.
+/// What a transaction that sends a code assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// No code under the key that has not expired, tokens, and an ample balance: writes all of it
-    /// in one statement on PostgreSQL, which fails otherwise.
+    /// Assumes that no earlier code is valid, that tokens are left and that the balance is ample.
+    /// PostgreSQL writes everything in one statement, which fails if one of these is wrong.
     Usual,
-    /// Anything: replaces an earlier code, and finds the reason why a code cannot be sent.
+    /// Assumes nothing: replaces an earlier code, and reports why a code cannot be sent.
     General,
 }
 

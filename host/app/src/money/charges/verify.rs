@@ -62,13 +62,16 @@ pub async fn verify_all<O: ChargeOwner>(
             Err(error) => failure = Some(error),
         }
     }
-    if let Some(error) = failure {
-        let (owner, _) = adopt_and_schedule::<O>(app, company_id, owner_id).await?;
-        if owner.is_pending() {
-            return Err(error);
+    let charges = match failure {
+        None => app.store.select(list).await?,
+        Some(error) => {
+            let (owner, charges) = adopt_and_schedule::<O>(app, company_id, owner_id).await?;
+            if owner.is_pending() {
+                return Err(error);
+            }
+            charges
         }
-    }
-    let charges = app.store.select(list).await?;
+    };
     if !charges.iter().any(|charge| charge.counts) {
         let mismatched = charges.into_iter().find(|charge| charge.state == State::Mismatched);
         verified.mismatch = mismatched.and_then(|charge| charge.mismatch);

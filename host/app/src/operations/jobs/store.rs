@@ -10,7 +10,7 @@ pub struct FailingJob {
     pub company_id: CompanyId,
     /// The kind of job, for example `charge.reconcile`.
     pub kind: String,
-    /// What it is about, for example the id of a charge.
+    /// The record that it works on, for example the id of a charge.
     pub subject: String,
     /// Consecutive failures.
     pub failures: i64,

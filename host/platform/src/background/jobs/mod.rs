@@ -8,7 +8,7 @@
 //!
 //! A job that fails is retried with backoff, at last every 30 minutes: operators see those with ten
 //! failures in a row or more. It is **parked**, so that only an operator's retry runs it again, if
-//! the host stopped during each of its last five runs, or if its kind permits that (see
+//! none of its last five runs ended before its lease expired, or if its kind permits that (see
 //! [`WorkerParts::parked_kinds`]) and it has failed for about a day.
 
 mod claim;

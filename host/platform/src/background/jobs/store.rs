@@ -179,8 +179,8 @@ pub async fn claim(
         .bind(lease_ends)
         .append(
             ", due_at = run_at,
-                 crashes = crashes + CASE WHEN lease IS NULL THEN 0 ELSE 1 END WHERE (company_id, kind, subject) IN (
-                 SELECT company_id, kind, subject FROM (",
+                 crashes = crashes + CASE WHEN lease IS NULL THEN 0 ELSE 1 END
+             WHERE (company_id, kind, subject) IN (SELECT company_id, kind, subject FROM (",
         );
     let shares = padded(shares.iter().map(|(queue, limit)| (queue, *limit)));
     for (n, ((company_id, destination), limit)) in shares.enumerate() {

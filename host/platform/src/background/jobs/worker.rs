@@ -231,26 +231,23 @@ fn failed<H: JobHost>(host: &H, job: &Job, now: Timestamp, error: &Error) -> Res
     Rescheduled { run_at: backoff(now, job.failures), failures, error, is_parked }
 }
 
-/// Parks a claimed job during whose last runs the host stopped.
+/// Parks a claimed job whose last runs did not end before their leases expired.
 async fn park<H: JobHost>(host: &H, job: Job) {
     let (kind, subject, crashes) = (job.kind.clone(), job.subject.clone(), job.crashes);
-    tracing::error!(
-        kind,
-        subject,
-        crashes,
-        "job was parked: the host stopped during its last runs"
-    );
     let now = host.workers().clock.now();
     let next = Rescheduled {
         run_at: now,
         failures: job.failures.max(LISTED_FAILURES),
-        error: Some(format!("the host stopped during each of the last {crashes} runs")),
+        error: Some(format!("the lease expired during each of the last {crashes} runs")),
         is_parked: true,
     };
     let store = &host.workers().store;
     let parked = store.write(async move |tx| store::reschedule(tx, &job, now, next).await);
-    if let Err(error) = parked.await {
-        tracing::error!(%error, "job was not parked; its lease will expire");
+    match parked.await {
+        Ok(()) => {
+            tracing::error!(kind, subject, crashes, "job was parked: its last runs did not end")
+        }
+        Err(error) => tracing::error!(%error, "job was not parked; its lease will expire"),
     }
 }
 
