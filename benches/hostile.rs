@@ -1,4 +1,5 @@
-//! The cost of a hostile plugin for a healthy one beside it.
+//! The cost of a hostile plugin for a healthy one beside it, and of a hostile company for another one
+//! that calls the same plugin.
 
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,9 @@ const HOSTILE_COMMANDS: [(&str, usize); 12] = [
     ("fetch https://169.254.169.254/", 40),
     ("concatenate \"", 40),
 ];
+/// The same of a company. Calls without a command are ordinary ones.
+const HOSTILE_COMPANY_COMMANDS: [(&str, usize); 4] =
+    [("", 400), ("loop", 40), ("big 9000000", 10), ("many 100", 40)];
 const CALLS: usize = 20_000;
 /// Number of calls when each benchmark runs only once.
 const TRIAL_CALLS: usize = 50;
@@ -41,34 +45,37 @@ pub fn measure(bench: &Bench) {
     let tries_only = bench.runs_once();
     let calls = if tries_only { TRIAL_CALLS } else { CALLS };
     bench.runtime.block_on(async {
-        let neighbours = PluginPair::start().await;
-        for (trick, at_once) in HOSTILE_COMMANDS {
-            let quiet = neighbours.p99(calls).await;
-            let tasks = neighbours.start_hostile_calls(trick, at_once);
+        let [plugins, companies] = Pair::start().await;
+        let of_plugins = HOSTILE_COMMANDS.map(|command| ("plugin", &plugins, command));
+        let of_companies = HOSTILE_COMPANY_COMMANDS.map(|command| ("company", &companies, command));
+        for (kind, pair, (trick, at_once)) in of_plugins.into_iter().chain(of_companies) {
+            let quiet = pair.p99(calls).await;
+            let tasks = pair.start_hostile_calls(trick, at_once);
             tokio::time::sleep(Duration::from_millis(if tries_only { 10 } else { 1_000 })).await;
-            let beside = neighbours.p99(calls).await;
+            let beside = pair.p99(calls).await;
             let mib = resident_bytes().unwrap_or_default() >> 20;
             tasks.iter().for_each(JoinHandle::abort);
             if !tries_only {
                 let ratio = beside.as_secs_f64() / quiet.as_secs_f64();
                 println!(
-                    "plugins/hostile: {at_once} times {trick:?}: a neighbour's p99 is {beside:.0?}, {ratio:.2} times its quiet \
-                     {quiet:.0?}; {mib} MiB resident"
+                    "plugins/hostile: {at_once} times {trick:?}: another {kind}'s p99 is {beside:.0?}, \
+                     {ratio:.2} times its quiet {quiet:.0?}; {mib} MiB resident"
                 );
             }
         }
     });
 }
 
-/// A healthy and a hostile plugin in one host. Upstream responses come from memory, so that waits
+/// Two callers in one host, one of them hostile. Upstream responses come from memory, so that waits
 /// for the CPU are visible.
-struct PluginPair {
+struct Pair {
     healthy: (PluginHandle, Credentials),
     hostile: (PluginHandle, Credentials),
 }
 
-impl PluginPair {
-    async fn start() -> PluginPair {
+impl Pair {
+    /// Returns two plugins, and two companies of one plugin.
+    async fn start() -> [Pair; 2] {
         let egress = Egress::scripted(std::sync::Arc::new(respond));
         let limits = Limits::default();
         let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
@@ -79,13 +86,13 @@ impl PluginPair {
             let credentials = Credentials::example(plugin.manifest());
             (plugin, credentials)
         };
-        PluginPair {
-            healthy: load(artifacts::SPROUT).await,
-            hostile: load(artifacts::UNRULY).await,
-        }
+        let [healthy, hostile] = [load(artifacts::SPROUT).await, load(artifacts::UNRULY).await];
+        let company = |name| (hostile.0.clone().for_company(name), hostile.1.clone());
+        let companies = Pair { healthy: company("quiet"), hostile: company("busy") };
+        [Pair { healthy, hostile }, companies]
     }
 
-    /// Returns the 99th percentile of sequential calls of the healthy plugin.
+    /// Returns the 99th percentile of sequential calls of the healthy caller.
     async fn p99(&self, calls: usize) -> Duration {
         let (plugin, credentials) = self.healthy.clone();
         let measurement = tokio::spawn(async move {
@@ -101,7 +108,7 @@ impl PluginPair {
             }
             Duration::from_nanos(latencies.value_at_quantile(0.99))
         });
-        measurement.await.expect("a healthy plugin")
+        measurement.await.expect("a healthy caller")
     }
 
     fn start_hostile_calls(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {

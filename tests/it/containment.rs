@@ -88,9 +88,10 @@ async fn calls_in_flight(app: &TestApp) -> f64 {
 // ---- bulkheads ----------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffected() {
-    on_both(&["--plugin-max-calls=3", "--plugin-call-timeout-s=2"], async |app| {
+async fn calls_beyond_the_half_of_a_company_get_503_and_others_are_unaffected() {
+    on_both(&["--plugin-max-calls=5", "--plugin-call-timeout-s=2"], async |app| {
         let upstream = install_unruly(app).await;
+        let neighbour = app.new_company("Beta Lending").await;
         let slow = join_all(
             (0..10)
                 .map(async |n| initialize_with_narration(app, &format!("slow-{n}"), "wait").await),
@@ -100,6 +101,7 @@ async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffe
                 tokio::task::yield_now().await;
             }
             assert_eq!(calls_in_flight(app).await, 3.0);
+            initialize_repeatedly_as(app, &neighbour, "neighbour", 1, "").await.data();
             app.initialize("beside").await
         };
         let (slow, other) = tokio::join!(slow, other);

@@ -2,14 +2,12 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::time::timeout;
 use url::Url;
 
 use super::catalog::LookupMethod;
 use crate::state::prelude::*;
+use tollhouse_http::server::concurrency::{ConcurrencyLimiter, Permit};
 use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 use tollhouse_plugins::Image;
 
@@ -24,24 +22,27 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Maximum number of lookups with images in memory, each of which holds several copies.
 const MAX_CONCURRENT_LOOKUPS: usize = 32;
 
-/// Limits concurrent lookups with images on this host.
-pub struct ImageLimiter(Semaphore);
+/// Limits concurrent lookups with images on this host, and those of one company to half.
+pub struct ImageLimiter(ConcurrencyLimiter);
 
 impl Default for ImageLimiter {
     fn default() -> ImageLimiter {
-        ImageLimiter(Semaphore::new(MAX_CONCURRENT_LOOKUPS))
+        ImageLimiter(ConcurrencyLimiter::new(MAX_CONCURRENT_LOOKUPS))
     }
 }
 
 impl ImageLimiter {
-    /// Acquires a permit for a lookup with an image; 503 if there is none.
-    pub fn try_acquire(&self, way: LookupMethod) -> Result<Option<SemaphorePermit<'_>>> {
-        if way == LookupMethod::Number {
-            return Ok(None);
+    /// Acquires a permit for a lookup with an image; 503 if there is none, 429 if the company has
+    /// its half.
+    pub fn try_acquire(
+        &self,
+        company_id: &CompanyId,
+        method: LookupMethod,
+    ) -> Result<Option<Permit>> {
+        match method {
+            LookupMethod::Number => Ok(None),
+            _ => self.0.try_acquire_for(Some(&company_id.into())).map(Some),
         }
-        let full =
-            |_| Error::Unavailable("the host is processing too many images, try again later");
-        self.0.try_acquire().map(Some).map_err(full)
     }
 }
 

@@ -74,7 +74,7 @@ pub async fn look_up(
     let method = subject.method();
     let result = {
         // The permit covers all work that holds an image in memory.
-        let _permit = app.slot::<ImageLimiter>().try_acquire(method)?;
+        let _permit = app.slot::<ImageLimiter>().try_acquire(&company.id, method)?;
         let subject = subject.load(app).await?;
         // One fee for all runs of a request.
         let key = format!("identity:{}", run.clone().unwrap_or_else(|| app.new_id()));

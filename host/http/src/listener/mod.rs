@@ -104,7 +104,7 @@ impl Listener {
             loop {
                 let Ok(permit) = room.clone().acquire_owned().await else { return };
                 let (stream, address) = accept(&tcp).await;
-                let Some(share) = addresses.try_acquire(connection_limit_key(address)) else {
+                let Some(share) = addresses.try_acquire(&connection_limit_key(address)) else {
                     server.metrics.listeners.record_refused(name);
                     continue;
                 };

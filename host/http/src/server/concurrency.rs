@@ -1,14 +1,12 @@
-//! Concurrency limits of a listener: of all requests, and of those of one company.
+//! Limits of a listener on what is in progress: of all requests, and of those of one company.
 
 use std::sync::Arc;
 
+use super::responses::ResponseLimiter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollhouse_platform::{
     error::{Error, Result},
-    limits::{
-        owner::{OwnerLimiter, OwnerPermit},
-        rate::RateLimitExceeded,
-    },
+    limits::{owner::OwnerLimiter, rate::RateLimitExceeded},
     values::id::Owner,
 };
 
@@ -23,6 +21,8 @@ pub struct ConcurrencyLimiters {
     pub lookups: ConcurrencyLimiter,
     /// Limiter of bodies above the usual size, which are held in memory.
     pub uploads: ConcurrencyLimiter,
+    /// Limiter of the bytes of large responses.
+    pub responses: ResponseLimiter,
 }
 
 impl ConcurrencyLimiters {
@@ -33,6 +33,7 @@ impl ConcurrencyLimiters {
             unauthenticated: ConcurrencyLimiter::new(requests.div_ceil(8)),
             lookups: ConcurrencyLimiter::new(requests.div_ceil(8)),
             uploads: ConcurrencyLimiter::new(requests.div_ceil(64)),
+            responses: ResponseLimiter::new(requests),
         }
     }
 }
@@ -47,7 +48,7 @@ pub struct ConcurrencyLimiter {
 /// A permit of a request, released when dropped.
 pub struct Permit {
     _permit: OwnedSemaphorePermit,
-    owner_permit: Option<OwnerPermit<Owner>>,
+    owner_permit: Option<OwnedSemaphorePermit>,
 }
 
 impl ConcurrencyLimiter {
@@ -78,7 +79,7 @@ impl ConcurrencyLimiter {
 
     /// Assigns the permit to an owner; 429 if it has too many.
     pub fn assign(&self, permit: &mut Permit, owner: &Owner) -> Result<()> {
-        let share = self.owners.try_acquire(owner.clone());
+        let share = self.owners.try_acquire(owner);
         permit.owner_permit = Some(share.ok_or(RateLimitExceeded { seconds: 1 })?);
         Ok(())
     }

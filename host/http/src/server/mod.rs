@@ -8,6 +8,7 @@ pub mod health;
 pub mod metrics;
 pub mod pipeline;
 pub mod request_metrics;
+pub mod responses;
 pub mod router;
 
 use std::sync::{Arc, atomic::AtomicBool};

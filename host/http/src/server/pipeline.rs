@@ -42,7 +42,18 @@ pub async fn handle<P: Principals>(
 }
 
 impl<P: Principals> RequestPipeline<P> {
-    async fn run(&self, mut request: Request, next: Next) -> Result<Response> {
+    /// Processes a request. The response of a read is counted until it is sent; that of a change is
+    /// not refused, because the effect has happened.
+    async fn run(&self, request: Request, next: Next) -> Result<Response> {
+        let is_read = request.method().is_safe();
+        let (owner, response) = self.process(request, next).await?;
+        match is_read {
+            true => self.limiters.responses.count(owner, response).await,
+            false => Ok(response),
+        }
+    }
+
+    async fn process(&self, mut request: Request, next: Next) -> Result<(Option<Owner>, Response)> {
         let limits = &self.server.limits;
         let (scope, permit) = match self.access {
             Access::Company => {
@@ -60,8 +71,9 @@ impl<P: Principals> RequestPipeline<P> {
         let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
         let read = timeout(limits.body_timeout, read_body(request, self.sizes, upload)).await;
         let (request, upload) = read.map_err(|_| Error::RequestTimeout)??;
-        let Some(owner) = scope else { return self.handle(request, next).await };
+        let Some(owner) = scope else { return Ok((None, self.handle(request, next).await?)) };
         let permits = (permit, upload);
+        let scope = owner.clone();
         let run = on_behalf_of(owner.clone(), async {
             match idempotency::key(&request)?.map(str::to_owned) {
                 Some(key) => {
@@ -70,7 +82,7 @@ impl<P: Principals> RequestPipeline<P> {
                 None => self.handle(request, next).await,
             }
         });
-        run.await
+        Ok((Some(scope), run.await?))
     }
 
     async fn handle(&self, request: Request, next: Next) -> Result<Response> {

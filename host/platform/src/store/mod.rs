@@ -49,7 +49,7 @@ use sqlx::migrate::Migrator;
 pub use sqlx::{FromRow, types::Json};
 pub use strum::{EnumString, IntoStaticStr};
 use tokio::{
-    sync::{Notify, futures::Notified},
+    sync::{Notify, OwnedSemaphorePermit, futures::Notified},
     time::{sleep, timeout},
 };
 use tracing::Instrument;
@@ -72,7 +72,7 @@ pub use crate::store::{
     sqlite::backup::{BackupError, backup, restore},
 };
 use crate::{
-    limits::owner::{OwnerLimiter, OwnerPermit},
+    limits::owner::OwnerLimiter,
     random::Random,
     store::metrics::StoreMetrics,
     telemetry::{Registry, computed_gauges, spans},
@@ -395,7 +395,7 @@ impl Store {
     }
 
     /// Returns a connection, and the permit to hold it.
-    async fn connection(&self) -> Result<(Option<OwnerPermit<Owner>>, Connection)> {
+    async fn connection(&self) -> Result<(Option<OwnedSemaphorePermit>, Connection)> {
         let (limit, share) = (self.limits.acquire_timeout, self.shares.acquire_current());
         let late = |_| Error::late(UnavailableReason::PoolExhausted, "it did not begin", limit);
         let share = timeout(limit, share).await.map_err(late)?;

@@ -25,10 +25,10 @@ use crate::{
     contract::v1,
     limits::{
         breaker::CircuitBreakers,
-        bulkhead::Bulkhead,
+        bulkhead::{Bulkhead, CompanyShare},
         cpu::{CpuExhausted, CpuMeter},
-        cpu_throttle::{cpu_permits, throttled},
-        priority_semaphore::PrioritySemaphore,
+        cpu_throttle::{CpuPermits, cpu_permits, throttled},
+        priority_semaphore::{CompanyQueue, PrioritySemaphore},
     },
     runtime::{
         cache::Cache,
@@ -99,7 +99,7 @@ impl CallExecutor {
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
-            cpu_permits: Arc::new(cpu_permits()),
+            cpu_permits: Arc::new(Semaphore::new(cpu_permits())),
             clock,
             random,
         })
@@ -117,7 +117,8 @@ impl CallExecutor {
         if self.egress.is_closed() {
             return Err(rejection(Fault::EGRESS_CLOSED, "the host runs with no_jobs", CLOSED_S));
         }
-        let Some(_call_permit) = bulkhead.try_begin_call() else {
+        let share = bulkhead.share(company);
+        let Some(_call_permits) = bulkhead.try_begin_call(&share) else {
             return Err(rejection("busy", TOO_MANY_CALLS, BUSY_S));
         };
         // Anyone who knows a webhook's URL can send to it, so failures count against no company.
@@ -127,7 +128,7 @@ impl CallExecutor {
         let began = Instant::now();
         let span =
             metrics::call_span(&plugin.name, plugin.meter.version(), &plugin.digest, function);
-        let work = self.run_to_completion(called, call, grant, progress);
+        let work = self.run_to_completion(called, &share, call, grant, progress);
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
@@ -208,6 +209,7 @@ impl CallExecutor {
     async fn run_to_completion(
         &self,
         called: &PluginHandle,
+        share: &CompanyShare,
         call: &Call,
         grant: Arc<Grant>,
         progress: &mut Progress,
@@ -216,14 +218,14 @@ impl CallExecutor {
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
         let mut journal = Journal::new(seed, self.clock.now());
-        let (budget, mut reserved) = (&called.bulkhead.memory, Vec::new());
+        let mut reserved = Vec::new();
         loop {
             if progress.usage.cpu > self.limits.cpu {
                 return Err(CpuExhausted.to_string()); // used by the host between two runs
             }
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
-            let (request, session) = match self.run(called, call, session, progress).await {
+            let (request, session) = match self.run(called, share, call, session, progress).await {
                 RunOutcome::Done(reply) => return Ok(redact(reply, &grant)),
                 RunOutcome::Failed(reason) => return Err(reason),
                 RunOutcome::MemoryBudgetFull(session) if progress.usage.requests > 0 => {
@@ -244,7 +246,8 @@ impl CallExecutor {
             check_secrets(&request, &session, &mut progress.usage.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let response = self.send(plugin, &request, &session, left, progress).await;
-            let response = reserve_memory(budget, &mut reserved, &request, response, progress);
+            let response =
+                reserve_memory(&share.memory, &mut reserved, &request, response, progress);
             journal = session.journal;
             journal.entries.push(JournalEntry::Http(request, response));
         }
@@ -253,23 +256,26 @@ impl CallExecutor {
     async fn run(
         &self,
         PluginHandle { plugin, bulkhead, .. }: &PluginHandle,
+        share: &CompanyShare,
         call: &Call,
         session: Session,
         progress: &mut Progress,
     ) -> RunOutcome {
-        let Some(_places) = self.acquire_instance(bulkhead, progress.usage.runs > 0).await else {
+        let has_begun = progress.usage.runs > 0;
+        let Some(_places) = self.acquire_instance(bulkhead, share, has_begun).await else {
             return RunOutcome::Rejected;
         };
         let used = &mut progress.usage;
         used.runs += 1;
-        let (budget, meter) = (bulkhead.memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
+        let (budget, meter) = (share.memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             // Boxed, because it is large and the futures of all callers contain it.
             plugin.guest.offers.call(&mut store, &instance, call).boxed().await
         };
-        let result = throttled(run, &meter, &mut used.cpu, &bulkhead.cpu, &self.cpu_permits).await;
+        let permits = CpuPermits { plugin: &bulkhead.cpu, company: share, host: &self.cpu_permits };
+        let result = throttled(run, &meter, &mut used.cpu, permits).await;
         let mut state = store.into_data();
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         if let Some(transcript) = &mut progress.transcript {
@@ -304,10 +310,12 @@ impl CallExecutor {
     async fn acquire_instance<'c>(
         &'c self,
         bulkhead: &'c Bulkhead,
+        share: &CompanyShare,
         has_begun: bool,
     ) -> Option<[SemaphorePermit<'c>; 2]> {
         let taken = async {
-            Some([bulkhead.acquire_instance(has_begun).await?, self.acquire_slot(has_begun).await?])
+            let instance = bulkhead.acquire_instance(share, has_begun).await?;
+            Some([instance, self.acquire_slot(&share.slots, has_begun).await?])
         };
         match has_begun {
             true => taken.await,
@@ -315,12 +323,16 @@ impl CallExecutor {
         }
     }
 
-    async fn acquire_slot(&self, has_begun: bool) -> Option<SemaphorePermit<'_>> {
+    async fn acquire_slot(
+        &self,
+        company: &CompanyQueue,
+        has_begun: bool,
+    ) -> Option<SemaphorePermit<'_>> {
         if let Some(slot) = self.slots.try_acquire() {
             return Some(slot);
         }
         let began = Instant::now();
-        let slot = self.slots.acquire(has_begun).await?;
+        let slot = self.slots.acquire(company, has_begun).await?;
         self.metrics.observe_instance_wait(began.elapsed());
         Some(slot)
     }
@@ -340,14 +352,18 @@ impl CallExecutor {
 
     /// Instantiates a component once, for admission. It waits for a slot however busy the host is.
     pub async fn instantiate_trial(&self, plugin: &Plugin) -> Result<(), String> {
-        let _slot = self.slots.acquire(false).await.ok_or("the engine is closed")?;
+        let queue = CompanyQueue::default();
+        let _slot = self.slots.acquire(&queue, false).await.ok_or("the engine is closed")?;
         let (label, journal) = (plugin.label.clone(), Journal::new(0, self.clock.now()));
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
-        let budget = bulkhead.memory.clone();
+        let share = bulkhead.share(&Arc::default());
+        let budget = share.memory.clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let (starting, mut used) = (plugin.guest.pre.instantiate_async(&mut store), Duration::ZERO);
-        let starting = throttled(starting, &meter, &mut used, &bulkhead.cpu, &self.cpu_permits);
+        let permits =
+            CpuPermits { plugin: &bulkhead.cpu, company: &share, host: &self.cpu_permits };
+        let starting = throttled(starting, &meter, &mut used, permits);
         let instance = tokio::time::timeout(self.limits.wall_clock, starting)
             .await
             .map_err(|_| "the component took too long to start")?

@@ -129,7 +129,9 @@ impl PluginHandle {
         }
     }
 
-    pub(crate) fn for_company(self, company: &str) -> PluginHandle {
+    /// Returns a callable on behalf of a company.
+    #[must_use]
+    pub fn for_company(self, company: &str) -> PluginHandle {
         PluginHandle { company: company.into(), ..self }
     }
 

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 
 use super::executor::CallExecutor;
 use crate::{
     Fault, FaultCategory, Plugin,
-    limits::{bulkhead::MemoryBudget, cpu},
+    limits::{
+        bulkhead::{MemoryBudget, ReservedMemory},
+        cpu,
+    },
     manifest::bindings::RequestPart,
     runtime::{
         progress::Progress,
@@ -87,7 +89,7 @@ impl CallExecutor {
 /// Reserves memory for request and response. A response beyond the budget becomes a fault.
 pub(crate) fn reserve_memory(
     budget: &MemoryBudget,
-    reserved: &mut Vec<OwnedSemaphorePermit>,
+    reserved: &mut Vec<ReservedMemory>,
     request: &HttpRequest,
     response: Result<EgressResponse, Fault>,
     progress: &mut Progress,

@@ -1,5 +1,6 @@
 //! CPU throttling: the calls of a plugin take turns on half of the processors, so that many of them
-//! delay another plugin less. Calls that need little CPU time do not wait for calls that need much.
+//! delay another plugin less. Companies take turns, too. Calls that need little CPU time do not wait
+//! for calls that need much.
 
 use std::{
     future::{Future, poll_fn},
@@ -10,7 +11,7 @@ use std::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::cpu::CpuMeter;
+use super::{bulkhead::CompanyShare, cpu::CpuMeter, priority_semaphore::PrioritySemaphore};
 
 /// CPU time above which a call is throttled.
 const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
@@ -18,28 +19,50 @@ const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 /// The share of one plugin.
 pub struct CpuShare {
     /// One for each poll of a run, which yields its turn at each epoch.
-    turns: Semaphore,
+    turns: PrioritySemaphore,
     /// One for each throttled call.
-    throttled: Semaphore,
+    throttled: PrioritySemaphore,
+}
+
+/// Where a run gets its permits from.
+pub struct CpuPermits<'a> {
+    pub plugin: &'a CpuShare,
+    pub company: &'a CompanyShare,
+    /// Of throttled calls of all plugins.
+    pub host: &'a Semaphore,
 }
 
 impl Default for CpuShare {
     fn default() -> CpuShare {
-        CpuShare { turns: cpu_permits(), throttled: cpu_permits() }
+        CpuShare::new(cpu_permits())
     }
 }
 
-/// Creates permits: one per two cores.
-pub fn cpu_permits() -> Semaphore {
-    let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
-    Semaphore::new(half.max(1))
+impl CpuShare {
+    fn new(permits: usize) -> CpuShare {
+        let [turns, throttled] = [permits, permits].map(PrioritySemaphore::new);
+        CpuShare { turns, throttled }
+    }
 }
 
-/// Acquires a permit of the plugin, then one of the host: the plugin's own permits bound its calls
-/// that queue for the shared ones.
-async fn acquire<'s>([plugin, host]: [&'s Semaphore; 2]) -> [Option<SemaphorePermit<'s>>; 2] {
-    // The semaphores are never closed.
-    [plugin.acquire().await.ok(), host.acquire().await.ok()]
+impl<'a> CpuPermits<'a> {
+    /// Takes a turn.
+    async fn turn(&self) -> Option<SemaphorePermit<'a>> {
+        self.plugin.turns.acquire(&self.company.turns, false).await
+    }
+
+    /// Acquires the permits of a throttled call: one of the plugin, then one of the host. The
+    /// plugin's own permits bound its calls that queue for the shared ones.
+    async fn throttled(&self) -> [Option<SemaphorePermit<'a>>; 2] {
+        let plugin = self.plugin.throttled.acquire(&self.company.throttled, false).await;
+        // The semaphore is never closed.
+        [plugin, self.host.acquire().await.ok()]
+    }
+}
+
+/// Returns the number of permits: one per two cores.
+pub fn cpu_permits() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1)
 }
 
 /// Polls a future in turn with the other runs of the plugin, and meters it. `used` is updated after
@@ -49,15 +72,14 @@ pub async fn throttled<F: Future>(
     future: F,
     meter: &CpuMeter,
     used: &mut Duration,
-    plugin: &CpuShare,
-    host: &Semaphore,
+    permits: CpuPermits<'_>,
 ) -> F::Output {
     let mut future = pin!(future);
     let mut acquired = None;
     loop {
         // A run that holds permits, for which others wait, needs no turn.
         let turn = match acquired {
-            None => plugin.turns.acquire().await.ok(),
+            None => permits.turn().await,
             Some(_) => None,
         };
         let polled = poll_fn(|context| {
@@ -70,7 +92,7 @@ pub async fn throttled<F: Future>(
         }
         drop(turn);
         match *used > UNTHROTTLED_CPU && acquired.is_none() {
-            true => acquired = Some(acquire([&plugin.throttled, host]).await),
+            true => acquired = Some(permits.throttled().await),
             false => tokio::task::yield_now().await,
         }
     }
@@ -78,35 +100,56 @@ pub async fn throttled<F: Future>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use futures::FutureExt;
 
     use super::*;
+    use crate::{Limits, limits::bulkhead::Bulkhead};
+
+    fn companies() -> [Arc<CompanyShare>; 2] {
+        let bulkhead = Bulkhead::new(&Limits::default());
+        ["a", "b"].map(|company| bulkhead.share(&company.into()))
+    }
 
     #[test]
     fn a_run_waits_for_its_turn_and_yields_it() {
-        let share = CpuShare { turns: Semaphore::new(1), throttled: Semaphore::new(1) };
-        let (host, meter) = (Semaphore::new(1), CpuMeter::default());
-        let (mut used, mut other_used) = (Duration::ZERO, Duration::ZERO);
-        let other_run = throttled(async {}, &meter, &mut other_used, &share, &host);
-        let mut other_run = pin!(other_run);
+        let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
+        let permits = |company| CpuPermits { plugin: &plugin, company, host: &host };
+        let (meter, mut used, mut others) =
+            (CpuMeter::default(), Duration::ZERO, [Duration::ZERO; 50]);
+        let mut queue: Vec<_> = others
+            .iter_mut()
+            .map(|used| Box::pin(throttled(async {}, &meter, used, permits(&a))))
+            .collect();
+        let mut used_by_b = Duration::ZERO;
+        let mut run_of_b = pin!(throttled(async {}, &meter, &mut used_by_b, permits(&b)));
         let run = async {
-            assert!(other_run.as_mut().now_or_never().is_none(), "two runs at once");
+            for run in &mut queue {
+                assert!(run.as_mut().now_or_never().is_none(), "two runs at once");
+            }
+            assert!(run_of_b.as_mut().now_or_never().is_none(), "two runs at once");
             tokio::task::yield_now().await;
         };
-        let mut run = Box::pin(throttled(run, &meter, &mut used, &share, &host));
+        let mut run = Box::pin(throttled(run, &meter, &mut used, permits(&a)));
         assert!(run.as_mut().now_or_never().is_none());
         drop(run);
-        assert!(other_run.now_or_never().is_some());
+        assert!(run_of_b.as_mut().now_or_never().is_none(), "the first run of the other company");
+        assert!(queue.remove(0).now_or_never().is_some());
+        assert!(queue.iter_mut().all(|run| run.as_mut().now_or_never().is_none()));
+        assert!(run_of_b.now_or_never().is_some(), "before 49 earlier runs of the other company");
     }
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
-        let [of_all, a, b] = [(); 3].map(|()| Semaphore::new(1));
-        let [a, b] = [[&a, &of_all], [&b, &of_all]];
-        let running = acquire(a).now_or_never().expect("permits are free");
-        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(acquire(a))).collect();
+        let (plugins, host, [a, _]) =
+            ([(); 2].map(|()| CpuShare::new(1)), Semaphore::new(1), companies());
+        let [first, second] =
+            [0, 1].map(|n| CpuPermits { plugin: &plugins[n], company: &a, host: &host });
+        let running = first.throttled().now_or_never().expect("permits are free");
+        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(first.throttled())).collect();
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut other = Box::pin(acquire(b));
+        let mut other = Box::pin(second.throttled());
         assert!(other.as_mut().now_or_never().is_none());
         drop(running);
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));

@@ -1,4 +1,5 @@
-//! A semaphore that serves calls in progress first: on a timeout, their outcome would be unknown.
+//! A semaphore that serves calls in progress first, because their outcome would be unknown after a
+//! timeout, and then companies in turn.
 
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
@@ -7,6 +8,11 @@ pub struct PrioritySemaphore {
     /// Held by the first new call, the only one that competes with calls in progress.
     new_calls: Mutex<()>,
 }
+
+/// The new calls of one company that wait for a [`PrioritySemaphore`]. Only the first of them
+/// competes with those of other companies, so that companies take turns.
+#[derive(Default)]
+pub struct CompanyQueue(Mutex<()>);
 
 impl PrioritySemaphore {
     pub fn new(count: usize) -> PrioritySemaphore {
@@ -23,8 +29,18 @@ impl PrioritySemaphore {
     }
 
     /// Waits for a permit. Never returns `None`, because the semaphore is never closed.
-    pub async fn acquire(&self, in_progress: bool) -> Option<SemaphorePermit<'_>> {
-        let _line = if in_progress { None } else { Some(self.new_calls.lock().await) };
+    pub async fn acquire(
+        &self,
+        company: &CompanyQueue,
+        in_progress: bool,
+    ) -> Option<SemaphorePermit<'_>> {
+        if let Some(permit) = self.try_acquire() {
+            return Some(permit);
+        }
+        let _places = match in_progress {
+            true => None,
+            false => Some((company.0.lock().await, self.new_calls.lock().await)),
+        };
         self.permits.acquire().await.ok()
     }
 }
@@ -37,11 +53,12 @@ mod tests {
 
     #[test]
     fn at_most_one_new_call_is_served_before_a_call_in_progress() {
-        let semaphore = PrioritySemaphore::new(1);
+        let (semaphore, company) = (PrioritySemaphore::new(1), CompanyQueue::default());
         let taken = semaphore.try_acquire().expect("a permit");
-        let mut new: Vec<_> = (0..3).map(|_| Box::pin(semaphore.acquire(false))).collect();
+        let mut new: Vec<_> =
+            (0..3).map(|_| Box::pin(semaphore.acquire(&company, false))).collect();
         assert!(new.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut begun = Box::pin(semaphore.acquire(true));
+        let mut begun = Box::pin(semaphore.acquire(&company, true));
         assert!(begun.as_mut().now_or_never().is_none());
         drop(taken);
         let first = new[0].as_mut().now_or_never().expect("the first").expect("a permit");
@@ -51,5 +68,23 @@ mod tests {
         drop(first);
         assert!(begun.now_or_never().is_some(), "before the other new calls");
         assert!(new[1].as_mut().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_company_waits_for_one_call_of_another_company_that_has_many() {
+        let (semaphore, [busy, quiet]) = (PrioritySemaphore::new(1), Default::default());
+        let taken = semaphore.try_acquire().expect("a permit");
+        let mut many: Vec<_> =
+            (0..100).map(|_| Box::pin(semaphore.acquire(&busy, false))).collect();
+        assert!(many.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        let mut one = Box::pin(semaphore.acquire(&quiet, false));
+        assert!(one.as_mut().now_or_never().is_none());
+        drop(taken);
+        let first = many[0].as_mut().now_or_never().expect("the first").expect("a permit");
+        drop(many.drain(..1));
+        assert!(many.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        drop(first);
+        assert!(many.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        assert!(one.now_or_never().is_some(), "before 99 earlier calls of the other company");
     }
 }

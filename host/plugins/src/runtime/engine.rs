@@ -3,7 +3,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use rand::{SeedableRng, rngs::StdRng};
-use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, ResourceLimiter, Store, UpdateDeadline,
     component::ResourceTable,
@@ -18,7 +17,7 @@ use super::{
 use crate::{
     admission::publishers::TrustPolicy,
     limits::{
-        bulkhead::MemoryBudget,
+        bulkhead::{MemoryBudget, ReservedMemory},
         cpu::{CpuExhausted, CpuMeter},
     },
 };
@@ -167,7 +166,7 @@ impl WasiView for State {
 pub struct Memory {
     /// Shared by all stores of the plugin.
     budget: MemoryBudget,
-    reserved: Vec<OwnedSemaphorePermit>,
+    reserved: Vec<ReservedMemory>,
     bytes: usize,
     max_bytes: usize,
     last_grown: usize,
@@ -330,11 +329,15 @@ impl HostMonotonicClock for FrozenClock {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use tokio::sync::Semaphore;
     use wasmtime::component::Component;
 
     use super::*;
     use crate::{
-        limits::cpu_throttle::{CpuShare, cpu_permits, throttled},
+        limits::{
+            bulkhead::Bulkhead,
+            cpu_throttle::{CpuPermits, CpuShare, throttled},
+        },
         runtime::session::Journal,
     };
 
@@ -390,9 +393,9 @@ mod tests {
             run.call_async(&mut store, ()).await
         };
         let mut used = Duration::ZERO;
-        let ended = throttled(run, &meter, &mut used, &CpuShare::default(), &cpu_permits())
-            .await
-            .unwrap_err();
+        let (plugin, company) = (CpuShare::default(), Bulkhead::new(&limits).share(&"".into()));
+        let permits = CpuPermits { plugin: &plugin, company: &company, host: &Semaphore::new(1) };
+        let ended = throttled(run, &meter, &mut used, permits).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
         assert!((4..=6).contains(&calls), "{calls} calls");
