@@ -37,6 +37,8 @@ use crate::{
 const MAX_ERROR_CHARS: usize = 1_000;
 /// Maximum delay before jobs of other hosts are noticed.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Wait between two claims while jobs are due. A claim has a fixed cost, so it should take several.
+const CLAIM_DELAY: Duration = Duration::from_millis(2);
 
 /// The state that the workers of one host share.
 pub struct Workers<H> {
@@ -147,6 +149,8 @@ pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
             // transaction: an immediate retry would waste CPU time.
             return Ok(wait);
         }
+        // Meanwhile runs end, so that the next claim takes several jobs.
+        tokio::time::sleep(CLAIM_DELAY).await;
     }
 }
 
