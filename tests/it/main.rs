@@ -54,6 +54,7 @@ mod leases;
 mod ledger;
 mod ledger_concurrency;
 mod lending;
+mod list_after;
 mod listener;
 mod loans;
 mod master_key;

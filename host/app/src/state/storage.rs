@@ -17,7 +17,7 @@ pub use tollhouse_platform::{
     },
     values::{
         id::{CompanyId, Owner, text_types},
-        listing::{ListPage, PageRequest, SortOrder, order_by},
+        listing::{ListOrder, ListPage, PageRequest, SortOrder},
         money::{BILLING_CURRENCY, Currency, Minor, Money},
     },
 };

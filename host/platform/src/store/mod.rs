@@ -65,7 +65,9 @@ pub use self::{
     error::{Error, UnavailableReason, is_duplicate},
     postgres::unverified_server,
     preflight::{check_server, missing_migrations},
-    tx::{Bind, Deferred, ListTotal, Param, Params, Record, Statement, Tx, only_reads},
+    tx::{
+        Bind, Deferred, ListPosition, ListTotal, Param, Params, Record, Statement, Tx, only_reads,
+    },
 };
 pub use crate::store::{
     postgres::roles::RolePolicy,

@@ -4,7 +4,10 @@ use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::clock::Timestamp;
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// A period of time: includes `from`, excludes `before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,19 +56,37 @@ pub enum SortOrder {
     Descending,
 }
 
-/// Returns the `ORDER BY` clause for records with times; ids break ties. Default: newest first.
-pub fn order_by(created: Option<SortOrder>, updated: Option<SortOrder>) -> &'static str {
-    match (created, updated) {
-        (Some(SortOrder::Ascending), _) => " ORDER BY created_at, id",
-        (None, Some(SortOrder::Ascending)) => " ORDER BY updated_at, id",
-        (None, Some(SortOrder::Descending)) => " ORDER BY updated_at DESC, id DESC",
-        (Some(SortOrder::Descending), _) | (None, None) => " ORDER BY created_at DESC, id DESC",
+/// The order of records with times; ids break ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListOrder {
+    Created(SortOrder),
+    Updated(SortOrder),
+}
+
+impl ListOrder {
+    /// `created` takes precedence. Default: newest first.
+    pub fn new(created: Option<SortOrder>, updated: Option<SortOrder>) -> ListOrder {
+        match (created, updated) {
+            (None, Some(updated)) => ListOrder::Updated(updated),
+            (created, _) => ListOrder::Created(created.unwrap_or(SortOrder::Descending)),
+        }
+    }
+
+    /// Returns the `ORDER BY` clause.
+    pub fn order_by(self) -> &'static str {
+        match self {
+            ListOrder::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
+            ListOrder::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
+            ListOrder::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
+            ListOrder::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
+        }
     }
 }
 
-/// A requested page, counted from 1.
+/// A requested page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
+    /// Counted from 1; 0 for the items after a known one.
     pub number: i64,
     pub limit: i64,
 }
@@ -76,13 +97,13 @@ pub struct PageRequest {
 pub struct ListPage<T> {
     /// Total number of items.
     pub total: i64,
-    /// Number of this page, counted from 1.
+    /// Number of this page, counted from 1; 0 with `after`.
     pub page: i64,
     /// Maximum number of items per page.
     pub per_page: i64,
     /// Number of the previous page, or 0.
     pub prev: i64,
-    /// Number of the next page, or 0.
+    /// Number of the next page, or 0. With `after`: 1 if items follow, else 0.
     pub next: i64,
     /// Total number of pages.
     pub total_page: i64,
@@ -105,19 +126,44 @@ pub fn next_cursor<T>(items: &[T], limit: i64, id: impl Fn(&T) -> &str) -> Optio
     items.last().filter(|_| is_full).map(|last| id(last).to_owned())
 }
 
+/// The error of a request with an unknown `after`.
+pub fn unknown_after() -> Error {
+    Error::invalid("the after field must be the id of a listed record")
+}
+
 impl PageRequest {
-    pub fn offset(self) -> i64 {
-        (self.number - 1).saturating_mul(self.limit)
+    /// Returns the request for a page, or for up to `limit` items after a known one.
+    pub fn new(number: i64, limit: i64, after: Option<&str>) -> Result<PageRequest> {
+        match after {
+            None => Ok(PageRequest { number, limit }),
+            Some(_) if number == 1 => Ok(PageRequest { number: 0, limit }),
+            Some(_) => Err(Error::invalid("the page field must be omitted if after is set")),
+        }
     }
 
-    pub fn to_list_page<T>(self, total: i64, docs: Vec<T>) -> ListPage<T> {
+    pub fn offset(self) -> i64 {
+        (self.number - 1).max(0).saturating_mul(self.limit)
+    }
+
+    /// Returns the number of items to read: after a known item one more, which tells whether others
+    /// follow.
+    pub fn items_to_read(self) -> i64 {
+        self.limit + i64::from(self.number == 0)
+    }
+
+    pub fn to_list_page<T>(self, total: i64, mut docs: Vec<T>) -> ListPage<T> {
         let pages = (total + self.limit - 1) / self.limit;
+        let has_next = match self.number {
+            0 => i64::try_from(docs.len()).is_ok_and(|read| read > self.limit),
+            page => page < pages,
+        };
+        docs.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
         ListPage {
             total,
             page: self.number,
             per_page: self.limit,
-            prev: self.number - 1,
-            next: if self.number < pages { self.number + 1 } else { 0 },
+            prev: (self.number - 1).max(0),
+            next: if has_next { self.number + 1 } else { 0 },
             total_page: pages,
             docs,
         }

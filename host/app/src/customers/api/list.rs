@@ -5,14 +5,15 @@ use chrono::{Datelike, NaiveDate};
 use super::super::{
     View,
     store::{
-        list::{self, Sort},
+        UserKey,
+        list::{self, Sort, find_by_ids},
         search::metadata_digests,
     },
 };
 use crate::tenants::prelude::*;
 use tollhouse_platform::values::{
     email::one_line,
-    listing::{PERIODS, Period},
+    listing::{PERIODS, Period, unknown_after},
 };
 
 choices! {
@@ -26,6 +27,9 @@ fields! {
         page: PageNumber,
         /// Users per page.
         limit: StrictLimit<50, 1_000>,
+        /// The id of a record, to list up to `limit` records after it. Unlike page numbers, it skips
+        /// and repeats no record if others are created meanwhile. Not with `page`.
+        after: Exactly,
     }
 }
 
@@ -68,10 +72,18 @@ pub async fn list(
     query: Query<UserFilter>,
 ) -> Result<DataResponse<ListPage<View>>> {
     let now = app.clock.now();
-    let UserPages { page, limit } = pages.read()?;
-    let page = PageRequest { number: page, limit };
+    let UserPages { page, limit, after } = pages.read()?;
+    let page = PageRequest::new(page, limit, after.as_deref())?;
     let filter = UserFilter::read(&query, now.to_datetime().date_naive())?;
-    let list = async |tx: &mut Tx| list::list(tx, &company.id, &filter, page).await;
+    let list = async |tx: &mut Tx| -> Result<_> {
+        let after = match after.as_deref().map(UserKey::from) {
+            None => None,
+            Some(id) => {
+                Some(find_by_ids(tx, &company.id, &[id]).await?.pop().ok_or_else(unknown_after)?)
+            }
+        };
+        Ok(list::list(tx, &company.id, &filter, page, after.as_ref()).await?)
+    };
     let users = app.store.read(list).await?.map(|user| user.view(now));
     DataResponse::data(users, "Users fetched successfully")
 }

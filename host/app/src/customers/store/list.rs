@@ -63,9 +63,11 @@ pub async fn list(
     company_id: &CompanyId,
     filter: &UserFilter,
     page: PageRequest,
+    after: Option<&User>,
 ) -> Result<ListPage<User>> {
     let total: ListTotal = tx.dynamic(&total_query(company_id, filter)).one().await?;
-    tx.list_counted(total, page, |_| page_query(company_id, filter, page, total.number)).await
+    tx.list_counted(total, page, |_| page_query(company_id, filter, page, after, total.number))
+        .await
 }
 
 /// Returns the query plans for counting, paging and lookup by ids, for tests.
@@ -78,7 +80,7 @@ pub async fn explain(
     let counting = total_query(company_id, filter);
     let total: ListTotal = tx.dynamic(&counting).one().await?;
     let counting = tx.explain(&counting).await?;
-    let paging = tx.explain(&page_query(company_id, filter, page, total.number)).await?;
+    let paging = tx.explain(&page_query(company_id, filter, page, None, total.number)).await?;
     let ids: Vec<UserKey> = (0..20).map(|n| format!("{n:024x}").into()).collect();
     Ok([counting, paging, tx.explain(&ids_query(company_id, &ids)).await?])
 }
@@ -143,6 +145,7 @@ fn page_query(
     company_id: &CompanyId,
     filter: &UserFilter,
     page: PageRequest,
+    after: Option<&User>,
     total: i64,
 ) -> DynamicStatement {
     let sort = filter.sort();
@@ -153,11 +156,15 @@ fn page_query(
         let matching = "WITH matching AS MATERIALIZED (SELECT users.id, users.";
         let matching = DynamicStatement::from(matching).append(sort.column().0);
         select_matching(matching, company_id, filter)
-            .append(") SELECT listed.* FROM (SELECT id AS found FROM matching")
+            .append(") SELECT listed.* FROM (SELECT id AS found FROM matching WHERE TRUE")
     } else {
         select_in_order("SELECT listed.* FROM (SELECT id AS found", company_id, filter)
     };
-    let sql = sort.append_order(sql).append(" LIMIT ").bind(page.limit);
+    let sql = match after {
+        Some(user) => sort.append_after(sql, user),
+        None => sql,
+    };
+    let sql = sort.append_order(sql).append(" LIMIT ").bind(page.items_to_read());
     let sql = sql.append(" OFFSET ").bind(page.offset());
     let sql = sql.append(") page CROSS JOIN users listed WHERE id = found AND company_id = ");
     sort.append_order(sql.bind(company_id))

@@ -152,6 +152,9 @@ fields! {
         page: PageNumber,
         /// Maximum number of recollections per page; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
+        /// The id of a record, to list up to `limit` records after it. Unlike page numbers, it skips
+        /// and repeats no record if others are created meanwhile. Not with `page`.
+        after: Exactly,
         /// The `user_id` or internal id of the borrower.
         user_id: Exactly,
         /// The loan's id.
@@ -171,7 +174,7 @@ pub async fn list(
 ) -> Result<DataResponse<ListPage<View<LoanId>>>> {
     company.check_feature(FEATURE)?;
     let filter = query.read()?;
-    let page = PageRequest { number: filter.page, limit: filter.limit };
+    let page = PageRequest::new(filter.page, filter.limit, filter.after.as_deref())?;
     let read = async |tx: &mut Tx| -> Result<_> {
         let mut user_key = None;
         if let Some(user_id) = &filter.user_id {

@@ -179,6 +179,9 @@ const SELECT_LISTED: &str = select_with_user_id!("t.*", " FROM (SELECT id AS fou
 const LISTED_ROWS: &str =
     "page CROSS JOIN recollections t WHERE t.id = page.found AND t.company_id = ";
 
+const SELECT_POSITION: &str =
+    "SELECT id, created_at, updated_at FROM recollections WHERE company_id = $1 AND id = $2";
+
 /// Returns a page of a company's recollections, of one user or of all.
 pub async fn list(
     tx: &mut Tx,
@@ -186,7 +189,7 @@ pub async fn list(
     user_key: Option<&UserKey>,
     filter: &RecollectionFilter,
     page: PageRequest,
-) -> Result<ListPage<Recollection>> {
+) -> tollhouse_platform::error::Result<ListPage<Recollection>> {
     let filtered = |select| {
         from(select, company_id)
             .append_if(" AND user_key = ", user_key)
@@ -198,12 +201,18 @@ pub async fn list(
             .append_period([" AND day >= ", " AND day < "], filter.date_created_at),
         _ => filtered(SELECT_COUNT),
     };
-    let order = order_by(filter.sort_created_at, filter.sort_updated_at);
+    let order = ListOrder::new(filter.sort_created_at, filter.sort_updated_at);
+    let after = tx.find_position(SELECT_POSITION, company_id, filter.after.as_deref()).await?;
     let total: ListTotal = tx.dynamic(&total).one().await?;
-    tx.list_counted(total, page, |_| {
-        filtered(SELECT_LISTED).append_page_by_ids(order, page, LISTED_ROWS, company_id)
-    })
-    .await
+    let page = tx.list_counted(total, page, |_| {
+        filtered(SELECT_LISTED).append_after(order, after.as_ref()).append_page_by_ids(
+            order.order_by(),
+            page,
+            LISTED_ROWS,
+            company_id,
+        )
+    });
+    Ok(page.await?)
 }
 
 /// Identifies an installment of a loan: the ordinal among those with its due date, from 1, and that

@@ -205,7 +205,7 @@ pub async fn list_for_user(
         .append(" AND removed_at IS NULL AND user_key = ")
         .bind(user_key)
         .append_if(" AND (status = 'valid') = ", valid)
-        .append(order_by(Some(order), None));
+        .append(ListOrder::Created(order).order_by());
     tx.dynamic(&sql).all().await
 }
 

@@ -174,6 +174,9 @@ fields! {
         page: PageNumber,
         /// Maximum number of payments per page; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
+        /// The id of a record, to list up to `limit` records after it. Unlike page numbers, it skips
+        /// and repeats no record if others are created meanwhile. Not with `page`.
+        after: Exactly,
         status: OneOf<Status>,
         /// The `user_id` or internal id of the user who pays.
         user_id: Exactly,
@@ -205,7 +208,7 @@ async fn list_for(
     query: &Query<PaymentFilter>,
 ) -> Result<ListResponse> {
     let filter = query.read()?;
-    let page = PageRequest { number: filter.page, limit: filter.limit };
+    let page = PageRequest::new(filter.page, filter.limit, filter.after.as_deref())?;
     let (payments, users) = app
         .store
         .read(async |tx| -> Result<_> {

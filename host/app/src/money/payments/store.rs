@@ -162,6 +162,9 @@ const SELECT_LISTED: &str = select_with_user_id!(
 );
 const LISTED_ROWS: &str = "page CROSS JOIN payments t WHERE t.id = page.found AND t.company_id = ";
 
+const SELECT_POSITION: &str =
+    "SELECT id, created_at, updated_at FROM payments WHERE company_id = $1 AND id = $2";
+
 /// Returns a page of a company's payments, of one user or of all. Lists omit `payment_response`.
 pub async fn list(
     tx: &mut Tx,
@@ -169,7 +172,7 @@ pub async fn list(
     user_key: Option<&UserKey>,
     filter: &PaymentFilter,
     page: PageRequest,
-) -> Result<ListPage<Payment>> {
+) -> tollhouse_platform::error::Result<ListPage<Payment>> {
     let by_value = |sql: DynamicStatement| {
         sql.append_if(" AND status = ", filter.status.as_ref())
             .append_if(" AND payment_service = ", filter.provider.as_ref())
@@ -187,12 +190,14 @@ pub async fn list(
             .append_period([" AND day >= ", " AND day < "], filter.created_at)
             .append_period([" AND paid_day >= ", " AND paid_day < "], filter.paid_at),
     };
-    let order = order_by(filter.sort_created_at, filter.sort_updated_at);
+    let order = ListOrder::new(filter.sort_created_at, filter.sort_updated_at);
+    let after = tx.find_position(SELECT_POSITION, company_id, filter.after.as_deref()).await?;
     let total: ListTotal = tx.dynamic(&total).one().await?;
-    tx.list_counted(total, page, |created| {
+    let page = tx.list_counted(total, page, |created| {
         filtered(SELECT_LISTED)
             .append_period([" AND created_at >= ", " AND created_at < "], created)
-            .append_page_by_ids(order, page, LISTED_ROWS, company_id)
-    })
-    .await
+            .append_after(order, after.as_ref())
+            .append_page_by_ids(order.order_by(), page, LISTED_ROWS, company_id)
+    });
+    Ok(page.await?)
 }

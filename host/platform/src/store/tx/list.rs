@@ -5,10 +5,11 @@ use sqlx::FromRow;
 use super::Tx;
 use crate::{
     clock::Timestamp,
+    error,
     store::{DynamicStatement, Record, Result},
     values::{
         id::CompanyId,
-        listing::{ListPage, PageRequest, Period},
+        listing::{ListOrder, ListPage, PageRequest, Period, SortOrder, unknown_after},
     },
 };
 
@@ -23,6 +24,14 @@ pub struct ListTotal {
     last_day: Option<Timestamp>,
 }
 
+/// The place of an item in lists of its kind.
+#[derive(Clone, Debug, FromRow)]
+pub struct ListPosition {
+    pub id: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
 impl Tx {
     /// Returns a page of a list. `filter` completes a `SELECT` with table and conditions.
     pub async fn list<T: Record>(
@@ -35,6 +44,19 @@ impl Tx {
         let total = self.dynamic(&filter("SELECT COUNT(*)")).value().await?;
         let items = self.dynamic(&filter(select).append_page(order_by, page)).all().await?;
         Ok(page.to_list_page(total, items))
+    }
+
+    /// Finds the item after which a list begins, by `select` with parameters for company and id. 400
+    /// if there is none.
+    pub async fn find_position(
+        &mut self,
+        select: &'static str,
+        company_id: &CompanyId,
+        after: Option<&str>,
+    ) -> error::Result<Option<ListPosition>> {
+        let Some(id) = after else { return Ok(None) };
+        let found = self.sql(select).bind(company_id).bind(id).optional().await?;
+        found.ok_or_else(unknown_after).map(Some)
     }
 
     /// Returns a page of a list with a known total. `items` returns the statement for the page, which
@@ -58,8 +80,20 @@ impl Tx {
 
 impl DynamicStatement {
     fn append_page(self, order_by: &'static str, page: PageRequest) -> DynamicStatement {
-        let sql = self.append(order_by).append(" LIMIT ").bind(page.limit);
+        let sql = self.append(order_by).append(" LIMIT ").bind(page.items_to_read());
         sql.append(" OFFSET ").bind(page.offset())
+    }
+
+    /// Appends the condition for items after a known one.
+    pub fn append_after(self, order: ListOrder, after: Option<&ListPosition>) -> DynamicStatement {
+        let Some(ListPosition { id, created_at, updated_at }) = after else { return self };
+        let (condition, at) = match order {
+            ListOrder::Created(SortOrder::Ascending) => (" AND (created_at, id) > (", created_at),
+            ListOrder::Created(SortOrder::Descending) => (" AND (created_at, id) < (", created_at),
+            ListOrder::Updated(SortOrder::Ascending) => (" AND (updated_at, id) > (", updated_at),
+            ListOrder::Updated(SortOrder::Descending) => (" AND (updated_at, id) < (", updated_at),
+        };
+        self.append(condition).bind(*at).append(", ").bind(id).append(")")
     }
 
     /// Completes `SELECT … FROM (SELECT id AS found FROM … WHERE …` to a page of rows: finds their

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Executor, SqlSafeStr, SqlStr};
 
 pub use self::{
     deferred::Deferred,
-    list::ListTotal,
+    list::{ListPosition, ListTotal},
     statement::{Bind, Param, Params, Record, Statement},
 };
 use self::{
