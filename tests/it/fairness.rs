@@ -11,7 +11,8 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use serde_json::json;
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -285,7 +286,7 @@ both! {
         let (busy, other) = (app.company.clone(), app.new_company("Beta Lending").await);
         for company in [&busy, &other] {
             let path = format!("/companies/{}", company.id);
-            app.operator(reqwest::Method::PATCH, &path, json!({ "event_url": null })).await.data();
+            app.operator(Method::PATCH, &path, json!({ "event_url": null })).await.data();
         }
         let mut hanging = Vec::new();
         for _ in 0..4 {
@@ -313,5 +314,42 @@ both! {
         drop(hanging);
         jobs::wait_until_idle(&app.app).await;
         delete_jobs(app, outgoing::DELIVER_JOB).await;
+    }
+}
+
+/// Requests a list of about 600 KiB over HTTP/2, and reads only the head of the response: the
+/// client's window has room for 64 KiB of it.
+async fn begin_list(client: &Client, app: &TestApp, company: &Company) -> Response {
+    let list = client.get(format!("{}/api/v1/user/list?limit=500", app.api));
+    list.bearer_auth(&company.key).send().await.expect("a response")
+}
+
+both! {
+    async fn responses_that_a_company_does_not_read_leave_room_for_others(app: TestApp, "--max-requests=4") {
+        let other = app.new_company("Beta Lending").await;
+        let users: Vec<Value> = (0..500)
+            .map(|n| json!({
+                "user_id": format!("user-{n}"), "first_name": "Ada", "last_name": "Obi",
+                "email": format!("user-{n}@example.com"), "metadata": { "note": "x".repeat(1_000) },
+            }))
+            .collect();
+        for company in [&app.company, &other] {
+            let body = Some(json!({ "users": users }));
+            app.request(company, Method::POST, "/user/bulk/create", body).await.data();
+        }
+        let clients = [(); 3].map(|()| {
+            let client = Client::builder().no_proxy().http2_prior_knowledge();
+            client.http2_initial_stream_window_size(65_535).build().expect("a client")
+        });
+        // The share of a company is 512 KiB.
+        let unread = begin_list(&clients[0], app, &app.company).await;
+        assert_eq!(unread.status(), 200);
+        let refused = begin_list(&clients[1], app, &app.company).await;
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+        app.get("/user/list?limit=5").await.data();
+        let of_other = begin_list(&clients[2], app, &other).await;
+        assert_eq!(of_other.json::<Value>().await.expect("JSON")["data"]["total"], 500);
+        assert_eq!(unread.json::<Value>().await.expect("JSON")["data"]["total"], 500);
+        app.get("/user/list?limit=500").await.data();
     }
 }
