@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, ffi, types::Value};
+use rusqlite::{Connection, OpenFlags, config::DbConfig, ffi, types::Value};
 use sqlx::error::{DatabaseError, ErrorKind};
 
 use super::types::{Columns, LocalArguments, LocalRow};
@@ -49,6 +49,8 @@ impl LocalConnection {
         let alarm = Alarm::default();
         let configure = || {
             sqlite.busy_timeout(busy_timeout)?;
+            // Else plans depend on values, and a statement with `LIMIT $1` is prepared for each run.
+            sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             sqlite.pragma_update(None, "synchronous", "FULL")?; // commits survive a power failure
             sqlite.pragma_update(None, "foreign_keys", true)?;
             // Else INSERT OR REPLACE skips delete triggers.
@@ -264,6 +266,7 @@ fn to_sqlx(error: rusqlite::Error) -> sqlx::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::StatementStatus;
     use sqlx::{Arguments, FromRow, Row, types::Json};
 
     fn connection(file: &tempfile::NamedTempFile) -> LocalConnection {
@@ -293,6 +296,20 @@ mod tests {
         let sql = "SELECT $2 - $1 AS difference, $1 AS first";
         let rows = connection(&file).rows(sql, arguments([3, 5]), 1).unwrap();
         assert_eq!((rows[0].get::<i64, _>("difference"), rows[0].get::<i64, _>(1)), (2, 3));
+    }
+
+    #[test]
+    fn a_statement_is_prepared_once_for_all_values() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut connection = connection(&file);
+        connection.execute("CREATE INDEX some ON t (text) WHERE flag = 1").unwrap();
+        let sql = "SELECT * FROM t WHERE flag = $1 AND text LIKE 'a%' ORDER BY text LIMIT $2";
+        for n in 0..5 {
+            connection.rows(sql, arguments([n, 10 + n]), 1).unwrap();
+        }
+        let statement = connection.sqlite.prepare_cached(&for_sqlite(sql)).unwrap();
+        assert_eq!(statement.get_status(StatementStatus::Run), 5);
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 
     #[test]
