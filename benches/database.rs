@@ -1,6 +1,7 @@
 //! Temporary databases for measurements.
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection};
+use sqlx_postgres::PgConnection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tollhouse_platform::random::Random;

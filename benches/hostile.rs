@@ -1,10 +1,17 @@
 //! The cost of a hostile plugin for a healthy one beside it, and of a hostile company for another one
 //! that calls the same plugin.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
+};
 
 use hdrhistogram::Histogram;
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinHandle,
+};
 use tollhouse_platform::{
     clock::Clock,
     outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
@@ -92,23 +99,34 @@ impl Pair {
         [Pair { healthy, hostile }, companies]
     }
 
-    /// Returns the 99th percentile of sequential calls of the healthy caller.
+    /// Returns the 99th percentile of sequential calls of the healthy caller, which a client on
+    /// another thread requests over a socket.
     async fn p99(&self, calls: usize) -> Duration {
         let (plugin, credentials) = self.healthy.clone();
-        let measurement = tokio::spawn(async move {
-            let mut latencies = Histogram::<u64>::new(3).expect("three valid digits");
+        let (mut client, server) = UnixStream::pair().expect("sockets");
+        server.set_nonblocking(true).expect("a socket");
+        let mut server = tokio::net::UnixStream::from_std(server).expect("a socket");
+        let serving = tokio::spawn(async move {
             let call = Call::Verify("example-1".to_owned());
+            while let Ok(request) = server.read_u8().await {
+                plugin.execute_for_status(&credentials, &call).await.expect("a payment");
+                server.write_u8(request).await.expect("a client");
+            }
+        });
+        let measuring = tokio::task::spawn_blocking(move || {
+            let mut latencies = Histogram::<u64>::new(3).expect("three valid digits");
             for _ in 0..calls {
                 let began = Instant::now();
-                // Queues behind the hostile calls, as a request from the network does.
-                tokio::task::yield_now().await;
-                plugin.execute_for_status(&credentials, &call).await.expect("a payment");
+                client.write_all(&[0]).expect("a server");
+                client.read_exact(&mut [0]).expect("a response");
                 let took = began.elapsed().as_nanos() as u64;
                 latencies.record(took).expect("a histogram that grows");
             }
             Duration::from_nanos(latencies.value_at_quantile(0.99))
         });
-        measurement.await.expect("a healthy caller")
+        let p99 = measuring.await.expect("a measurement");
+        serving.await.expect("a healthy caller");
+        p99
     }
 
     fn start_hostile_calls(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {

@@ -22,6 +22,7 @@ use std::{
 use criterion::Criterion;
 use futures::future::join_all;
 use tokio::runtime::Runtime;
+use tollhouse_platform::background::runtime;
 
 /// The allocator of the program.
 #[global_allocator]
@@ -38,7 +39,7 @@ fn main() {
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
-    let runtime = Runtime::new().expect("a runtime");
+    let runtime = runtime::start().expect("a runtime");
     let mut bench = Bench { criterion, runtime, samples: BTreeMap::new(), ratios: Vec::new() };
     plugins::measure(&mut bench);
     installed::measure(&mut bench);

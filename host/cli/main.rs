@@ -12,7 +12,10 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use tollhouse_app::state::config::describe;
-use tollhouse_platform::config::layers::{self, ParsedSettings};
+use tollhouse_platform::{
+    background::runtime,
+    config::layers::{self, ParsedSettings},
+};
 
 use self::{
     plugin::publisher,
@@ -99,8 +102,14 @@ enum Command {
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    match runtime::start() {
+        Ok(runtime) => runtime.block_on(run()),
+        Err(error) => Failure::unreachable(error).print(false),
+    }
+}
+
+async fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Read first, so that parse errors are also written as JSON.
     let json = arguments.iter().any(|argument| argument == "--json");

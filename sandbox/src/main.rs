@@ -23,7 +23,11 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http as http;
-use tollhouse_platform::{background::jobs::RunSimulators, clock::Clock, random::Random};
+use tollhouse_platform::{
+    background::{jobs::RunSimulators, runtime},
+    clock::Clock,
+    random::Random,
+};
 use tollhouse_sandbox::Simulators;
 use tracing_subscriber::EnvFilter;
 
@@ -49,8 +53,17 @@ struct Options {
     simulators_only: bool,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    match runtime::start() {
+        Ok(runtime) => runtime.block_on(start()),
+        Err(error) => {
+            eprintln!("cargo sandbox: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn start() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let options = Options::parse();

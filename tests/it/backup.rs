@@ -9,7 +9,8 @@ use std::{
 };
 
 use serde_json::json;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::Connection;
+use sqlx_sqlite::SqliteConnection;
 use tempfile::TempDir;
 use tollhouse_app::operations::audit;
 use tollhouse_platform::{

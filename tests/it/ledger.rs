@@ -4,10 +4,9 @@ use std::{path::Path, time::Duration};
 
 use reqwest::Method;
 use serde_json::json;
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection, migrate::Migrator,
-    sqlite::SqliteConnectOptions,
-};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, migrate::Migrator};
+use sqlx_postgres::PgConnection;
+use sqlx_sqlite::{SqliteConnectOptions, SqliteConnection};
 use tollhouse_app::tenants::wallet::{self, LedgerAccount, LedgerTransaction, Overdraft};
 use tollhouse_platform::{
     error,

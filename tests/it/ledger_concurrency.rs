@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor};
+use sqlx_postgres::PgConnection;
 use tollhouse_platform::random::Random;
 
 use crate::app::{Engine, TestApp, postgres};

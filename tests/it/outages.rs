@@ -10,7 +10,8 @@ use futures::future::join_all;
 use reqwest::StatusCode;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
-use sqlx::{Connection, SqliteConnection};
+use sqlx::Connection;
+use sqlx_sqlite::SqliteConnection;
 use tollhouse_platform::background::jobs;
 use tracing::subscriber::DefaultGuard;
 

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection};
+use sqlx_postgres::PgConnection;
 use tollhouse_platform::{
     random::Random,
     store::{self, Store, StoreLimits},

@@ -4,7 +4,9 @@
 use proc_macro2::{TokenStream, TokenTree};
 use reqwest::Method;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr};
+use sqlx_postgres::PgConnection;
+use sqlx_sqlite::SqliteConnection;
 use tollhouse_app::wiring::SEALED;
 use tollhouse_platform::store::only_reads;
 

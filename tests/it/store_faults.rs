@@ -12,7 +12,8 @@ use std::{
 use futures::future::{join, join_all, try_join};
 use reqwest::StatusCode;
 use serde_json::json;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::Connection;
+use sqlx_sqlite::SqliteConnection;
 use tokio::sync::{Barrier, Notify};
 use tollhouse_app::operations::audit;
 use tollhouse_platform::{

@@ -2,7 +2,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
+use sqlx_postgres::PgConnection;
 use tollhouse_app::customers::{UserFilter, explain, metadata_digests};
 use tollhouse_http::request::query::Parameters;
 use tollhouse_platform::values::listing::{PageRequest, Period, SortOrder};

@@ -2,7 +2,8 @@
 
 use std::{io::Write, sync::Once};
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection};
+use sqlx_postgres::PgConnection;
 use tempfile::TempDir;
 use tollhouse_platform::random::Random;
 

@@ -33,7 +33,8 @@ pub async fn database_contents(database: &Database) -> String {
         return String::from_utf8_lossy(&[file("test.db"), file("test.db-wal")].concat())
             .into_owned();
     }
-    use sqlx::{AssertSqlSafe, Connection, PgConnection};
+    use sqlx::{AssertSqlSafe, Connection};
+    use sqlx_postgres::PgConnection;
     let mut connection = PgConnection::connect(&database.url).await.expect("the server");
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'plugin_components'";
     let tables: Vec<(String,)> =

@@ -6,9 +6,11 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sqlx::{
-    AssertSqlSafe, Connection, PgConnection, SqliteConnection,
+    AssertSqlSafe, Connection,
     migrate::{MigrateError, Migrator},
 };
+use sqlx_postgres::PgConnection;
+use sqlx_sqlite::SqliteConnection;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{self, Tx},

@@ -2,7 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
+use sqlx::{error::DatabaseError, migrate::MigrateError};
+use sqlx_postgres::PgDatabaseError;
 
 use self::UnavailableReason::*;
 use super::postgres::batch::NOT_ONE_ROW;

@@ -1,10 +1,8 @@
 //! Compares the applied migrations of a database with those of this version.
 
-use sqlx::{
-    SqliteConnection,
-    migrate::{MigrateError, Migrator},
-    postgres::PgConnection,
-};
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx_postgres::PgConnection;
+use sqlx_sqlite::SqliteConnection;
 
 use super::Result;
 

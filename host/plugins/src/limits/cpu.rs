@@ -2,7 +2,7 @@
 //! read, so that waiting and other threads do not count.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -11,6 +11,29 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin exceeded its CPU budget")]
 pub struct CpuExhausted;
+
+/// Number of guests that run now, in this process.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a running guest until it is dropped.
+pub struct RunningGuest(());
+
+impl RunningGuest {
+    pub fn begin() -> RunningGuest {
+        RUNNING.fetch_add(1, Relaxed);
+        RunningGuest(())
+    }
+}
+
+impl Drop for RunningGuest {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Relaxed);
+    }
+}
+
+pub fn guest_runs() -> bool {
+    RUNNING.load(Relaxed) > 0
+}
 
 /// Measures the CPU time of one run, which several threads may poll in turn.
 pub struct CpuMeter {

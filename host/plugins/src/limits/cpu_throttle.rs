@@ -11,7 +11,11 @@ use std::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{bulkhead::CompanyShare, cpu::CpuMeter, priority_semaphore::PrioritySemaphore};
+use super::{
+    bulkhead::CompanyShare,
+    cpu::{CpuMeter, RunningGuest},
+    priority_semaphore::PrioritySemaphore,
+};
 
 /// CPU time above which a call is throttled.
 const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
@@ -83,6 +87,7 @@ pub async fn throttled<F: Future>(
             Some(_) => None,
         };
         let polled = poll_fn(|context| {
+            let _running = RunningGuest::begin();
             let polled = meter.count(|| future.as_mut().poll(context));
             *used = meter.used();
             Poll::Ready(polled)

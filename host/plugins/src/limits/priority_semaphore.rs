@@ -9,10 +9,13 @@ pub struct PrioritySemaphore {
     new_calls: Mutex<()>,
 }
 
-/// The new calls of one company that wait for a [`PrioritySemaphore`]. Only the first of them
-/// competes with those of other companies, so that companies take turns.
+/// The calls of one company that wait for a [`PrioritySemaphore`]. Only the first of them competes
+/// with those of other companies, so that companies take turns.
 #[derive(Default)]
-pub struct CompanyQueue(Mutex<()>);
+pub struct CompanyQueue {
+    new: Mutex<()>,
+    in_progress: Mutex<()>,
+}
 
 impl PrioritySemaphore {
     pub fn new(count: usize) -> PrioritySemaphore {
@@ -38,8 +41,8 @@ impl PrioritySemaphore {
             return Some(permit);
         }
         let _places = match in_progress {
-            true => None,
-            false => Some((company.0.lock().await, self.new_calls.lock().await)),
+            true => (company.in_progress.lock().await, None),
+            false => (company.new.lock().await, Some(self.new_calls.lock().await)),
         };
         self.permits.acquire().await.ok()
     }
@@ -72,12 +75,17 @@ mod tests {
 
     #[test]
     fn a_company_waits_for_one_call_of_another_company_that_has_many() {
+        wait_for_one_call(true);
+        wait_for_one_call(false);
+    }
+
+    fn wait_for_one_call(in_progress: bool) {
         let (semaphore, [busy, quiet]) = (PrioritySemaphore::new(1), Default::default());
         let taken = semaphore.try_acquire().expect("a permit");
         let mut many: Vec<_> =
-            (0..100).map(|_| Box::pin(semaphore.acquire(&busy, false))).collect();
+            (0..100).map(|_| Box::pin(semaphore.acquire(&busy, in_progress))).collect();
         assert!(many.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut one = Box::pin(semaphore.acquire(&quiet, false));
+        let mut one = Box::pin(semaphore.acquire(&quiet, in_progress));
         assert!(one.as_mut().now_or_never().is_none());
         drop(taken);
         let first = many[0].as_mut().now_or_never().expect("the first").expect("a permit");

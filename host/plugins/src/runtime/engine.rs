@@ -18,13 +18,15 @@ use crate::{
     admission::publishers::TrustPolicy,
     limits::{
         bulkhead::{MemoryBudget, ReservedMemory},
-        cpu::{CpuExhausted, CpuMeter},
+        cpu::{self, CpuExhausted, CpuMeter},
     },
 };
 use tollhouse_platform::clock::Timestamp;
 
 /// Interval at which a running guest yields and its CPU time is checked.
-const TICK: Duration = Duration::from_millis(2);
+const TICK: Duration = Duration::from_micros(250);
+/// The same while no guest runs. The first interval of a guest may be as long.
+const IDLE_TICK: Duration = Duration::from_millis(2);
 /// Maximum number of frames in the backtrace of a trap.
 pub const MAX_FRAMES: usize = 16;
 const MAX_TABLE_ENTRIES: usize = 200_000;
@@ -139,7 +141,7 @@ fn start_ticking(engine: &Engine) -> wasmtime::Result<()> {
         while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
             drop(engine);
-            std::thread::sleep(TICK);
+            std::thread::sleep(if cpu::guest_runs() { TICK } else { IDLE_TICK });
         }
     };
     std::thread::Builder::new().name("plugin-ticks".into()).spawn(tick)?;

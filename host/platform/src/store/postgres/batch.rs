@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use sqlx::{
-    Arguments, AssertSqlSafe, Executor,
-    postgres::{PgArguments, PgConnection},
-};
+use sqlx::{Arguments, AssertSqlSafe, Executor};
+use sqlx_postgres::{PgArguments, PgConnection};
 
 /// Statements that have not been sent. Each is a part of one `WITH` query, so they run in one
 /// snapshot and one round trip.

@@ -11,10 +11,8 @@ use std::{
 };
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
-use sqlx::{
-    AssertSqlSafe, Connection as _, Executor,
-    postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions, PgSslMode},
-};
+use sqlx::{AssertSqlSafe, Connection as _, Executor};
+use sqlx_postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions, PgSslMode};
 use tokio::{sync::watch, time::sleep};
 
 use super::{IDLE_TIMEOUT_FACTOR, Result, StoreLimits, pool::Pool};

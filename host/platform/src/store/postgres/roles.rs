@@ -2,11 +2,8 @@
 
 use std::str::FromStr;
 
-use sqlx::{
-    AssertSqlSafe, Connection as _, Executor,
-    migrate::Migrator,
-    postgres::{PgConnectOptions, PgConnection},
-};
+use sqlx::{AssertSqlSafe, Connection as _, Executor, migrate::Migrator};
+use sqlx_postgres::{PgConnectOptions, PgConnection};
 
 use crate::store::{Error, Result, postgres::connect, schema};
 

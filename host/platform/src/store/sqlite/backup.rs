@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{ConnectOptions, Connection as _};
+use sqlx_sqlite::{SqliteConnectOptions, SqliteConnection};
 use tempfile::NamedTempFile;
 
 use self::BackupError::Refused;

@@ -8,7 +8,7 @@ use std::{
     str::FromStr,
 };
 
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx_sqlite::SqliteConnectOptions;
 
 use crate::store::{Error, Result, UnavailableReason};
 

@@ -30,11 +30,8 @@ use std::{
 
 use deadpool::managed::{Manager, Metrics, RecycleResult};
 use futures::{FutureExt, future::LocalBoxFuture};
-use sqlx::{
-    Connection as _, SqliteConnection,
-    migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode},
-};
+use sqlx::{Connection as _, migrate::Migrator};
+use sqlx_sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{Notify, mpsc, oneshot},

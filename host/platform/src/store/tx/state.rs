@@ -1,6 +1,7 @@
 //! The state of a transaction, and what is sent to PostgreSQL before a statement.
 
-use sqlx::{Executor, postgres::PgConnection};
+use sqlx::Executor;
+use sqlx_postgres::PgConnection;
 
 use crate::store::{Error, Result, postgres::batch::Batch};
 

@@ -1,9 +1,7 @@
 //! A statement with its parameters and results, for either engine.
 
-use sqlx::{
-    Arguments, Encode, FromRow, SqlStr, Type,
-    postgres::{PgArguments, PgConnection, PgRow, Postgres},
-};
+use sqlx::{Arguments, Encode, FromRow, SqlStr, Type};
+use sqlx_postgres::{PgArguments, PgConnection, PgRow, Postgres};
 
 use super::state::TxState;
 use crate::store::{
