@@ -103,16 +103,16 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Read first, so that all errors are written as JSON.
+    let json = arguments.iter().any(|argument| argument == "--json");
     match runtime::start() {
-        Ok(runtime) => runtime.block_on(run()),
-        Err(error) => Failure::unreachable(error).print(false),
+        Ok(runtime) => runtime.block_on(run(arguments, json)),
+        Err(error) => Failure::unreachable(error).print(json),
     }
 }
 
-async fn run() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Read first, so that parse errors are also written as JSON.
-    let json = arguments.iter().any(|argument| argument == "--json");
+async fn run(arguments: Vec<OsString>, json: bool) -> ExitCode {
     let parsed = match layers::parse(Cli::command(), &describe::command(), arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && json => {

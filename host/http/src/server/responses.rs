@@ -24,8 +24,8 @@ const BYTES_PER_REQUEST: usize = 256 << 10;
 #[derive(Clone)]
 pub struct ResponseLimiter {
     kib: Arc<Semaphore>,
-    /// Half of `kib` each; unauthenticated clients share one.
-    owners: OwnerMap<Option<Owner>, Semaphore>,
+    /// Half of `kib` each.
+    owners: OwnerMap<Owner, Semaphore>,
     owner_kib: usize,
 }
 
@@ -52,12 +52,11 @@ impl ResponseLimiter {
 
     /// Counts a large response until it is sent; one that exceeds the share of its owner counts as
     /// the whole share. 429 if the responses of this owner, 503 if those of all take too much memory.
-    /// Streams are not counted, because they are not held in memory.
+    /// Not counted are streams, which are not held in memory, and what unauthenticated clients get:
+    /// files and documents, which exist once.
     pub async fn count(&self, owner: Option<Owner>, response: Response) -> Result<Response> {
         let size = response.body().size_hint().exact().unwrap_or(0);
-        if size <= LARGE {
-            return Ok(response);
-        }
+        let Some(owner) = owner.filter(|_| size > LARGE) else { return Ok(response) };
         let kib = usize::try_from(size >> 10).unwrap_or(usize::MAX).min(self.owner_kib);
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let of_owner = self.owners.get_or_create(&owner, || Semaphore::new(self.owner_kib));

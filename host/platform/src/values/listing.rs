@@ -131,6 +131,11 @@ pub fn unknown_after() -> Error {
     Error::invalid("the after field must be the id of a listed record")
 }
 
+/// The error of a request with `after` for an order in which the place of a record can change.
+pub fn unstable_order() -> Error {
+    Error::invalid("the after field must be omitted if the list is not sorted by created_at")
+}
+
 impl PageRequest {
     /// Returns the request for a page, or for up to `limit` items after a known one.
     pub fn new(number: i64, limit: i64, after: Option<&str>) -> Result<PageRequest> {

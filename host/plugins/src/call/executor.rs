@@ -310,12 +310,13 @@ impl CallExecutor {
     async fn acquire_instance<'c>(
         &'c self,
         bulkhead: &'c Bulkhead,
-        share: &CompanyShare,
+        share: &'c CompanyShare,
         has_begun: bool,
-    ) -> Option<[SemaphorePermit<'c>; 2]> {
+    ) -> Option<[SemaphorePermit<'c>; 3]> {
         let taken = async {
             let instance = bulkhead.acquire_instance(share, has_begun).await?;
-            Some([instance, self.acquire_slot(&share.slots, has_begun).await?])
+            let [own, of_plugin] = instance;
+            Some([own, of_plugin, self.acquire_slot(&share.slots, has_begun).await?])
         };
         match has_begun {
             true => taken.await,
@@ -374,7 +375,7 @@ impl CallExecutor {
 
 /// Delay before a run is repeated that lacked memory.
 const MEMORY_RETRY_DELAY: Duration = Duration::from_millis(20);
-const TOO_MANY_CALLS: &str = "too many calls of this plugin are in progress";
+const TOO_MANY_CALLS: &str = "too many calls of this plugin, or of this company, are in progress";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
 const CLOSED_S: u32 = 60;

@@ -95,7 +95,7 @@ pub(crate) fn reserve_memory(
     progress: &mut Progress,
 ) -> Result<EgressResponse, Fault> {
     let received = response.as_ref().map_or(0, response_bytes);
-    if let Some(permit) = budget.try_reserve(request.bytes() + received) {
+    if let Some(permit) = budget.try_reserve_response(request.bytes() + received) {
         reserved.push(permit);
         return response;
     }

@@ -1,6 +1,5 @@
 //! Limits that all versions of one plugin share: calls, queue, instances, CPU permits and memory.
-//! One company gets at most half of the calls, of the queue and of the memory, and takes turns with
-//! the others on instances and processors.
+//! One company gets at most half of each, and takes turns with the others on processors.
 
 use std::sync::Arc;
 
@@ -24,17 +23,19 @@ pub struct Bulkhead {
     pub cpu: CpuShare,
     memory: MemoryBudget,
     companies: OwnerMap<Arc<str>, CompanyShare>,
-    /// Calls and queued calls of one company.
-    company_limits: [usize; 2],
+    /// Calls, queued calls, instances and bytes of one company.
+    company_limits: [usize; 4],
 }
 
 /// The share of one company.
 pub struct CompanyShare {
     calls: Semaphore,
     queue: Semaphore,
-    instances: CompanyQueue,
+    instances: PrioritySemaphore,
     pub memory: MemoryBudget,
-    /// Its calls that wait for an instance of the host.
+    /// Its calls that wait for an instance: of its own, of the plugin, and of the host.
+    own_queue: CompanyQueue,
+    plugin_queue: CompanyQueue,
     pub slots: CompanyQueue,
     /// Its calls that wait for their turns on the processors.
     pub turns: CompanyQueue,
@@ -43,24 +44,40 @@ pub struct CompanyShare {
 
 impl Bulkhead {
     pub fn new(limits: &Limits) -> Bulkhead {
-        let instances = limits.instances.div_ceil(INSTANCE_SHARE_DIVISOR);
+        let instances = limits.instances.div_ceil(INSTANCE_SHARE_DIVISOR) as usize;
+        // One instance may need all memory of a call.
+        let bytes = (limits.plugin_memory_bytes / 2).max(limits.memory_bytes);
         Bulkhead {
             calls: Semaphore::new(limits.calls),
             queue: Semaphore::new(limits.queue),
-            instances: PrioritySemaphore::new(instances as usize),
+            instances: PrioritySemaphore::new(instances),
             cpu: CpuShare::default(),
             memory: MemoryBudget::new(limits.plugin_memory_bytes),
             companies: OwnerMap::default(),
-            company_limits: [limits.calls.div_ceil(2), limits.queue.div_ceil(2)],
+            company_limits: [
+                limits.calls.div_ceil(2),
+                limits.queue.div_ceil(2),
+                instances.div_ceil(2),
+                bytes.min(limits.plugin_memory_bytes),
+            ],
         }
     }
 
     pub fn share(&self, company: &Arc<str>) -> Arc<CompanyShare> {
         self.companies.get_or_create(company, || {
-            let [calls, queue] = self.company_limits.map(Semaphore::new);
-            let memory = self.memory.half();
-            let [instances, slots, turns, throttled] = Default::default();
-            CompanyShare { calls, queue, instances, memory, slots, turns, throttled }
+            let [calls, queue, instances, bytes] = self.company_limits;
+            let [own_queue, plugin_queue, slots, turns, throttled] = Default::default();
+            CompanyShare {
+                calls: Semaphore::new(calls),
+                queue: Semaphore::new(queue),
+                instances: PrioritySemaphore::new(instances),
+                memory: self.memory.part(bytes),
+                own_queue,
+                plugin_queue,
+                slots,
+                turns,
+                throttled,
+            }
         })
     }
 
@@ -72,21 +89,29 @@ impl Bulkhead {
         Some([self.calls.try_acquire().ok()?, share.calls.try_acquire().ok()?])
     }
 
-    /// Acquires an instance permit. New calls wait in the queue; `None` if it is full. Calls in
-    /// progress are not rejected, because their outcome would be unknown.
-    pub async fn acquire_instance(
-        &self,
-        share: &CompanyShare,
+    /// Acquires instance permits, of the company and of the plugin. New calls wait in the queue;
+    /// `None` if it is full. Calls in progress are not rejected, because their outcome would be
+    /// unknown.
+    pub async fn acquire_instance<'b>(
+        &'b self,
+        share: &'b CompanyShare,
         in_progress: bool,
-    ) -> Option<SemaphorePermit<'_>> {
-        if let Some(permit) = self.instances.try_acquire() {
-            return Some(permit);
+    ) -> Option<[SemaphorePermit<'b>; 2]> {
+        let own = share.instances.try_acquire();
+        if own.is_some()
+            && let Some(permit) = self.instances.try_acquire()
+        {
+            return Some([own?, permit]);
         }
         let _waits = match in_progress {
             true => None,
             false => Some([self.queue.try_acquire().ok()?, share.queue.try_acquire().ok()?]),
         };
-        self.instances.acquire(&share.instances, in_progress).await
+        let own = match own {
+            Some(own) => own,
+            None => share.instances.acquire(&share.own_queue, in_progress).await?,
+        };
+        Some([own, self.instances.acquire(&share.plugin_queue, in_progress).await?])
     }
 }
 
@@ -100,7 +125,8 @@ pub struct MemoryBudget {
 
 /// Reserved memory, released when dropped.
 pub struct ReservedMemory {
-    _permits: [OwnedSemaphorePermit; 2],
+    _of_plugin: OwnedSemaphorePermit,
+    _of_company: Option<OwnedSemaphorePermit>,
 }
 
 impl MemoryBudget {
@@ -108,23 +134,32 @@ impl MemoryBudget {
         MemoryBudget { kib: [kib(max_bytes), kib(max_bytes)], max_bytes }
     }
 
-    /// Returns a budget for half of this one's bytes, which are taken from both.
-    fn half(&self) -> MemoryBudget {
-        let max_bytes = self.max_bytes / 2;
+    /// Returns a budget for a part of this one's bytes, which are taken from both.
+    fn part(&self, max_bytes: usize) -> MemoryBudget {
         MemoryBudget { kib: [self.kib[0].clone(), kib(max_bytes)], max_bytes }
     }
 
     /// Reserves memory, in whole KiB. `None`: not enough is available.
     pub fn try_reserve(&self, bytes: usize) -> Option<ReservedMemory> {
-        let kib = u32::try_from(bytes.div_ceil(1 << 10)).ok()?;
-        let reserve = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(kib).ok();
-        Some(ReservedMemory { _permits: [reserve(&self.kib[0])?, reserve(&self.kib[1])?] })
+        let of_company = reserve(&self.kib[1], bytes)?;
+        Some(ReservedMemory { _of_company: Some(of_company), ..self.try_reserve_response(bytes)? })
+    }
+
+    /// Reserves memory for the response to a request that was sent. The company's part does not
+    /// limit it, because without the response the outcome is unknown.
+    pub fn try_reserve_response(&self, bytes: usize) -> Option<ReservedMemory> {
+        Some(ReservedMemory { _of_plugin: reserve(&self.kib[0], bytes)?, _of_company: None })
     }
 
     /// Returns whether the request could ever be granted.
     pub fn could_ever_grant(&self, bytes: usize) -> bool {
         bytes <= self.max_bytes
     }
+}
+
+fn reserve(kib: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let wanted = u32::try_from(bytes.div_ceil(1 << 10)).ok()?;
+    kib.clone().try_acquire_many_owned(wanted).ok()
 }
 
 fn kib(bytes: usize) -> Arc<Semaphore> {
@@ -188,11 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn a_company_reserves_at_most_half_of_the_memory() {
+    fn a_company_reserves_at_most_its_part_of_the_memory() {
         let plugin = MemoryBudget::new(10 << 10);
-        let [a, b, c] = [plugin.half(), plugin.half(), plugin.half()];
+        let [a, b, c] = [(); 3].map(|()| plugin.part(5 << 10));
         let of_a = a.try_reserve(5 << 10);
         assert!(of_a.is_some() && a.try_reserve(1).is_none());
+        assert!(a.try_reserve_response(1).is_some());
         let of_b = b.try_reserve(5 << 10);
         assert!(of_b.is_some() && c.try_reserve(1).is_none());
         drop(of_a);

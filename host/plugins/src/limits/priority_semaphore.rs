@@ -1,12 +1,51 @@
 //! A semaphore that serves calls in progress first, because their outcome would be unknown after a
 //! timeout, and then companies in turn.
 
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use tokio::sync::{Mutex, Notify, Semaphore, SemaphorePermit};
 
 pub struct PrioritySemaphore {
     permits: Semaphore,
     /// Held by the first new call, the only one that competes with calls in progress.
     new_calls: Mutex<()>,
+    waiting: Waiting,
+}
+
+/// The calls in progress that wait.
+#[derive(Default)]
+struct Waiting {
+    count: AtomicUsize,
+    /// Notified when none waits any more.
+    none: Notify,
+}
+
+/// A call in progress that waits until this is dropped.
+struct WaitingCall<'w>(&'w Waiting);
+
+impl Waiting {
+    fn begin(&self) -> WaitingCall<'_> {
+        self.count.fetch_add(1, SeqCst);
+        WaitingCall(self)
+    }
+
+    async fn until_none(&self) {
+        loop {
+            let none = self.none.notified();
+            if self.count.load(SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, SeqCst) == 1 {
+            self.0.none.notify_waiters();
+        }
+    }
 }
 
 /// The calls of one company that wait for a [`PrioritySemaphore`]. Only the first of them competes
@@ -19,7 +58,11 @@ pub struct CompanyQueue {
 
 impl PrioritySemaphore {
     pub fn new(count: usize) -> PrioritySemaphore {
-        PrioritySemaphore { permits: Semaphore::new(count), new_calls: Mutex::default() }
+        PrioritySemaphore {
+            permits: Semaphore::new(count),
+            new_calls: Mutex::default(),
+            waiting: Waiting::default(),
+        }
     }
 
     pub fn available_permits(&self) -> usize {
@@ -40,10 +83,13 @@ impl PrioritySemaphore {
         if let Some(permit) = self.try_acquire() {
             return Some(permit);
         }
-        let _places = match in_progress {
-            true => (company.in_progress.lock().await, None),
-            false => (company.new.lock().await, Some(self.new_calls.lock().await)),
-        };
+        if in_progress {
+            let _waits = self.waiting.begin();
+            let _place = company.in_progress.lock().await;
+            return self.permits.acquire().await.ok();
+        }
+        let _places = (company.new.lock().await, self.new_calls.lock().await);
+        self.waiting.until_none().await;
         self.permits.acquire().await.ok()
     }
 }
@@ -61,16 +107,20 @@ mod tests {
         let mut new: Vec<_> =
             (0..3).map(|_| Box::pin(semaphore.acquire(&company, false))).collect();
         assert!(new.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
-        let mut begun = Box::pin(semaphore.acquire(&company, true));
-        assert!(begun.as_mut().now_or_never().is_none());
+        let mut begun: Vec<_> =
+            (0..3).map(|_| Box::pin(semaphore.acquire(&company, true))).collect();
+        assert!(begun.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
         drop(taken);
-        let first = new[0].as_mut().now_or_never().expect("the first").expect("a permit");
-        assert!(
-            new[1].as_mut().now_or_never().is_none() && begun.as_mut().now_or_never().is_none()
-        );
-        drop(first);
-        assert!(begun.now_or_never().is_some(), "before the other new calls");
-        assert!(new[1].as_mut().now_or_never().is_some());
+        let mut held = new.remove(0).now_or_never().expect("the first").expect("a permit");
+        for _ in 0..3 {
+            assert!(new.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+            drop(held);
+            let next = begun.remove(0).now_or_never().expect("before the other new calls");
+            held = next.expect("a permit");
+            assert!(begun.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        }
+        drop(held);
+        assert!(new.remove(0).now_or_never().is_some());
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl WasiView for State {
 
 /// The memory and table entries of a store.
 pub struct Memory {
-    /// Shared by all stores of the plugin.
+    /// Shared by all stores that the company has of the plugin.
     budget: MemoryBudget,
     reserved: Vec<ReservedMemory>,
     bytes: usize,

@@ -13,7 +13,7 @@ use super::super::{
 use crate::tenants::prelude::*;
 use tollhouse_platform::values::{
     email::one_line,
-    listing::{PERIODS, Period, unknown_after},
+    listing::{PERIODS, Period, unknown_after, unstable_order},
 };
 
 choices! {
@@ -27,8 +27,9 @@ fields! {
         page: PageNumber,
         /// Users per page.
         limit: StrictLimit<50, 1_000>,
-        /// The id of a record, to list up to `limit` records after it. Unlike page numbers, it skips
-        /// and repeats no record if others are created meanwhile. Not with `page`.
+        /// Returns up to `limit` records that follow the record with this id, in the order of
+        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot be
+        /// combined with `page` or with another order.
         after: Exactly,
     }
 }
@@ -75,6 +76,9 @@ pub async fn list(
     let UserPages { page, limit, after } = pages.read()?;
     let page = PageRequest::new(page, limit, after.as_deref())?;
     let filter = UserFilter::read(&query, now.to_datetime().date_naive())?;
+    if after.is_some() && !matches!(filter.sort(), Sort::Created(_)) {
+        return Err(unstable_order());
+    }
     let list = async |tx: &mut Tx| -> Result<_> {
         let after = match after.as_deref().map(UserKey::from) {
             None => None,

@@ -152,8 +152,9 @@ fields! {
         page: PageNumber,
         /// Maximum number of recollections per page; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
-        /// The id of a record, to list up to `limit` records after it. Unlike page numbers, it skips
-        /// and repeats no record if others are created meanwhile. Not with `page`.
+        /// Returns up to `limit` records that follow the record with this id, in the order of
+        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot be
+        /// combined with `page` or with another order.
         after: Exactly,
         /// The `user_id` or internal id of the borrower.
         user_id: Exactly,

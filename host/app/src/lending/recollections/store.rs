@@ -180,7 +180,7 @@ const LISTED_ROWS: &str =
     "page CROSS JOIN recollections t WHERE t.id = page.found AND t.company_id = ";
 
 const SELECT_POSITION: &str =
-    "SELECT id, created_at, updated_at FROM recollections WHERE company_id = $1 AND id = $2";
+    "SELECT id, created_at FROM recollections WHERE company_id = $1 AND id = $2";
 
 /// Returns a page of a company's recollections, of one user or of all.
 pub async fn list(
@@ -202,7 +202,8 @@ pub async fn list(
         _ => filtered(SELECT_COUNT),
     };
     let order = ListOrder::new(filter.sort_created_at, filter.sort_updated_at);
-    let after = tx.find_position(SELECT_POSITION, company_id, filter.after.as_deref()).await?;
+    let after =
+        tx.find_position(SELECT_POSITION, company_id, order, filter.after.as_deref()).await?;
     let total: ListTotal = tx.dynamic(&total).one().await?;
     let page = tx.list_counted(total, page, |_| {
         filtered(SELECT_LISTED).append_after(order, after.as_ref()).append_page_by_ids(

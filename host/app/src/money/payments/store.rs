@@ -163,7 +163,7 @@ const SELECT_LISTED: &str = select_with_user_id!(
 const LISTED_ROWS: &str = "page CROSS JOIN payments t WHERE t.id = page.found AND t.company_id = ";
 
 const SELECT_POSITION: &str =
-    "SELECT id, created_at, updated_at FROM payments WHERE company_id = $1 AND id = $2";
+    "SELECT id, created_at FROM payments WHERE company_id = $1 AND id = $2";
 
 /// Returns a page of a company's payments, of one user or of all. Lists omit `payment_response`.
 pub async fn list(
@@ -191,7 +191,8 @@ pub async fn list(
             .append_period([" AND paid_day >= ", " AND paid_day < "], filter.paid_at),
     };
     let order = ListOrder::new(filter.sort_created_at, filter.sort_updated_at);
-    let after = tx.find_position(SELECT_POSITION, company_id, filter.after.as_deref()).await?;
+    let after =
+        tx.find_position(SELECT_POSITION, company_id, order, filter.after.as_deref()).await?;
     let total: ListTotal = tx.dynamic(&total).one().await?;
     let page = tx.list_counted(total, page, |created| {
         filtered(SELECT_LISTED)

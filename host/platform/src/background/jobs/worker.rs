@@ -149,7 +149,7 @@ pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
             // transaction: an immediate retry would waste CPU time.
             return Ok(wait);
         }
-        // Meanwhile runs end, so that the next claim takes several jobs.
+        // Runs end during the wait, so that the next claim takes several jobs.
         tokio::time::sleep(CLAIM_DELAY).await;
     }
 }

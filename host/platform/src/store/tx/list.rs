@@ -9,7 +9,9 @@ use crate::{
     store::{DynamicStatement, Record, Result},
     values::{
         id::CompanyId,
-        listing::{ListOrder, ListPage, PageRequest, Period, SortOrder, unknown_after},
+        listing::{
+            ListOrder, ListPage, PageRequest, Period, SortOrder, unknown_after, unstable_order,
+        },
     },
 };
 
@@ -29,7 +31,6 @@ pub struct ListTotal {
 pub struct ListPosition {
     pub id: String,
     pub created_at: Timestamp,
-    pub updated_at: Timestamp,
 }
 
 impl Tx {
@@ -47,14 +48,18 @@ impl Tx {
     }
 
     /// Finds the item after which a list begins, by `select` with parameters for company and id. 400
-    /// if there is none.
+    /// if there is none, or if the place of an item in this order can change.
     pub async fn find_position(
         &mut self,
         select: &'static str,
         company_id: &CompanyId,
+        order: ListOrder,
         after: Option<&str>,
     ) -> error::Result<Option<ListPosition>> {
         let Some(id) = after else { return Ok(None) };
+        if matches!(order, ListOrder::Updated(_)) {
+            return Err(unstable_order());
+        }
         let found = self.sql(select).bind(company_id).bind(id).optional().await?;
         found.ok_or_else(unknown_after).map(Some)
     }
@@ -86,14 +91,12 @@ impl DynamicStatement {
 
     /// Appends the condition for items after a known one.
     pub fn append_after(self, order: ListOrder, after: Option<&ListPosition>) -> DynamicStatement {
-        let Some(ListPosition { id, created_at, updated_at }) = after else { return self };
-        let (condition, at) = match order {
-            ListOrder::Created(SortOrder::Ascending) => (" AND (created_at, id) > (", created_at),
-            ListOrder::Created(SortOrder::Descending) => (" AND (created_at, id) < (", created_at),
-            ListOrder::Updated(SortOrder::Ascending) => (" AND (updated_at, id) > (", updated_at),
-            ListOrder::Updated(SortOrder::Descending) => (" AND (updated_at, id) < (", updated_at),
-        };
-        self.append(condition).bind(*at).append(", ").bind(id).append(")")
+        let Some(ListPosition { id, created_at }) = after else { return self };
+        let sql = self.append(match order {
+            ListOrder::Created(SortOrder::Ascending) => " AND (created_at, id) > (",
+            _ => " AND (created_at, id) < (",
+        });
+        sql.bind(*created_at).append(", ").bind(id).append(")")
     }
 
     /// Completes `SELECT … FROM (SELECT id AS found FROM … WHERE …` to a page of rows: finds their
