@@ -18,6 +18,7 @@ async fn count<T>(app: &TestApp, work: impl Future<Output = T>) -> u64 {
         let page = app.app.server.telemetry.scrape();
         metric_value(&page, "tollhouse_store_round_trips_total").expect("a count") as u64
     };
+    app.app.tasks.wait_until_idle().await; // of earlier requests
     let before = sent();
     work.await;
     sent() - before
