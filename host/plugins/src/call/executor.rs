@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore};
 use tracing::Instrument;
 use wasmtime::{Engine, component::Linker};
 
@@ -25,10 +25,10 @@ use crate::{
     contract::v1,
     limits::{
         breaker::CircuitBreakers,
-        bulkhead::{Bulkhead, CompanyShare},
+        bulkhead::{Bulkhead, MemoryBudget},
         cpu::{CpuExhausted, CpuMeter},
         cpu_throttle::{CpuPermits, cpu_permits, throttled},
-        priority_semaphore::{CompanyQueue, PrioritySemaphore},
+        fair_semaphore::{FairPermit, FairSemaphore},
     },
     runtime::{
         cache::Cache,
@@ -52,7 +52,7 @@ pub struct CallExecutor {
     pub linker: Linker<State>,
     pub limits: Limits,
     /// Instance slots of the host. Calls queue here, because an exhausted pool returns an error.
-    pub slots: Arc<PrioritySemaphore>,
+    pub slots: Arc<FairSemaphore>,
     /// Serializes compilations, because each may use all cores and much memory.
     pub compiling: Arc<Mutex<()>>,
     pub metrics: PluginMetrics,
@@ -88,9 +88,10 @@ impl CallExecutor {
     ) -> wasmtime::Result<CallExecutor> {
         let engine = engine::new(&limits)?;
         let metrics = PluginMetrics::default();
+        let instances = limits.instances as usize;
         Ok(CallExecutor {
             linker: v1::linker(&engine)?,
-            slots: Arc::new(PrioritySemaphore::new(limits.instances as usize)),
+            slots: Arc::new(FairSemaphore::new(instances, instances)),
             compiling: Arc::default(),
             engine,
             limits,
@@ -117,8 +118,7 @@ impl CallExecutor {
         if self.egress.is_closed() {
             return Err(rejection(Fault::EGRESS_CLOSED, "the host runs with no_jobs", CLOSED_S));
         }
-        let share = bulkhead.share(company);
-        let Some(_call_permits) = bulkhead.try_begin_call(&share) else {
+        let Some(_call_permit) = bulkhead.try_begin_call(company) else {
             return Err(rejection("busy", TOO_MANY_CALLS, BUSY_S));
         };
         // Anyone who knows a webhook's URL can send to it, so failures count against no company.
@@ -128,7 +128,7 @@ impl CallExecutor {
         let began = Instant::now();
         let span =
             metrics::call_span(&plugin.name, plugin.meter.version(), &plugin.digest, function);
-        let work = self.run_to_completion(called, &share, call, grant, progress);
+        let work = self.run_to_completion(called, call, grant, progress);
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
@@ -209,12 +209,12 @@ impl CallExecutor {
     async fn run_to_completion(
         &self,
         called: &PluginHandle,
-        share: &CompanyShare,
         call: &Call,
         grant: Arc<Grant>,
         progress: &mut Progress,
     ) -> Result<Result<PluginReply, Fault>, String> {
-        let plugin = &called.plugin;
+        let PluginHandle { plugin, bulkhead, company, .. } = called;
+        let memory = bulkhead.memory_of(company);
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
         let mut journal = Journal::new(seed, self.clock.now());
@@ -225,7 +225,8 @@ impl CallExecutor {
             }
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
-            let (request, session) = match self.run(called, share, call, session, progress).await {
+            let (request, session) = match self.run(called, &memory, call, session, progress).await
+            {
                 RunOutcome::Done(reply) => return Ok(redact(reply, &grant)),
                 RunOutcome::Failed(reason) => return Err(reason),
                 RunOutcome::MemoryBudgetFull(session) if progress.usage.requests > 0 => {
@@ -246,8 +247,7 @@ impl CallExecutor {
             check_secrets(&request, &session, &mut progress.usage.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let response = self.send(plugin, &request, &session, left, progress).await;
-            let response =
-                reserve_memory(&share.memory, &mut reserved, &request, response, progress);
+            let response = reserve_memory(&memory, &mut reserved, &request, response, progress);
             journal = session.journal;
             journal.entries.push(JournalEntry::Http(request, response));
         }
@@ -255,27 +255,26 @@ impl CallExecutor {
 
     async fn run(
         &self,
-        PluginHandle { plugin, bulkhead, .. }: &PluginHandle,
-        share: &CompanyShare,
+        PluginHandle { plugin, bulkhead, company, .. }: &PluginHandle,
+        memory: &MemoryBudget,
         call: &Call,
         session: Session,
         progress: &mut Progress,
     ) -> RunOutcome {
         let has_begun = progress.usage.runs > 0;
-        let Some(_places) = self.acquire_instance(bulkhead, share, has_begun).await else {
+        let Some(_permits) = self.acquire_instance(bulkhead, company, has_begun).await else {
             return RunOutcome::Rejected;
         };
         let used = &mut progress.usage;
         used.runs += 1;
-        let (budget, meter) = (share.memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
+        let (budget, meter) = (memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             // Boxed, because it is large and the futures of all callers contain it.
             plugin.guest.offers.call(&mut store, &instance, call).boxed().await
         };
-        let permits = CpuPermits { plugin: &bulkhead.cpu, company: share, host: &self.cpu_permits };
-        let result = throttled(run, &meter, &mut used.cpu, permits).await;
+        let result = throttled(run, &meter, &mut used.cpu, self.cpu(bulkhead, company)).await;
         let mut state = store.into_data();
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         if let Some(transcript) = &mut progress.transcript {
@@ -310,13 +309,12 @@ impl CallExecutor {
     async fn acquire_instance<'c>(
         &'c self,
         bulkhead: &'c Bulkhead,
-        share: &'c CompanyShare,
+        company: &Arc<str>,
         has_begun: bool,
-    ) -> Option<[SemaphorePermit<'c>; 3]> {
+    ) -> Option<[FairPermit<'c>; 2]> {
         let taken = async {
-            let instance = bulkhead.acquire_instance(share, has_begun).await?;
-            let [own, of_plugin] = instance;
-            Some([own, of_plugin, self.acquire_slot(&share.slots, has_begun).await?])
+            let of_plugin = bulkhead.acquire_instance(company, has_begun).await?;
+            Some([of_plugin, self.acquire_slot(company, has_begun).await])
         };
         match has_begun {
             true => taken.await,
@@ -324,18 +322,20 @@ impl CallExecutor {
         }
     }
 
-    async fn acquire_slot(
-        &self,
-        company: &CompanyQueue,
-        has_begun: bool,
-    ) -> Option<SemaphorePermit<'_>> {
-        if let Some(slot) = self.slots.try_acquire() {
-            return Some(slot);
-        }
+    async fn acquire_slot(&self, company: &Arc<str>, has_begun: bool) -> FairPermit<'_> {
+        let waiting = match self.slots.try_acquire_or_wait(company, has_begun) {
+            Ok(slot) => return slot,
+            Err(waiting) => waiting,
+        };
         let began = Instant::now();
-        let slot = self.slots.acquire(company, has_begun).await?;
+        let slot = waiting.permit().await;
         self.metrics.observe_instance_wait(began.elapsed());
-        Some(slot)
+        slot
+    }
+
+    fn cpu<'c>(&'c self, bulkhead: &'c Bulkhead, company: &'c Arc<str>) -> CpuPermits<'c> {
+        let (plugin, host) = (&bulkhead.cpu, &*self.cpu_permits);
+        CpuPermits { plugin, company, host, engine: &self.engine }
     }
 
     /// Returns a copy whose requests get responses from a script and whose metrics are separate.
@@ -353,18 +353,15 @@ impl CallExecutor {
 
     /// Instantiates a component once, for admission. It waits for a slot however busy the host is.
     pub async fn instantiate_trial(&self, plugin: &Plugin) -> Result<(), String> {
-        let queue = CompanyQueue::default();
-        let _slot = self.slots.acquire(&queue, false).await.ok_or("the engine is closed")?;
+        let company = Arc::default();
+        let _slot = self.slots.acquire(&company, false).await;
         let (label, journal) = (plugin.label.clone(), Journal::new(0, self.clock.now()));
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
-        let share = bulkhead.share(&Arc::default());
-        let budget = share.memory.clone();
+        let budget = bulkhead.memory_of(&company).as_ref().clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let (starting, mut used) = (plugin.guest.pre.instantiate_async(&mut store), Duration::ZERO);
-        let permits =
-            CpuPermits { plugin: &bulkhead.cpu, company: &share, host: &self.cpu_permits };
-        let starting = throttled(starting, &meter, &mut used, permits);
+        let starting = throttled(starting, &meter, &mut used, self.cpu(&bulkhead, &company));
         let instance = tokio::time::timeout(self.limits.wall_clock, starting)
             .await
             .map_err(|_| "the component took too long to start")?

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollhouse_platform::limits::owner::OwnerMap;
 
 use super::{
     cpu_throttle::CpuShare,
-    priority_semaphore::{CompanyQueue, PrioritySemaphore},
+    fair_semaphore::{FairPermit, FairSemaphore},
 };
 use crate::runtime::engine::Limits;
 
@@ -16,102 +16,58 @@ use crate::runtime::engine::Limits;
 const INSTANCE_SHARE_DIVISOR: u32 = 2;
 
 pub struct Bulkhead {
-    calls: Semaphore,
+    calls: FairSemaphore,
     /// New calls that wait for an instance.
-    queue: Semaphore,
-    instances: PrioritySemaphore,
+    queue: FairSemaphore,
+    instances: FairSemaphore,
     pub cpu: CpuShare,
     memory: MemoryBudget,
-    companies: OwnerMap<Arc<str>, CompanyShare>,
-    /// Calls, queued calls, instances and bytes of one company.
-    company_limits: [usize; 4],
-}
-
-/// The share of one company.
-pub struct CompanyShare {
-    calls: Semaphore,
-    queue: Semaphore,
-    instances: PrioritySemaphore,
-    pub memory: MemoryBudget,
-    /// Its calls that wait for an instance: of its own, of the plugin, and of the host.
-    own_queue: CompanyQueue,
-    plugin_queue: CompanyQueue,
-    pub slots: CompanyQueue,
-    /// Its calls that wait for their turns on the processors.
-    pub turns: CompanyQueue,
-    pub throttled: CompanyQueue,
+    memory_by_company: OwnerMap<Arc<str>, MemoryBudget>,
+    /// Bytes of one company.
+    company_bytes: usize,
 }
 
 impl Bulkhead {
     pub fn new(limits: &Limits) -> Bulkhead {
-        let instances = limits.instances.div_ceil(INSTANCE_SHARE_DIVISOR) as usize;
+        let shared = |permits: usize| FairSemaphore::new(permits, permits.div_ceil(2));
         // One instance may need all memory of a call.
         let bytes = (limits.plugin_memory_bytes / 2).max(limits.memory_bytes);
         Bulkhead {
-            calls: Semaphore::new(limits.calls),
-            queue: Semaphore::new(limits.queue),
-            instances: PrioritySemaphore::new(instances),
+            calls: shared(limits.calls),
+            queue: shared(limits.queue),
+            instances: shared(limits.instances.div_ceil(INSTANCE_SHARE_DIVISOR) as usize),
             cpu: CpuShare::default(),
             memory: MemoryBudget::new(limits.plugin_memory_bytes),
-            companies: OwnerMap::default(),
-            company_limits: [
-                limits.calls.div_ceil(2),
-                limits.queue.div_ceil(2),
-                instances.div_ceil(2),
-                bytes.min(limits.plugin_memory_bytes),
-            ],
+            memory_by_company: OwnerMap::default(),
+            company_bytes: bytes.min(limits.plugin_memory_bytes),
         }
     }
 
-    pub fn share(&self, company: &Arc<str>) -> Arc<CompanyShare> {
-        self.companies.get_or_create(company, || {
-            let [calls, queue, instances, bytes] = self.company_limits;
-            let [own_queue, plugin_queue, slots, turns, throttled] = Default::default();
-            CompanyShare {
-                calls: Semaphore::new(calls),
-                queue: Semaphore::new(queue),
-                instances: PrioritySemaphore::new(instances),
-                memory: self.memory.part(bytes),
-                own_queue,
-                plugin_queue,
-                slots,
-                turns,
-                throttled,
-            }
-        })
+    pub fn memory_of(&self, company: &Arc<str>) -> Arc<MemoryBudget> {
+        self.memory_by_company.get_or_create(company, || self.memory.part(self.company_bytes))
     }
 
-    /// Counts a call until the permits are dropped. `None`: too many calls are in flight.
-    pub fn try_begin_call<'b>(
-        &'b self,
-        share: &'b CompanyShare,
-    ) -> Option<[SemaphorePermit<'b>; 2]> {
-        Some([self.calls.try_acquire().ok()?, share.calls.try_acquire().ok()?])
+    /// Counts a call until the permit is dropped. `None`: too many calls are in flight.
+    pub fn try_begin_call(&self, company: &Arc<str>) -> Option<FairPermit<'_>> {
+        self.calls.try_acquire(company)
     }
 
-    /// Acquires instance permits, of the company and of the plugin. New calls wait in the queue;
-    /// `None` if it is full. Calls in progress are not rejected, because their outcome would be
-    /// unknown.
-    pub async fn acquire_instance<'b>(
-        &'b self,
-        share: &'b CompanyShare,
+    /// Acquires an instance. New calls wait in the queue; `None` if it is full. Calls in progress
+    /// are not rejected, because their outcome would be unknown.
+    pub async fn acquire_instance(
+        &self,
+        company: &Arc<str>,
         in_progress: bool,
-    ) -> Option<[SemaphorePermit<'b>; 2]> {
-        let own = share.instances.try_acquire();
-        if own.is_some()
-            && let Some(permit) = self.instances.try_acquire()
-        {
-            return Some([own?, permit]);
-        }
-        let _waits = match in_progress {
+    ) -> Option<FairPermit<'_>> {
+        let waiting = match self.instances.try_acquire_or_wait(company, in_progress) {
+            Ok(instance) => return Some(instance),
+            Err(waiting) => waiting,
+        };
+        let _place = match in_progress {
             true => None,
-            false => Some([self.queue.try_acquire().ok()?, share.queue.try_acquire().ok()?]),
+            false => Some(self.queue.try_acquire(company)?),
         };
-        let own = match own {
-            Some(own) => own,
-            None => share.instances.acquire(&share.own_queue, in_progress).await?,
-        };
-        Some([own, self.instances.acquire(&share.plugin_queue, in_progress).await?])
+        Some(waiting.permit().await)
     }
 }
 
@@ -176,27 +132,27 @@ mod tests {
         Bulkhead::new(&Limits { instances: 2, calls: 4, queue: 2, ..Limits::default() })
     }
 
-    fn shares(bulkhead: &Bulkhead) -> [Arc<CompanyShare>; 2] {
-        ["a", "b"].map(|company| bulkhead.share(&company.into()))
+    fn companies() -> [Arc<str>; 2] {
+        ["a", "b"].map(Arc::from)
     }
 
     #[test]
     fn calls_beyond_the_limit_are_rejected_until_one_ends() {
         let bulkhead = bulkhead();
-        let [a, b] = &shares(&bulkhead);
+        let [a, b] = &companies();
         let mut of_a: Vec<_> = (0..2).map(|_| bulkhead.try_begin_call(a)).collect();
         assert!(of_a.iter().all(Option::is_some) && bulkhead.try_begin_call(a).is_none());
         let of_b: Vec<_> = (0..2).map(|_| bulkhead.try_begin_call(b)).collect();
         assert!(of_b.iter().all(Option::is_some), "half is left for others");
         of_a.pop();
-        assert!(bulkhead.try_begin_call(&bulkhead.share(&"c".into())).is_some());
+        assert!(bulkhead.try_begin_call(&"c".into()).is_some());
         assert!(bulkhead.try_begin_call(a).is_some());
     }
 
     #[test]
     fn a_full_queue_rejects_new_calls_but_not_calls_in_progress() {
         let bulkhead = bulkhead();
-        let [a, b] = &shares(&bulkhead);
+        let [a, b] = &companies();
         let running = bulkhead.acquire_instance(a, false).now_or_never().unwrap();
         assert!(running.is_some(), "half of two instances");
         let mut waits = Box::pin(bulkhead.acquire_instance(a, false));

@@ -5,16 +5,17 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use wasmtime::Engine;
 
 use super::{
-    bulkhead::CompanyShare,
     cpu::{CpuMeter, RunningGuest},
-    priority_semaphore::PrioritySemaphore,
+    fair_semaphore::{FairPermit, FairSemaphore},
 };
 
 /// CPU time above which a call is throttled.
@@ -23,17 +24,18 @@ const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 /// The share of one plugin.
 pub struct CpuShare {
     /// One for each poll of a run, which yields its turn at each epoch.
-    turns: PrioritySemaphore,
+    turns: FairSemaphore,
     /// One for each throttled call.
-    throttled: PrioritySemaphore,
+    throttled: FairSemaphore,
 }
 
 /// Where a run gets its permits from.
 pub struct CpuPermits<'a> {
     pub plugin: &'a CpuShare,
-    pub company: &'a CompanyShare,
+    pub company: &'a Arc<str>,
     /// Of throttled calls of all plugins.
     pub host: &'a Semaphore,
+    pub engine: &'a Engine,
 }
 
 impl Default for CpuShare {
@@ -44,23 +46,32 @@ impl Default for CpuShare {
 
 impl CpuShare {
     fn new(permits: usize) -> CpuShare {
-        let [turns, throttled] = [permits, permits].map(PrioritySemaphore::new);
+        let [turns, throttled] = [permits, permits].map(|all| FairSemaphore::new(all, all));
         CpuShare { turns, throttled }
     }
 }
 
 impl<'a> CpuPermits<'a> {
-    /// Takes a turn.
-    async fn turn(&self) -> Option<SemaphorePermit<'a>> {
-        self.plugin.turns.acquire(&self.company.turns, false).await
+    /// Takes a turn. The first run of its company does not wait for the next epoch: runs of others
+    /// yield at once.
+    async fn turn(&self, is_first: bool) -> FairPermit<'a> {
+        match self.plugin.turns.try_acquire_or_wait(self.company, false) {
+            Ok(turn) => turn,
+            Err(waiting) => {
+                if is_first && waiting.is_only {
+                    self.engine.increment_epoch();
+                }
+                waiting.permit().await
+            }
+        }
     }
 
     /// Acquires the permits of a throttled call: one of the plugin, then one of the host. The
     /// plugin's own permits bound its calls that queue for the shared ones.
-    async fn throttled(&self) -> [Option<SemaphorePermit<'a>>; 2] {
-        let plugin = self.plugin.throttled.acquire(&self.company.throttled, false).await;
+    async fn throttled(&self) -> (FairPermit<'a>, Option<SemaphorePermit<'a>>) {
+        let plugin = self.plugin.throttled.acquire(self.company, false).await;
         // The semaphore is never closed.
-        [plugin, self.host.acquire().await.ok()]
+        (plugin, self.host.acquire().await.ok())
     }
 }
 
@@ -79,13 +90,14 @@ pub async fn throttled<F: Future>(
     permits: CpuPermits<'_>,
 ) -> F::Output {
     let mut future = pin!(future);
-    let mut acquired = None;
+    let (mut acquired, mut is_first) = (None, true);
     loop {
         // A run that holds permits, for which others wait, needs no turn.
         let turn = match acquired {
-            None => permits.turn().await,
+            None => Some(permits.turn(is_first).await),
             Some(_) => None,
         };
+        is_first = false;
         let polled = poll_fn(|context| {
             let _running = RunningGuest::begin();
             let polled = meter.count(|| future.as_mut().poll(context));
@@ -105,22 +117,20 @@ pub async fn throttled<F: Future>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use futures::FutureExt;
 
     use super::*;
-    use crate::{Limits, limits::bulkhead::Bulkhead};
 
-    fn companies() -> [Arc<CompanyShare>; 2] {
-        let bulkhead = Bulkhead::new(&Limits::default());
-        ["a", "b"].map(|company| bulkhead.share(&company.into()))
+    fn companies() -> [Arc<str>; 2] {
+        ["a", "b"].map(Arc::from)
     }
 
     #[test]
     fn a_run_waits_for_its_turn_and_yields_it() {
         let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
-        let permits = |company| CpuPermits { plugin: &plugin, company, host: &host };
+        let engine = Engine::default();
+        let permits =
+            |company| CpuPermits { plugin: &plugin, company, host: &host, engine: &engine };
         let (meter, mut used, mut others) =
             (CpuMeter::default(), Duration::ZERO, [Duration::ZERO; 50]);
         let mut queue: Vec<_> = others
@@ -139,18 +149,22 @@ mod tests {
         let mut run = Box::pin(throttled(run, &meter, &mut used, permits(&a)));
         assert!(run.as_mut().now_or_never().is_none());
         drop(run);
-        assert!(run_of_b.as_mut().now_or_never().is_none(), "the first run of the other company");
-        assert!(queue.remove(0).now_or_never().is_some());
         assert!(queue.iter_mut().all(|run| run.as_mut().now_or_never().is_none()));
-        assert!(run_of_b.now_or_never().is_some(), "before 49 earlier runs of the other company");
+        assert!(run_of_b.now_or_never().is_some(), "before 50 earlier runs of the other company");
+        assert!(queue.remove(0).now_or_never().is_some());
     }
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
         let (plugins, host, [a, _]) =
             ([(); 2].map(|()| CpuShare::new(1)), Semaphore::new(1), companies());
-        let [first, second] =
-            [0, 1].map(|n| CpuPermits { plugin: &plugins[n], company: &a, host: &host });
+        let engine = Engine::default();
+        let [first, second] = [0, 1].map(|n| CpuPermits {
+            plugin: &plugins[n],
+            company: &a,
+            host: &host,
+            engine: &engine,
+        });
         let running = first.throttled().now_or_never().expect("permits are free");
         let mut queue: Vec<_> = (0..3).map(|_| Box::pin(first.throttled())).collect();
         assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));

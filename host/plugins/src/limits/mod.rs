@@ -25,6 +25,6 @@ pub mod breaker;
 pub mod bulkhead;
 pub mod cpu;
 pub mod cpu_throttle;
+pub mod fair_semaphore;
 pub mod health;
-pub mod priority_semaphore;
 pub mod settings;

@@ -336,10 +336,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        limits::{
-            bulkhead::Bulkhead,
-            cpu_throttle::{CpuPermits, CpuShare, throttled},
-        },
+        limits::cpu_throttle::{CpuPermits, CpuShare, throttled},
         runtime::session::Journal,
     };
 
@@ -395,8 +392,9 @@ mod tests {
             run.call_async(&mut store, ()).await
         };
         let mut used = Duration::ZERO;
-        let (plugin, company) = (CpuShare::default(), Bulkhead::new(&limits).share(&"".into()));
-        let permits = CpuPermits { plugin: &plugin, company: &company, host: &Semaphore::new(1) };
+        let (plugin, company, host) = (CpuShare::default(), "".into(), Semaphore::new(1));
+        let permits =
+            CpuPermits { plugin: &plugin, company: &company, host: &host, engine: &engine };
         let ended = throttled(run, &meter, &mut used, permits).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
