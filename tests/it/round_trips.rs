@@ -34,7 +34,7 @@ const EXPECTED: [(&str, u64); 8] = [
     ("user created", 7),
     ("payment verified as paid", 14),
     // Two, and six for all that are claimed at once.
-    ("event delivered", 8),
+    ("event delivered", 7),
 ];
 
 #[tokio::test]

@@ -192,9 +192,13 @@ impl Slots {
         Slots { state: Mutex::new(state), wanted: AtomicBool::new(false), freed }
     }
 
-    /// Declares whether jobs are due. While they are, each release notifies.
+    /// Declares whether due jobs wait for a slot. While they do, each release notifies.
     pub fn set_wanted(&self, wanted: bool) {
         self.wanted.store(wanted, Ordering::SeqCst);
+    }
+
+    pub fn are_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
     }
 
     pub fn are_full(&self) -> bool {
@@ -202,9 +206,11 @@ impl Slots {
         state.quick.free() == 0 && (state.lanes.is_empty() || state.slow.free() == 0)
     }
 
-    /// Takes slots for queues with this number of waiting jobs or more, in turn.
+    /// Takes slots for queues with this number of waiting jobs or more, in turn. More are wanted if
+    /// not all jobs get one.
     pub fn grant(self: &Arc<Slots>, waiting: Vec<(Queue, usize)>) -> BTreeMap<Queue, Vec<Slot>> {
         let mut state = self.lock();
+        let all = waiting.iter().fold(0_usize, |all, (_, count)| all.saturating_add(*count));
         let mut left = state.sort_by_turn(waiting);
         let (mut granted, mut total) = (BTreeMap::<Queue, Vec<Slot>>::new(), 0);
         while !left.is_empty() {
@@ -218,6 +224,7 @@ impl Slots {
                 true
             });
         }
+        self.set_wanted(total < all);
         granted
     }
 
@@ -244,7 +251,7 @@ impl Slots {
     }
 
     fn notify(&self) {
-        if self.wanted.load(Ordering::SeqCst) {
+        if self.are_wanted() {
             self.freed.notify_one();
         }
     }

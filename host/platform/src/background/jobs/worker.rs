@@ -39,6 +39,9 @@ const MAX_ERROR_CHARS: usize = 1_000;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Wait between two claims while jobs are due. A claim has a fixed cost, so it should take several.
 const CLAIM_DELAY: Duration = Duration::from_millis(2);
+/// Maximum wait after a claim of all jobs that are due: the next one of a claimed kind may be due
+/// soon.
+const WAIT_AFTER_CLAIM: Duration = Duration::from_millis(20);
 
 /// The state that the workers of one host share.
 pub struct Workers<H> {
@@ -143,7 +146,7 @@ pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
             return Ok(wait);
         }
         // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
-        let claim = workers.tasks.spawn(claim_and_start(host.clone(), due, running));
+        let claim = workers.tasks.spawn(claim_and_start(host.clone(), due.clone(), running));
         if claim.await.map_err(Error::internal)?? == 0 {
             // Due jobs wait for a slot, whose release wakes this worker, or are locked by another
             // transaction: an immediate retry would waste CPU time.
@@ -151,6 +154,9 @@ pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
         }
         // Runs end during the wait, so that the next claim takes several jobs.
         tokio::time::sleep(CLAIM_DELAY).await;
+        if !due.iter().any(|kind| workers.kinds[kind].slots.are_wanted()) {
+            return Ok(wait.min(WAIT_AFTER_CLAIM));
+        }
     }
 }
 
