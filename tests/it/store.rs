@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection, Executor};
+use sqlx_postgres::PgConnection;
 use tollhouse_app::operations::audit;
 use tollhouse_platform::{
     error::{Error, Result},
@@ -160,6 +162,27 @@ both! {
             let shown: store::Result<(String,)> =
                 app.app.store.read(async move |tx| tx.sql(limit).one().await).await;
             assert_eq!(shown.expect("a setting").0, value, "{limit}");
+        }
+    }
+
+    async fn a_table_that_has_grown_is_analyzed_on_postgres(app: TestApp) {
+        if app.database.url.starts_with("sqlite") {
+            return; // it plans by the schema
+        }
+        let mut connection = PgConnection::connect(&app.database.url).await.expect("the database");
+        let known_rows = "SELECT reltuples FROM pg_class WHERE oid = 'otp_buckets'::regclass";
+        for (more, known) in [(500, -1.0), (1, 501.0)] {
+            let grow = "INSERT INTO otp_buckets (company_id, key, full_at)
+                SELECT '', gen_random_uuid()::text, 0 FROM generate_series(1, $1)";
+            sqlx::query(grow).bind(more).execute(&mut connection).await.expect("rows");
+            connection.execute("SELECT pg_stat_force_next_flush()").await.expect("statistics");
+            connection.ping().await.expect("a connection, which has reported its changes");
+            for _ in 0..10 {
+                app.app.store.refresh_statistics().await.expect("statistics");
+            }
+            let rows: f32 =
+                sqlx::query_scalar(known_rows).fetch_one(&mut connection).await.expect("a table");
+            assert_eq!(rows, known);
         }
     }
 

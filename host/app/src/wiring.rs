@@ -231,6 +231,7 @@ async fn open_store(
 /// Interval between sweeps, and between releases of unused memory and connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 const FOLD_INTERVAL: Duration = Duration::from_secs(1);
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
 /// and requests, their background tasks and jobs in flight have `shutdown` to end.
@@ -241,6 +242,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
             spawn_supervised(&app, "jobs", jobs::run_workers),
             spawn_supervised(&app, "sweeps", run_sweeps),
             spawn_supervised(&app, "folds", run_folds),
+            spawn_supervised(&app, "statistics", refresh_statistics),
         ]);
     }
     beside.extend([
@@ -296,6 +298,15 @@ async fn release_unused(app: App) {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         app.rate_limits.prune();
         app.store.close_idle();
+    }
+}
+
+async fn refresh_statistics(app: App) {
+    loop {
+        tokio::time::sleep(STATISTICS_INTERVAL).await;
+        if let Err(error) = app.store.refresh_statistics().await {
+            tracing::error!(%error, "statistics could not be refreshed");
+        }
     }
 }
 

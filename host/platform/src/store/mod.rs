@@ -247,6 +247,15 @@ impl Store {
         self.write(one).await
     }
 
+    /// Refreshes PostgreSQL's statistics of one table that has grown since the last time, so that
+    /// statements are planned for its size. Call it periodically.
+    pub async fn refresh_statistics(&self) -> Result<()> {
+        if !self.is_postgres() {
+            return Ok(());
+        }
+        self.write(async |tx: &mut Tx| tx.sql("SELECT analyze_grown_table()").execute().await).await
+    }
+
     /// Closes idle connections. Call it periodically.
     pub fn close_idle(&self) {
         match &self.engine {

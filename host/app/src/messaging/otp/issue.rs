@@ -169,24 +169,24 @@ async fn issue(
     let topic = app.new_id();
     let times = [now, expires_at];
     store::insert(tx, &company.id, &order.key, &topic, &digest, times).await?;
-    pay(tx, app, company, order, &fees, mode).await?;
     let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
     let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
     let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
-    for (destination, (_, charge_key)) in order.destinations.iter().zip(fees) {
+    for (destination, (_, charge_key)) in order.destinations.iter().zip(&fees) {
         let message = Message {
             topic: topic.clone(),
-            charge_key,
+            charge_key: charge_key.clone(),
             give_up_at: expires_at,
             ..Message::new(app, &company.id, destination, order.purpose)
         };
         messages::enqueue(tx, app, message, &destination.to, &text).await?;
     }
+    pay(tx, app, company, order, &fees, mode).await?;
     counts::count_sent(tx, &company.id, now).await
 }
 
-/// Takes the tokens of a send, and charges its fees. All sends of a company change its bucket and
-/// its balance: they are locked late, and in this order.
+/// Takes the tokens of a send, and charges its fees. All sends of a company change its bucket, its
+/// balance and its counts: they are locked last, and in this order.
 async fn pay(
     tx: &mut Tx,
     app: &App,

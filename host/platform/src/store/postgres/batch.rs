@@ -10,8 +10,9 @@ use sqlx_postgres::{PgArguments, PgConnection};
 #[derive(Default)]
 pub(in crate::store) struct Batch {
     text: String,
-    /// Expressions that divide by zero unless a statement affects one row.
-    checks: String,
+    /// An expression for each statement, which divides by zero unless the statement affects one row,
+    /// if it must. PostgreSQL runs the statements in the order of these expressions.
+    results: String,
     /// The statements, in order.
     statements: Vec<&'static str>,
     parameters: usize,
@@ -39,13 +40,13 @@ impl Batch {
         let _ = write!(self.text, "s{number} AS (");
         renumber(sql, self.parameters, &mut self.text);
         self.text.push_str(" RETURNING 1)");
-        if affects_one {
-            let comma = if self.checks.is_empty() { "" } else { ", " };
-            let _ = write!(
-                self.checks,
-                "{comma}1 / CAST((SELECT COUNT(*) FROM s{number}) = 1 AS INTEGER)"
-            );
-        }
+        self.results.push_str(if number == 0 { "" } else { ", " });
+        let _ = match affects_one {
+            true => {
+                write!(self.results, "1 / CAST((SELECT COUNT(*) FROM s{number}) = 1 AS INTEGER)")
+            }
+            false => write!(self.results, "(SELECT COUNT(*) FROM s{number})"),
+        };
         self.parameters += count;
         self.statements.push(sql);
     }
@@ -53,8 +54,7 @@ impl Batch {
     /// Sends the batch. Fails with [`NOT_ONE_ROW`], and changes nothing, if a statement that must
     /// affect one row affects another number.
     pub async fn run(mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
-        let checks = if self.checks.is_empty() { "1" } else { &self.checks };
-        let _ = write!(self.text, " SELECT {checks}");
+        let _ = write!(self.text, " SELECT {}", self.results);
         // Safe: its text consists of statements of this program.
         let query = sqlx::query_with(AssertSqlSafe(self.text), self.values);
         connection.execute(query).await.map(drop)
@@ -95,8 +95,9 @@ mod tests {
              s2 AS (DELETE FROM e RETURNING 1)"
         );
         assert_eq!(
-            batch.checks,
-            "1 / CAST((SELECT COUNT(*) FROM s1) = 1 AS INTEGER), \
+            batch.results,
+            "(SELECT COUNT(*) FROM s0), \
+             1 / CAST((SELECT COUNT(*) FROM s1) = 1 AS INTEGER), \
              1 / CAST((SELECT COUNT(*) FROM s2) = 1 AS INTEGER)"
         );
         assert!(batch.excludes("DELETE FROM e") && !batch.excludes("DELETE FROM f"));

@@ -22,6 +22,8 @@ use crate::outbound::is_loopback;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Age at which a connection is replaced, to free the memory of its server session.
 const MAX_AGE: Duration = Duration::from_secs(1_800);
+/// Number of prepared statements of a connection: more than a host has.
+const MAX_PREPARED: usize = 1_000;
 /// Delay before the second attempt to connect; it doubles up to [`MAX_BACKOFF`].
 const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
@@ -34,7 +36,7 @@ pub(super) struct Postgres {
 impl Postgres {
     pub(super) async fn open(url: &str, limits: StoreLimits) -> Result<Postgres> {
         let sessions = PostgresManager {
-            options: PgConnectOptions::from_str(url)?,
+            options: PgConnectOptions::from_str(url)?.statement_cache_capacity(MAX_PREPARED),
             deadline: limits.transaction_timeout,
             earliest: watch::Sender::default(),
         };
@@ -77,8 +79,9 @@ pub(super) struct PostgresManager {
 /// Connects, and sets what transactions rely on, whatever the defaults of server and role are.
 pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
     let mut connection = PgConnection::connect_with(options).await?;
-    let settings =
-        "SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on";
+    let settings = "SET default_transaction_isolation = 'read committed';
+         SET synchronous_commit = on;
+         SET jit = off"; // compiling a statement takes longer than running any of a host's
     connection.execute(settings).await?;
     Ok(connection)
 }

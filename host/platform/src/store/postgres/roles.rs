@@ -129,7 +129,8 @@ async fn grant_statements(connection: &mut PgConnection, role: &str) -> Result<S
          SELECT pg_advisory_xact_lock(hashtext('tollhouse grants'));
          GRANT USAGE ON SCHEMA {place} TO {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {place} TO {role};
-         GRANT EXECUTE ON FUNCTION {place}.fold_ledger_account, {place}.fold_list_deltas TO {role};
+         GRANT EXECUTE ON FUNCTION {place}.fold_ledger_account, {place}.fold_list_deltas,
+             {place}.analyze_grown_table TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT {ROW_PRIVILEGES} ON TABLES TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT USAGE, SELECT ON SEQUENCES TO {role};
          {}

@@ -43,8 +43,10 @@ pub(super) enum Mode {
 }
 
 /// What makes a `SELECT` lock rows or write.
-const EFFECTS: [&str; 5] =
-    ["FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account(", "fold_list_deltas("];
+const EFFECTS: [&str; 6] = [
+    "FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account(", "fold_list_deltas(",
+    "analyze_grown_table(",
+];
 
 /// Returns whether a statement neither locks nor writes anything.
 pub fn only_reads(sql: &str) -> bool {
