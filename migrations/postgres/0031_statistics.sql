@@ -28,3 +28,10 @@ END $$;
 
 -- Finished jobs leave dead entries at the front of the indexes that claims read from.
 ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- Deltas are of accounts other than the wallet, mostly, and do not stay: by statistics of their values,
+-- PostgreSQL plans a query of the wallet's balance again for each execution.
+ALTER TABLE ledger_deltas
+    ALTER company_id SET STATISTICS 0,
+    ALTER account SET STATISTICS 0,
+    ALTER currency SET STATISTICS 0;

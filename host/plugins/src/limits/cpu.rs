@@ -7,6 +7,7 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
+use wasmtime::Engine;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin exceeded its CPU budget")]
@@ -14,6 +15,15 @@ pub struct CpuExhausted;
 
 /// Number of guests that run now, in this process.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of epochs begun so far, of all engines of this process.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// Lets all guests that run now yield.
+pub fn begin_epoch(engine: &Engine) {
+    EPOCH.fetch_add(1, Relaxed);
+    engine.increment_epoch();
+}
 
 /// Counts a running guest until it is dropped.
 pub struct RunningGuest(());
@@ -41,6 +51,8 @@ pub struct CpuMeter {
     used: AtomicU64,
     /// The thread's CPU time when the work in progress began; `u64::MAX` if there is none.
     began: AtomicU64,
+    /// The epoch in which it began.
+    epoch: AtomicU64,
 }
 
 impl Default for CpuMeter {
@@ -52,12 +64,14 @@ impl Default for CpuMeter {
 impl CpuMeter {
     /// Creates a meter that starts at the CPU time of the call's earlier runs.
     pub fn new(used: Duration) -> CpuMeter {
-        CpuMeter { used: AtomicU64::new(nanoseconds(used)), began: AtomicU64::new(u64::MAX) }
+        let [used, began, epoch] = [nanoseconds(used), u64::MAX, 0].map(AtomicU64::new);
+        CpuMeter { used, began, epoch }
     }
 
     /// Does work and counts its CPU time.
     pub fn count<T>(&self, work: impl FnOnce() -> T) -> T {
         self.began.store(thread_time(), Relaxed);
+        self.epoch.store(EPOCH.load(Relaxed), Relaxed);
         let done = work();
         self.used.fetch_add(self.in_progress(), Relaxed);
         self.began.store(u64::MAX, Relaxed);
@@ -67,6 +81,11 @@ impl CpuMeter {
     /// Returns the CPU time, work in progress included. Call it on the working thread only.
     pub fn used(&self) -> Duration {
         Duration::from_nanos(self.used.load(Relaxed).saturating_add(self.in_progress()))
+    }
+
+    /// Returns whether an epoch has begun since the work in progress began.
+    pub fn is_in_new_epoch(&self) -> bool {
+        self.epoch.load(Relaxed) != EPOCH.load(Relaxed)
     }
 
     fn in_progress(&self) -> u64 {

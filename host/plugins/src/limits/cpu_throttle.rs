@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::Engine;
 
 use super::{
-    cpu::{CpuMeter, RunningGuest},
+    cpu::{CpuMeter, RunningGuest, begin_epoch},
     fair_semaphore::{FairPermit, FairSemaphore},
 };
 
@@ -59,7 +59,7 @@ impl<'a> CpuPermits<'a> {
             Ok(turn) => turn,
             Err(waiting) => {
                 if is_first && waiting.is_only {
-                    self.engine.increment_epoch();
+                    begin_epoch(self.engine);
                 }
                 waiting.permit().await
             }

@@ -139,7 +139,7 @@ fn start_ticking(engine: &Engine) -> wasmtime::Result<()> {
     let engine = engine.weak();
     let tick = move || {
         while let Some(engine) = engine.upgrade() {
-            engine.increment_epoch();
+            cpu::begin_epoch(&engine);
             drop(engine);
             std::thread::sleep(if cpu::guest_runs() { TICK } else { IDLE_TICK });
         }
@@ -278,10 +278,15 @@ pub fn store(
     store.limiter(|state| &mut state.memory);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |context| {
-        if context.data().cpu.used() > max_cpu {
+        let cpu = &context.data().cpu;
+        if cpu.used() > max_cpu {
             return Err(CpuExhausted.into());
         }
-        Ok(UpdateDeadline::Yield(1)) // so that other tasks and timeouts run
+        Ok(match cpu.is_in_new_epoch() {
+            true => UpdateDeadline::Yield(1), // so that other tasks and timeouts run
+            // It began while this run waited for its turn.
+            false => UpdateDeadline::Continue(1),
+        })
     });
     store
 }
