@@ -11,7 +11,7 @@ BEGIN
         AND (reltuples < 0 AND pg_relation_size(oid) > 500000
             OR pg_stat_get_mod_since_analyze(oid) > 500 + GREATEST(reltuples, 0)
             AND COALESCE(GREATEST(pg_stat_get_last_analyze_time(oid),
-                pg_stat_get_last_autoanalyze_time(oid)) < now() - INTERVAL '1 minute', TRUE))
+                pg_stat_get_last_autoanalyze_time(oid)) < now() - INTERVAL '10 seconds', TRUE))
     ORDER BY pg_stat_get_mod_since_analyze(oid) DESC LIMIT 1;
     IF FOUND THEN
         EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);

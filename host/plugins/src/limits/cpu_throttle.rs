@@ -155,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_interrupts_that_of_another_company() {
+        let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
+        let (engine, meter) = (Engine::default(), CpuMeter::default());
+        let permits =
+            |company| CpuPermits { plugin: &plugin, company, host: &host, engine: &engine };
+        let running = permits(&a).turn(true).now_or_never();
+        meter.count(|| {
+            assert!(permits(&b).turn(true).now_or_never().is_none());
+            assert!(running.is_some() && meter.is_in_new_epoch());
+        });
+    }
+
+    #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
         let (plugins, host, [a, _]) =
             ([(); 2].map(|()| CpuShare::new(1)), Semaphore::new(1), companies());

@@ -5,7 +5,7 @@
 //! loan's lock. A failure refunds the fee.
 
 use super::{
-    CARD, FEATURE, Recollection, RecollectionId, create,
+    CARD, FEATURE, Recollection, create,
     store::{self, InstallmentKey},
 };
 use crate::{
@@ -48,13 +48,18 @@ async fn next_step(
     charges::adopt_lane(tx, app, company_id, loan_id).await?;
     let pending = charges::sum_of_lane(tx, company_id, loan_id).await?;
     let amount = uncovered_amount(&entries, entry.number, pending);
+    let company = companies::get(tx, company_id).await?;
     let charged = match amount > Minor(0) {
-        true => create_charge(tx, app, &loan, amount).await?,
+        true => create_charge(tx, app, &company, &loan, amount).await?,
         false => None,
     };
-    let key = key_of(&entries, entry);
-    if !store::record_collection(tx, &loan, key, charged.as_ref(), now).await? {
+    let (id, key) = (charged.as_ref().map(|new| &new.id), key_of(&entries, entry));
+    if !store::record_collection(tx, &loan, key, id, now).await? {
         return Err(Error::internal("installment was already collected while its loan was locked"));
+    }
+    // Last, because all fees of a company lock its balance.
+    if let Some((new, key)) = charged.as_ref().and_then(|new| Some((new, new.fee_key.as_ref()?))) {
+        wallet::charge_fee(tx, app, &company, billing_item(new), 1, key).await?;
     }
     Ok(JobResult::RescheduleAt(now))
 }
@@ -66,20 +71,20 @@ fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
     (ordinal, entry.due_at)
 }
 
-/// Creates the recollection of a due installment and charges its fee. `None` if it cannot be
+/// Creates the recollection of a due installment, with the key of its fee. `None` if it cannot be
 /// charged: operators get an event, unless the user has no payment instrument.
 async fn create_charge(
     tx: &mut Tx,
     app: &App,
+    company: &Company,
     loan: &Loan,
     amount: Minor,
-) -> Result<Option<RecollectionId>> {
-    let company = companies::get(tx, &loan.company_id).await?;
+) -> Result<Option<Recollection>> {
     let mut new = create::blank(app, loan, amount);
-    let account = match select_instrument(tx, &company, &mut new).await? {
+    let account = match select_instrument(tx, company, &mut new).await? {
         Err(Error::NotFound(_)) => return Ok(None),
         Err(obstacle) => Err(obstacle),
-        Ok(account) => check_fee(tx, app, &company, billing_item(&new)).await?.map(|()| account),
+        Ok(account) => check_fee(tx, app, company, billing_item(&new)).await?.map(|()| account),
     };
     let account = match account {
         Ok(account) => account,
@@ -95,11 +100,9 @@ async fn create_charge(
         let text = format!("plugin {} is not loaded on this host", new.payment_service);
         return Err(Error::internal(text));
     }
-    let key = format!("recollection:{}", new.id);
-    wallet::charge_fee(tx, app, &company, billing_item(&new), 1, &key).await?;
-    new.fee_key = Some(key);
+    new.fee_key = Some(format!("recollection:{}", new.id));
     let (new, _) = create::insert(tx, app, new, Some(&account), None).await?;
-    Ok(Some(new.id))
+    Ok(Some(new))
 }
 
 /// Selects the default card, else the default mandate, and the provider account that charges it.
