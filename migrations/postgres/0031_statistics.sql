@@ -1,18 +1,22 @@
--- Analyzes a table that has no statistics of its rows, or of so many that their number may have
--- doubled, and returns its name; NULL if there is none. Plans made for an almost empty table read all
--- rows of a company instead of one. Autovacuum does the same only after a minute, if it is on.
+-- Analyzes a table that was never analyzed, or of which since then as many rows have changed as it
+-- had, and 500 more. Returns its name, or NULL if there is none. PostgreSQL plans statements by these
+-- statistics: for an almost empty table it may read all rows of a company instead of one. Autovacuum
+-- does the same after a minute, unless it is off. Very large tables, of which a sample takes long, are
+-- left to it.
 CREATE FUNCTION analyze_grown_table() RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     grown TEXT;
 BEGIN
     SELECT relname INTO grown
     FROM pg_class
-    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+    WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+        AND relkind = 'r' AND pg_has_role(relowner, 'USAGE')
+        AND pg_relation_size(oid) < 1000000000
         AND (reltuples < 0 AND pg_relation_size(oid) > 500000
             OR pg_stat_get_mod_since_analyze(oid) > 500 + GREATEST(reltuples, 0)
             AND COALESCE(GREATEST(pg_stat_get_last_analyze_time(oid),
                 pg_stat_get_last_autoanalyze_time(oid)) < now() - INTERVAL '10 seconds', TRUE))
-    ORDER BY pg_stat_get_mod_since_analyze(oid) DESC LIMIT 1;
+    ORDER BY random() LIMIT 1; -- one that is locked does not keep others waiting
     IF FOUND THEN
         EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);
     END IF;
@@ -29,9 +33,9 @@ END $$;
 -- Finished jobs leave dead entries at the front of the indexes that claims read from.
 ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- Deltas are of accounts other than the wallet, mostly, and do not stay: by statistics of their values,
--- PostgreSQL plans a query of the wallet's balance again for each execution.
+-- Most deltas belong to other accounts than the wallet. If PostgreSQL knows this, it plans the query
+-- of a wallet's balance again for each execution.
 ALTER TABLE ledger_deltas
-    ALTER company_id SET STATISTICS 0,
-    ALTER account SET STATISTICS 0,
-    ALTER currency SET STATISTICS 0;
+    ALTER company_id SET (n_distinct = -1),
+    ALTER account SET (n_distinct = -1),
+    ALTER currency SET (n_distinct = -1);

@@ -33,7 +33,7 @@ const EXPECTED: [(&str, u64); 8] = [
     ("one-time password sent again", 16),
     ("user created", 7),
     ("payment verified as paid", 14),
-    // Two, and six for all that are claimed at once.
+    // Two, and five for all that are claimed at once.
     ("event delivered", 7),
 ];
 

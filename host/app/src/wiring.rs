@@ -232,6 +232,8 @@ async fn open_store(
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 const FOLD_INTERVAL: Duration = Duration::from_secs(1);
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
+/// Wait after a failure, for example because the sample of a table took too long.
+const STATISTICS_RETRY: Duration = Duration::from_secs(300);
 
 /// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
 /// and requests, their background tasks and jobs in flight have `shutdown` to end.
@@ -306,6 +308,7 @@ async fn refresh_statistics(app: App) {
         tokio::time::sleep(STATISTICS_INTERVAL).await;
         if let Err(error) = app.store.refresh_statistics().await {
             tracing::error!(%error, "statistics could not be refreshed");
+            tokio::time::sleep(STATISTICS_RETRY).await;
         }
     }
 }

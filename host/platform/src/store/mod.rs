@@ -247,8 +247,8 @@ impl Store {
         self.write(one).await
     }
 
-    /// Refreshes PostgreSQL's statistics of one table that has grown since the last time, so that
-    /// statements are planned for its size. Call it periodically.
+    /// Refreshes PostgreSQL's statistics of one table whose rows have changed much since the last
+    /// time, so that statements are planned for its size. Call it periodically.
     pub async fn refresh_statistics(&self) -> Result<()> {
         if !self.is_postgres() {
             return Ok(());

@@ -26,7 +26,7 @@ use crate::{
     limits::{
         breaker::CircuitBreakers,
         bulkhead::{Bulkhead, MemoryBudget},
-        cpu::{CpuExhausted, CpuMeter},
+        cpu::{CpuExhausted, CpuMeter, begin_epoch},
         cpu_throttle::{CpuPermits, cpu_permits, throttled},
         fair_semaphore::{FairPermit, FairSemaphore},
     },
@@ -64,6 +64,8 @@ pub struct CallExecutor {
     pub recorder: OnceLock<Recorder>,
     /// CPU permits for throttled calls.
     cpu_permits: Arc<Semaphore>,
+    /// Lets all guests that run now yield.
+    interrupt: Arc<dyn Fn() + Send + Sync>,
     pub clock: Clock,
     pub random: Random,
 }
@@ -88,7 +90,7 @@ impl CallExecutor {
     ) -> wasmtime::Result<CallExecutor> {
         let engine = engine::new(&limits)?;
         let metrics = PluginMetrics::default();
-        let instances = limits.instances as usize;
+        let (instances, interrupted) = (limits.instances as usize, engine.clone());
         Ok(CallExecutor {
             linker: v1::linker(&engine)?,
             slots: Arc::new(FairSemaphore::new(instances, instances)),
@@ -101,6 +103,7 @@ impl CallExecutor {
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
             cpu_permits: Arc::new(Semaphore::new(cpu_permits())),
+            interrupt: Arc::new(move || begin_epoch(&interrupted)),
             clock,
             random,
         })
@@ -335,7 +338,7 @@ impl CallExecutor {
 
     fn cpu<'c>(&'c self, bulkhead: &'c Bulkhead, company: &'c Arc<str>) -> CpuPermits<'c> {
         let (plugin, host) = (&bulkhead.cpu, &*self.cpu_permits);
-        CpuPermits { plugin, company, host, engine: &self.engine }
+        CpuPermits { plugin, company, host, interrupt: &*self.interrupt }
     }
 
     /// Returns a copy whose requests get responses from a script and whose metrics are separate.

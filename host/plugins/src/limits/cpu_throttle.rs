@@ -11,10 +11,9 @@ use std::{
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use wasmtime::Engine;
 
 use super::{
-    cpu::{CpuMeter, RunningGuest, begin_epoch},
+    cpu::{CpuMeter, RunningGuest},
     fair_semaphore::{FairPermit, FairSemaphore},
 };
 
@@ -35,7 +34,8 @@ pub struct CpuPermits<'a> {
     pub company: &'a Arc<str>,
     /// Of throttled calls of all plugins.
     pub host: &'a Semaphore,
-    pub engine: &'a Engine,
+    /// Lets all guests that run now yield. Those whose turns nobody waits for continue at once.
+    pub interrupt: &'a (dyn Fn() + Send + Sync),
 }
 
 impl Default for CpuShare {
@@ -52,14 +52,13 @@ impl CpuShare {
 }
 
 impl<'a> CpuPermits<'a> {
-    /// Takes a turn. The first run of its company does not wait for the next epoch: runs of others
-    /// yield at once.
+    /// Takes a turn. The only run of its company interrupts the one in progress, once.
     async fn turn(&self, is_first: bool) -> FairPermit<'a> {
         match self.plugin.turns.try_acquire_or_wait(self.company, false) {
             Ok(turn) => turn,
             Err(waiting) => {
                 if is_first && waiting.is_only {
-                    begin_epoch(self.engine);
+                    (self.interrupt)();
                 }
                 waiting.permit().await
             }
@@ -117,6 +116,8 @@ pub async fn throttled<F: Future>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
     use futures::FutureExt;
 
     use super::*;
@@ -128,9 +129,8 @@ mod tests {
     #[test]
     fn a_run_waits_for_its_turn_and_yields_it() {
         let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
-        let engine = Engine::default();
         let permits =
-            |company| CpuPermits { plugin: &plugin, company, host: &host, engine: &engine };
+            |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &|| () };
         let (meter, mut used, mut others) =
             (CpuMeter::default(), Duration::ZERO, [Duration::ZERO; 50]);
         let mut queue: Vec<_> = others
@@ -155,23 +155,32 @@ mod tests {
     }
 
     #[test]
-    fn a_run_interrupts_that_of_another_company() {
+    fn only_the_first_run_of_a_company_interrupts_that_of_another() {
         let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
-        let (engine, meter) = (Engine::default(), CpuMeter::default());
+        let interrupts = AtomicUsize::new(0);
+        let interrupt = || drop(interrupts.fetch_add(1, SeqCst));
         let permits =
-            |company| CpuPermits { plugin: &plugin, company, host: &host, engine: &engine };
-        let running = permits(&a).turn(true).now_or_never();
-        meter.count(|| {
-            assert!(permits(&b).turn(true).now_or_never().is_none());
-            assert!(running.is_some() && meter.is_in_new_epoch());
-        });
+            |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &interrupt };
+        let [of_a, of_b] = [&a, &b].map(permits);
+        let running = of_a.turn(true).now_or_never();
+        let mut queue = Vec::new();
+        for (permits, is_first, expected) in
+            [(&of_a, true, 0), (&of_b, false, 0), (&of_b, true, 0), (&of_b, true, 0)]
+        {
+            let mut waits = Box::pin(permits.turn(is_first));
+            assert!(waits.as_mut().now_or_never().is_none());
+            queue.push(waits);
+            assert_eq!(interrupts.load(SeqCst), expected);
+        }
+        queue.clear();
+        assert!(of_b.turn(true).now_or_never().is_none() && running.is_some());
+        assert_eq!(interrupts.load(SeqCst), 1);
     }
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
         let (plugins, host, [a, _]) =
             ([(); 2].map(|()| CpuShare::new(1)), Semaphore::new(1), companies());
-        let engine = Engine::default();
         let [first, second] = [0, 1].map(|n| CpuPermits {
             plugin: &plugins[n],
             company: &a,

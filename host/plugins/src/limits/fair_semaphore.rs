@@ -14,18 +14,22 @@ pub struct FairSemaphore(Mutex<State>);
 struct State {
     free: usize,
     max_per_company: usize,
-    /// Companies that hold permits or wait for some.
+    /// Companies that hold permits or wait for some and, while any waits, those that did.
     companies: HashMap<Arc<str>, Company>,
+    /// Some companies may be idle.
+    keeps_idle: bool,
     waiting: usize,
-    /// Number of permits granted so far.
-    granted: u64,
+    /// Number of permits granted and of calls that waited so far.
+    events: u64,
 }
 
 #[derive(Default)]
 struct Company {
     held: usize,
-    /// The value of [`State::granted`] when it was last granted a permit.
+    /// The value of [`State::events`] when it was last granted a permit.
     last_granted: u64,
+    /// The value of [`State::events`] when its calls last began to wait.
+    waits_since: u64,
     in_progress: VecDeque<oneshot::Sender<()>>,
     new: VecDeque<oneshot::Sender<()>>,
 }
@@ -53,8 +57,9 @@ impl FairSemaphore {
             free: permits,
             max_per_company,
             companies: HashMap::new(),
+            keeps_idle: false,
             waiting: 0,
-            granted: 0,
+            events: 0,
         }))
     }
 
@@ -82,7 +87,7 @@ impl FairSemaphore {
         in_progress: bool,
     ) -> Result<FairPermit<'_>, Waiting<'_>> {
         let mut state = self.lock();
-        let is_only = !state.companies.contains_key(company);
+        let is_only = state.companies.get(company).is_none_or(Company::is_idle);
         if state.try_take(company) {
             return Ok(self.permit(company.clone()));
         }
@@ -141,15 +146,19 @@ impl State {
 
     fn take(&mut self, name: &Arc<str>) {
         self.free -= 1;
-        self.granted += 1;
+        self.events += 1;
         let company = self.companies.entry(name.clone()).or_default();
         company.held += 1;
-        company.last_granted = self.granted;
+        company.last_granted = self.events;
     }
 
     fn wait(&mut self, name: &Arc<str>, in_progress: bool) -> oneshot::Receiver<()> {
         let (grant, granted) = oneshot::channel();
+        self.events += 1;
         let company = self.companies.entry(name.clone()).or_default();
+        if company.waiting() == 0 {
+            company.waits_since = self.events;
+        }
         match in_progress {
             true => company.in_progress.push_back(grant),
             false => company.new.push_back(grant),
@@ -166,7 +175,7 @@ impl State {
             company.new.retain(|grant| !grant.is_closed());
             self.waiting -= before - company.waiting();
         }
-        self.remove_if_idle(name);
+        self.forget_idle(name);
     }
 
     fn release(&mut self, name: &Arc<str>) {
@@ -174,16 +183,15 @@ impl State {
         if let Some(company) = self.companies.get_mut(name) {
             company.held -= 1;
         }
-        self.remove_if_idle(name);
         while self.free > 0 && self.waiting > 0 {
-            let Some((name, grant)) = self.next() else { return };
+            let Some((name, grant)) = self.next() else { break };
             self.waiting -= 1;
-            match grant.send(()) {
-                Ok(()) => self.take(&name),
-                // It was dropped at this moment.
-                Err(()) => self.remove_if_idle(&name),
+            // Else it was dropped at this moment.
+            if grant.send(()).is_ok() {
+                self.take(&name);
             }
         }
+        self.forget_idle(name);
     }
 
     /// Removes the call to serve next from its queue. `None`: all companies that wait hold their
@@ -193,16 +201,21 @@ impl State {
         let may_have_one = self.companies.iter_mut().filter(|(_, company)| company.held < max);
         let waits = may_have_one.filter(|(_, company)| company.waiting() > 0);
         let order = |company: &Company| {
-            (company.in_progress.is_empty(), company.held, company.last_granted)
+            let Company { held, last_granted, waits_since, .. } = company;
+            (company.in_progress.is_empty(), *held, *last_granted, *waits_since)
         };
         let (name, company) = waits.min_by_key(|(_, company)| order(company))?;
         let grant = company.in_progress.pop_front().or_else(|| company.new.pop_front())?;
         Some((name.clone(), grant))
     }
 
-    fn remove_if_idle(&mut self, name: &Arc<str>) {
-        let is_idle = |company: &Company| company.held == 0 && company.waiting() == 0;
-        if self.companies.get(name).is_some_and(is_idle) {
+    /// Forgets a company that is idle. While any waits, its last grant keeps its place in the order.
+    fn forget_idle(&mut self, name: &Arc<str>) {
+        if self.waiting > 0 {
+            self.keeps_idle = true;
+        } else if std::mem::take(&mut self.keeps_idle) {
+            self.companies.retain(|_, company| !company.is_idle());
+        } else if self.companies.get(name).is_some_and(Company::is_idle) {
             self.companies.remove(name);
         }
     }
@@ -211,6 +224,10 @@ impl State {
 impl Company {
     fn waiting(&self) -> usize {
         self.in_progress.len() + self.new.len()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held == 0 && self.waiting() == 0
     }
 }
 
@@ -256,6 +273,27 @@ mod tests {
             assert!(one.permit().now_or_never().is_some(), "before all of the other company");
             let next = many.into_iter().next().flatten().expect("none was free");
             assert!(next.permit().now_or_never().is_some());
+        }
+    }
+
+    #[test]
+    fn a_company_with_a_queue_gets_its_turn_beside_those_that_come_again() {
+        let (semaphore, busy) = (FairSemaphore::new(1, 1), Arc::from("busy"));
+        let wait = |company| semaphore.try_acquire_or_wait(company, false).err();
+        let mut held = semaphore.try_acquire(&busy);
+        let mut queue = wait(&busy).expect("none is free").permit().boxed();
+        let others: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).into();
+        let mut again: Vec<_> = others.iter().map(|other| (other, wait(other))).collect();
+        for turn in 0.. {
+            drop(held.take());
+            if queue.as_mut().now_or_never().is_some() {
+                assert_eq!(turn, others.len());
+                break;
+            }
+            let (other, waiting) = again.remove(0);
+            held = waiting.and_then(|waiting| waiting.permit().now_or_never());
+            assert!(held.is_some(), "in the order of arrival");
+            again.push((other, wait(other)));
         }
     }
 

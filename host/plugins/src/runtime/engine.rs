@@ -399,7 +399,7 @@ mod tests {
         let mut used = Duration::ZERO;
         let (plugin, company, host) = (CpuShare::default(), "".into(), Semaphore::new(1));
         let permits =
-            CpuPermits { plugin: &plugin, company: &company, host: &host, engine: &engine };
+            CpuPermits { plugin: &plugin, company: &company, host: &host, interrupt: &|| () };
         let ended = throttled(run, &meter, &mut used, permits).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);

@@ -169,6 +169,10 @@ async fn issue(
     let topic = app.new_id();
     let times = [now, expires_at];
     store::insert(tx, &company.id, &order.key, &topic, &digest, times).await?;
+    // Refusals write no messages.
+    if mode == Mode::General {
+        pay(tx, app, company, order, &fees, mode).await?;
+    }
     let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
     let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
     let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
@@ -181,12 +185,14 @@ async fn issue(
         };
         messages::enqueue(tx, app, message, &destination.to, &text).await?;
     }
-    pay(tx, app, company, order, &fees, mode).await?;
+    if mode == Mode::Usual {
+        pay(tx, app, company, order, &fees, mode).await?;
+    }
     counts::count_sent(tx, &company.id, now).await
 }
 
 /// Takes the tokens of a send, and charges its fees. All sends of a company change its bucket, its
-/// balance and its counts: they are locked last, and in this order.
+/// balance and its counts: they are locked in this order, and in the usual mode last.
 async fn pay(
     tx: &mut Tx,
     app: &App,

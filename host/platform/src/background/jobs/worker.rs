@@ -126,7 +126,7 @@ pub async fn run_workers<H: JobHost>(host: H) {
     }
 }
 
-/// Starts due jobs while there are slots for them. Returns how long to wait for more.
+/// Starts the due jobs for which slots are free. Returns how long to wait before the next call.
 pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
     let workers = host.workers();
     loop {
@@ -147,7 +147,11 @@ pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
         }
         // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
         let claim = workers.tasks.spawn(claim_and_start(host.clone(), due.clone(), running));
-        if claim.await.map_err(Error::internal)?? == 0 {
+        let claimed = claim.await.map_err(Error::internal).flatten();
+        if claimed.is_err() {
+            due.iter().for_each(|kind| workers.kinds[kind].slots.set_wanted(true));
+        }
+        if claimed? == 0 {
             // Due jobs wait for a slot, whose release wakes this worker, or are locked by another
             // transaction: an immediate retry would waste CPU time.
             return Ok(wait);

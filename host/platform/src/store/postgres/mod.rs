@@ -22,8 +22,8 @@ use crate::outbound::is_loopback;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Age at which a connection is replaced, to free the memory of its server session.
 const MAX_AGE: Duration = Duration::from_secs(1_800);
-/// Number of prepared statements of a connection: more than a host has.
-const MAX_PREPARED: usize = 1_000;
+/// Number of prepared statements of a connection. Those of a host, without lists, are fewer.
+const MAX_PREPARED: usize = 500;
 /// Delay before the second attempt to connect; it doubles up to [`MAX_BACKOFF`].
 const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
@@ -81,7 +81,7 @@ pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnec
     let mut connection = PgConnection::connect_with(options).await?;
     let settings = "SET default_transaction_isolation = 'read committed';
          SET synchronous_commit = on;
-         SET jit = off"; // compiling a statement takes longer than running any of a host's
+         SET jit = off"; // it takes longer than a short statement
     connection.execute(settings).await?;
     Ok(connection)
 }
