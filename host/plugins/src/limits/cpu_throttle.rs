@@ -158,7 +158,9 @@ mod tests {
     fn only_the_first_run_of_a_company_interrupts_that_of_another() {
         let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
         let interrupts = AtomicUsize::new(0);
-        let interrupt = || drop(interrupts.fetch_add(1, SeqCst));
+        let interrupt = || {
+            interrupts.fetch_add(1, SeqCst);
+        };
         let permits =
             |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &interrupt };
         let [of_a, of_b] = [&a, &b].map(permits);
@@ -185,7 +187,7 @@ mod tests {
             plugin: &plugins[n],
             company: &a,
             host: &host,
-            engine: &engine,
+            interrupt: &|| (),
         });
         let running = first.throttled().now_or_never().expect("permits are free");
         let mut queue: Vec<_> = (0..3).map(|_| Box::pin(first.throttled())).collect();
