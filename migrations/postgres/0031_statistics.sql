@@ -1,9 +1,9 @@
--- Analyzes a table that was never analyzed, or of which since then as many rows have changed as it
--- had, and 500 more. Returns its name, or NULL if there is none. PostgreSQL plans statements by these
--- statistics: for an almost empty table it may read all rows of a company instead of one. Autovacuum
--- does the same after a minute, unless it is off. Very large tables, of which a sample takes long, are
--- left to it.
-CREATE FUNCTION analyze_grown_table() RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
+-- Analyzes one table of which, since it was last analyzed, as many rows have changed as it had, and
+-- 500 more; or which is larger than 0.5 MB and was never analyzed. PostgreSQL plans statements by
+-- these statistics: for an almost empty table it may read all rows of a company instead of one.
+-- Autovacuum does the same after a minute, unless it is off. Tables above 1 GB are left to it,
+-- because their samples may take longer than a transaction.
+CREATE FUNCTION analyze_grown_table() RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     grown TEXT;
 BEGIN
@@ -16,11 +16,10 @@ BEGIN
             OR pg_stat_get_mod_since_analyze(oid) > 500 + GREATEST(reltuples, 0)
             AND COALESCE(GREATEST(pg_stat_get_last_analyze_time(oid),
                 pg_stat_get_last_autoanalyze_time(oid)) < now() - INTERVAL '10 seconds', TRUE))
-    ORDER BY random() LIMIT 1; -- one that is locked does not keep others waiting
+    ORDER BY random() LIMIT 1; -- so that a locked table does not block the others
     IF FOUND THEN
         EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);
     END IF;
-    RETURN grown;
 END $$;
 
 -- It runs as the owner of the tables: no temporary table may take the place of one.
@@ -33,8 +32,8 @@ END $$;
 -- Finished jobs leave dead entries at the front of the indexes that claims read from.
 ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- Most deltas belong to other accounts than the wallet. If PostgreSQL knows this, it plans the query
--- of a wallet's balance again for each execution.
+-- Most deltas belong to other accounts than the wallet. With statistics that show this, PostgreSQL
+-- makes a new plan for each query of a wallet's balance.
 ALTER TABLE ledger_deltas
     ALTER company_id SET (n_distinct = -1),
     ALTER account SET (n_distinct = -1),

@@ -69,9 +69,9 @@ impl VersionsUsed {
         self.0[1] += usize::from(new > 0);
     }
 
+    /// Returns whether a test may end after this number of rounds: each version was used. Fails
+    /// after many rounds, because about half of them should have used each version.
     #[track_caller]
-    /// Returns whether a test may end after this number of rounds: when each version was used. It
-    /// fails after many, of which about half should have used each.
     fn are_enough(&self, rounds: usize) -> bool {
         let both = self.0.iter().all(|times| *times > 0);
         assert!(both || rounds < 10 * ROUNDS, "{:?}", self.0);

@@ -64,7 +64,7 @@ pub struct CallExecutor {
     pub recorder: OnceLock<Recorder>,
     /// CPU permits for throttled calls.
     cpu_permits: Arc<Semaphore>,
-    /// Lets all guests that run now yield.
+    /// Makes all running guests yield.
     interrupt: Arc<dyn Fn() + Send + Sync>,
     pub clock: Clock,
     pub random: Random,

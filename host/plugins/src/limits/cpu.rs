@@ -19,7 +19,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// Number of epochs begun so far, of all engines of this process.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// Lets all guests that run now yield.
+/// Makes all running guests yield.
 pub fn begin_epoch(engine: &Engine) {
     EPOCH.fetch_add(1, Relaxed);
     engine.increment_epoch();

@@ -34,7 +34,7 @@ pub struct CpuPermits<'a> {
     pub company: &'a Arc<str>,
     /// Of throttled calls of all plugins.
     pub host: &'a Semaphore,
-    /// Lets all guests that run now yield. Those whose turns nobody waits for continue at once.
+    /// Makes all running guests yield. A guest continues at once if no run waits for its turn.
     pub interrupt: &'a (dyn Fn() + Send + Sync),
 }
 
@@ -52,7 +52,8 @@ impl CpuShare {
 }
 
 impl<'a> CpuPermits<'a> {
-    /// Takes a turn. The only run of its company interrupts the one in progress, once.
+    /// Takes a turn. The first time, a run whose company has no other run interrupts the one in
+    /// progress.
     async fn turn(&self, is_first: bool) -> FairPermit<'a> {
         match self.plugin.turns.try_acquire_or_wait(self.company, false) {
             Ok(turn) => turn,

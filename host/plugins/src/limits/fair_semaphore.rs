@@ -209,7 +209,7 @@ impl State {
         Some((name.clone(), grant))
     }
 
-    /// Forgets a company that is idle. While any waits, its last grant keeps its place in the order.
+    /// Forgets a company that is idle. While any company waits, it is kept with its last grant.
     fn forget_idle(&mut self, name: &Arc<str>) {
         if self.waiting > 0 {
             self.keeps_idle = true;

@@ -58,7 +58,9 @@ async fn next_step(
         return Err(Error::internal("installment was already collected while its loan was locked"));
     }
     // Last, because all fees of a company lock its balance.
-    if let Some((new, key)) = charged.as_ref().and_then(|new| Some((new, new.fee_key.as_ref()?))) {
+    if let Some(new) = &charged
+        && let Some(key) = &new.fee_key
+    {
         wallet::charge_fee(tx, app, &company, billing_item(new), 1, key).await?;
     }
     Ok(JobResult::RescheduleAt(now))

@@ -10,9 +10,9 @@ use sqlx_postgres::{PgArguments, PgConnection};
 #[derive(Default)]
 pub(in crate::store) struct Batch {
     text: String,
-    /// An expression for each statement. For one that must affect one row, the expression divides by
-    /// zero if it does not. PostgreSQL 15 runs the statements in the order of these expressions,
-    /// which saves time but is not needed.
+    /// An expression for each statement. For one that must affect one row, it divides by zero if
+    /// the statement does not. PostgreSQL 15 runs the statements in the order of these
+    /// expressions, which saves time but is not needed.
     results: String,
     /// The statements, in order.
     statements: Vec<&'static str>,

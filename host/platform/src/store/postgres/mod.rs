@@ -81,7 +81,7 @@ pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnec
     let mut connection = PgConnection::connect_with(options).await?;
     let settings = "SET default_transaction_isolation = 'read committed';
          SET synchronous_commit = on;
-         SET jit = off"; // it takes longer than a short statement
+         SET jit = off"; // compilation takes longer than a short statement
     connection.execute(settings).await?;
     Ok(connection)
 }

@@ -22,8 +22,8 @@ use super::types::{Columns, LocalArguments, LocalRow};
 
 /// SQLite VM steps between checks of the deadline: a fraction of a millisecond.
 const STEPS_PER_CHECK: i32 = 10_000;
-/// Sizes of the page caches. Pages that are not in the cache are read from the file. SQLite's default
-/// of 2 MiB misses most pages of a large database.
+/// Sizes of the page caches. Pages that are not in the cache are read from the file. SQLite's
+/// default of 2 MiB misses most pages of a large database.
 const WRITER_CACHE_KIB: i64 = 64 << 10;
 const READER_CACHE_KIB: i64 = 8 << 10;
 /// Number of prepared statements that a connection keeps.
@@ -53,8 +53,8 @@ impl LocalConnection {
         let alarm = Alarm::default();
         let configure = || {
             sqlite.busy_timeout(busy_timeout)?;
-            // Otherwise plans depend on bound values, and SQLite prepares a statement with `LIMIT $1`
-            // again for each run.
+            // Otherwise plans depend on bound values, and SQLite prepares a statement with
+            // `LIMIT $1` again for each run.
             sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             sqlite.pragma_update(None, "synchronous", "FULL")?; // commits survive a power failure
             sqlite.pragma_update(None, "foreign_keys", true)?;
