@@ -78,3 +78,29 @@ async fn the_main_operations_make_few_round_trips() {
     app.run_until_idle().await;
     app.finish().await;
 }
+
+/// The round trips of an installment: collection, charge, webhook, verification and events, with
+/// the searches for due jobs.
+const COLLECTED: u64 = 85;
+
+#[tokio::test]
+async fn a_collected_installment_makes_few_round_trips() {
+    let Some(server) = postgres() else { return };
+    let app = TestApp::start(Engine::Postgres(server)).await;
+    lending::create_user(&app, "ada").await;
+    credit(&app, 10_000, "first").await;
+    lending::saved_card(&app, "ada", lending::SUCCESS_CARD).await;
+    for (id, days) in [("loan-1", 1), ("loan-2", 2)] {
+        lending::create_loan(&app, id, "ada", &[(days, 100.0)]).await;
+    }
+    // The first one prepares what later ones find.
+    app.advance(86_400).await;
+    app.run_until_idle().await;
+    let collect = async {
+        app.advance(86_400).await;
+        app.run_until_idle().await;
+    };
+    assert_eq!(count(&app, collect).await, COLLECTED);
+    assert_eq!(lending::get_loan(&app, "loan-2").await["paid"], true);
+    app.finish().await;
+}

@@ -123,7 +123,8 @@ async fn prepare(
                 detail: "the account is deactivated".to_owned(),
             },
         })?;
-        wallet::check_fee(tx, company, identity.billing_item(order.subject.method()), 1).await?;
+        let item = identity.billing_item(order.subject.method());
+        wallet::quote_fee(tx, company, item, 1).await?.check_balance()?;
         Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;

@@ -9,7 +9,7 @@ mod store;
 
 pub use self::{
     schedule::{Allocation, next_due, uncovered_amount},
-    store::{Installment, Loan, LoanId, find, list_installments, lock},
+    store::{Installment, Loan, LoanId, find, list_installments, lock, lock_of},
 };
 use crate::{
     lending::recollections::Recollection,

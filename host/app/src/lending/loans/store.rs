@@ -81,6 +81,17 @@ pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Op
     tx.dynamic(&by_id(company_id, id).append(" FOR UPDATE")).optional().await
 }
 
+/// Locks the loan of a recollection.
+pub async fn lock_of(tx: &mut Tx, company_id: &CompanyId, recollection_id: &str) -> Result<()> {
+    tx.sql(
+        "SELECT 1 FROM loans WHERE company_id = $1 AND id = (
+             SELECT loan_id FROM recollections WHERE company_id = $1 AND id = $2) FOR UPDATE",
+    )
+    .params(params![company_id, recollection_id])
+    .execute()
+    .await
+}
+
 /// Inserts the loan if it does not exist, and locks it.
 pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
     tx.sql(
@@ -100,7 +111,7 @@ pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
 
 /// Writes the mutable columns of a loan.
 pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "UPDATE loans SET user_id = $3, amount_minor = $4, amount_paid_minor = $5,
              disbursed = $6, last_pay_date = $7, updated_at = $8
          WHERE company_id = $1 AND id = $2",
@@ -149,7 +160,7 @@ pub async fn replace_installments(tx: &mut Tx, loan: &Loan, entries: &[Installme
 
 /// Writes the remaining amount of an installment.
 pub async fn update_installment(tx: &mut Tx, entry: &Installment) -> Result<()> {
-    tx.sql(
+    tx.defer_distinct(
         "UPDATE loan_entries SET remaining_minor = $4
          WHERE company_id = $1 AND loan_id = $2 AND number = $3",
     )

@@ -12,20 +12,32 @@ use crate::{
     lending::loans::{self, Installment, Loan, LoanId, uncovered_amount},
     money::prelude::*,
     operations::operator_events::{self, NOT_COLLECTED},
+    tenants::wallet::Fee,
 };
 
 pub async fn collect_job(app: App, job: Job) -> Result<JobResult> {
-    let (db, host) = (app.store.clone(), app.clone());
-    let (company_id, loan_id) = (job.company_id, job.subject.into());
-    db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await
+    let (company_id, loan_id) = (job.company_id, LoanId::from(job.subject));
+    let collect = async |expects_balance: bool| {
+        let (host, company_id, loan_id) = (app.clone(), company_id.clone(), loan_id.clone());
+        let step = async move |tx: &mut Tx| {
+            next_step(tx, &host, &company_id, &loan_id, expects_balance).await
+        };
+        app.store.write(step).await
+    };
+    match collect(true).await {
+        Err(error) if error.is_not_one_row() => collect(false).await,
+        result => result,
+    }
 }
 
-/// Handles the oldest due installment that is not marked. Returns when to look for the next one.
+/// Handles the oldest due installment that is not marked. Returns when the next one is due.
+/// `expects_balance`: the transaction fails if the balance has become low since the fee was quoted.
 async fn next_step(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
     loan_id: &LoanId,
+    expects_balance: bool,
 ) -> Result<JobResult> {
     let loan = loans::lock(tx, company_id, loan_id).await?;
     // A loan is sent again once it is disbursed, which schedules this job.
@@ -39,8 +51,10 @@ async fn next_step(
             && entry.remaining > Minor(0)
             && !collected.contains(&key_of(&entries, entry))
     };
-    let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
-    let Some(entry) = first else { return Ok(JobResult::Done) };
+    let mut waiting: Vec<&Installment> = entries.iter().filter(waits).collect();
+    waiting.sort_by_key(|entry| (entry.due_at, entry.number));
+    let mut waiting = waiting.into_iter();
+    let Some(entry) = waiting.next() else { return Ok(JobResult::Done) };
     let now = app.clock.now();
     if entry.due_at > now {
         return Ok(JobResult::RescheduleAt(entry.due_at));
@@ -53,17 +67,17 @@ async fn next_step(
         true => create_charge(tx, app, &company, &loan, amount).await?,
         false => None,
     };
-    let (id, key) = (charged.as_ref().map(|new| &new.id), key_of(&entries, entry));
-    if !store::record_collection(tx, &loan, key, id, now).await? {
-        return Err(Error::internal("installment was already collected while its loan was locked"));
-    }
+    let id = charged.as_ref().map(|(new, _)| &new.id);
+    store::record_collection(tx, &loan, key_of(&entries, entry), id, now).await?;
     // Last, because all fees of a company lock its balance.
-    if let Some(new) = &charged
-        && let Some(key) = &new.fee_key
-    {
-        wallet::charge_fee(tx, app, &company, billing_item(new), 1, key).await?;
+    if let Some((Recollection { fee_key: Some(key), .. }, fee)) = charged {
+        let fees = [(fee, key)];
+        if !expects_balance || !wallet::charge_ample_fees(tx, app, &company, &fees).await? {
+            let [(fee, key)] = fees;
+            wallet::charge_quoted(tx, app, &company, &fee, &key).await?;
+        }
     }
-    Ok(JobResult::RescheduleAt(now))
+    Ok(waiting.next().map_or(JobResult::Done, |next| JobResult::RescheduleAt(next.due_at)))
 }
 
 fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
@@ -73,7 +87,7 @@ fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
     (ordinal, entry.due_at)
 }
 
-/// Creates the recollection of a due installment, with the key of its fee. `None` if it cannot be
+/// Creates the recollection of a due installment, and quotes its fee. `None` if it cannot be
 /// charged: operators get an event, unless the user has no payment instrument.
 async fn create_charge(
     tx: &mut Tx,
@@ -81,15 +95,18 @@ async fn create_charge(
     company: &Company,
     loan: &Loan,
     amount: Minor,
-) -> Result<Option<Recollection>> {
+) -> Result<Option<(Recollection, Fee)>> {
     let mut new = create::blank(app, loan, amount);
-    let account = match select_instrument(tx, company, &mut new).await? {
+    let chargeable = match select_instrument(tx, company, &mut new).await? {
         Err(Error::NotFound(_)) => return Ok(None),
         Err(obstacle) => Err(obstacle),
-        Ok(account) => check_fee(tx, app, company, billing_item(&new)).await?.map(|()| account),
+        Ok(account) => {
+            let quoted = quote_fee(tx, app, company, billing_item(&new)).await?;
+            quoted.map(|fee| (account, fee))
+        }
     };
-    let account = match account {
-        Ok(account) => account,
+    let (account, fee) = match chargeable {
+        Ok(chargeable) => chargeable,
         Err(obstacle) => {
             let reason = obstacle.to_string();
             let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
@@ -104,7 +121,7 @@ async fn create_charge(
     }
     new.fee_key = Some(format!("recollection:{}", new.id));
     let (new, _) = create::insert(tx, app, new, Some(&account), None).await?;
-    Ok(Some(new))
+    Ok(Some((new, fee)))
 }
 
 /// Selects the default card, else the default mandate, and the provider account that charges it.
@@ -146,17 +163,18 @@ fn failure_reason<T>(checked: Result<T>) -> Result<Result<T>> {
     }
 }
 
-/// Checks the company's subscription, plan feature and wallet balance.
-async fn check_fee(
+/// Quotes the fee. Checks the company's subscription, plan feature and wallet balance.
+async fn quote_fee(
     tx: &mut Tx,
     app: &App,
     company: &Company,
     item: &'static str,
-) -> Result<Result<()>> {
-    let check = async {
+) -> Result<Result<Fee>> {
+    let quote = async {
         company.check_active(app.clock.now())?;
         company.check_feature(FEATURE)?;
-        wallet::check_fee(tx, company, item, 1).await
+        let fee = wallet::quote_fee(tx, company, item, 1).await?;
+        fee.check_balance().map(|()| fee)
     };
-    failure_reason(check.await)
+    failure_reason(quote.await)
 }

@@ -112,12 +112,12 @@ pub async fn insert(
         reference: None,
         lane: (method != Method::Checkout).then(|| new.loan_id.to_string()),
     };
-    let charge = charges::prepare(tx, app, order).await?;
+    let charge = charges::compose(app, order)?;
     new.service_ref.clone_from(&charge.service_ref);
     if !store::insert(tx, &new, Some(&charge)).await? {
         return Err(taken());
     }
-    charges::insert(tx, app, &charge).await?;
+    charges::insert_composed(tx, app, &charge).await?;
     Ok((new, Some(charge)))
 }
 

@@ -43,8 +43,7 @@ impl ChargeOwner for Recollection {
 
     async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Recollection>> {
         let id = RecollectionId::from(id);
-        let Some(found) = store::find(tx, company_id, &id).await? else { return Ok(None) };
-        loans::lock(tx, company_id, &found.loan_id).await?;
+        loans::lock_of(tx, company_id, &id).await?;
         Ok(store::find(tx, company_id, &id).await?)
     }
 
@@ -108,7 +107,7 @@ impl ChargeOwner for Recollection {
         }
         let read = async |tx: &mut Tx| self.instrument(tx, app).await;
         let Instrument { token, email, .. } =
-            app.store.read(read).await?.ok_or_else(|| Error::invalid(GONE))?;
+            app.store.select(read).await?.ok_or_else(|| Error::invalid(GONE))?;
         Ok(match &*self.payment_channel {
             CARD => {
                 Order::Card(CardOrder { token, email, amount, service_ref, narration, metadata })

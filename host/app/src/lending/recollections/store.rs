@@ -134,7 +134,7 @@ pub async fn update(
     charge: Option<&Charge>,
 ) -> Result<()> {
     let charge_id = charge.map(|charge| &charge.id).or(recollection.charge_id.as_ref());
-    tx.sql(
+    tx.defer(
         "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, message = $6,
              repaid_at = $7, checkout_url = $8, updated_at = $9, amount_minor = $10,
              charge_id = $11, applied = $12, revision = revision + 1
@@ -220,21 +220,22 @@ pub async fn list(
 /// date. Independent of the other due dates of a resent schedule.
 pub type InstallmentKey = (i64, Timestamp);
 
-/// Marks an installment as collected, with its recollection. Returns `false` if it already was.
+/// Marks an installment as collected, with its recollection. The transaction fails if it already
+/// was.
 pub async fn record_collection(
     tx: &mut Tx,
     loan: &Loan,
     (number, due_at): InstallmentKey,
     recollection_id: Option<&RecollectionId>,
     now: Timestamp,
-) -> Result<bool> {
-    tx.sql(
+) -> Result<()> {
+    tx.defer(
         "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
     )
     .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
-    .affects_one()
+    .require_one()
     .await
 }
 

@@ -72,15 +72,14 @@ async fn record(
             reference: None,
             lane: None,
         };
-        let charge = charges::prepare(tx, &app, new).await?;
+        let charge = charges::compose(&app, new)?;
         card.service_ref.clone_from(&charge.service_ref);
         if !store::insert(tx, &card, &charge).await? {
-            notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
             let run = card.run.as_deref().unwrap_or_default();
             let found = store::find_by_run(tx, &company.id, run).await?;
             return Ok((found.ok_or_else(not_found)?, None));
         }
-        charges::insert(tx, &app, &charge).await?;
+        charges::insert_composed(tx, &app, &charge).await?;
         let expiry = cleanup::removal_due_at(&card).unwrap_or(now);
         jobs::enqueue(tx, &company.id, CONFIRM_JOB, &card.id, expiry).await?;
         Ok((card, Some(charge)))

@@ -43,9 +43,7 @@ pub use self::{
         begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
         refund_job,
     },
-    request::{
-        NewCharge, compose, insert, insert_composed, open_page, prepare, request_job, resume,
-    },
+    request::{NewCharge, compose, insert_composed, open_page, request_job, resume},
     settle::lock,
     state::fees,
     store::{find, lock as lock_charge, sum_of_lane},

@@ -35,16 +35,6 @@ pub struct NewCharge<'c> {
     pub lane: Option<String>,
 }
 
-/// Composes the first charge of an owner and reserves its reference: a generated one if the
-/// caller's is taken.
-pub async fn prepare(tx: &mut Tx, app: &App, new: NewCharge<'_>) -> Result<Charge> {
-    let mut charge = compose(app, new)?;
-    if !reserve(tx, &charge).await? {
-        reserve_generated(tx, app, &mut charge).await?;
-    }
-    Ok(charge)
-}
-
 /// Composes the first charge of an owner. Its reference is the caller's, if the provider's alphabet
 /// takes it, else a generated one. A page is requested at once.
 pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
@@ -108,7 +98,7 @@ pub async fn insert_composed(tx: &mut Tx, app: &App, charge: &Charge) -> Result<
 }
 
 /// Inserts a charge and enqueues its first job.
-pub async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     store::insert(tx, charge).await?;
     let now = app.clock.now();
     if let Some(lane) = &charge.lane {
@@ -123,16 +113,14 @@ fn is_reference_accepted(app: &App, charge: &Charge) -> Result<bool> {
     Ok(provider.manifest().reference.accepts(&charge.service_ref))
 }
 
-async fn reserve(tx: &mut Tx, charge: &Charge) -> Result<bool> {
-    let Charge { account_id, service_ref, created_at, .. } = charge;
-    let owner = charge.as_owner();
-    Ok(notifications::reserve(tx, account_id, service_ref, owner, &charge.id, *created_at).await?)
-}
-
 async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     charge.service_ref = charge.generate_reference(app)?;
     charge.reference_source = ReferenceSource::Host;
-    match reserve(tx, charge).await? {
+    let Charge { account_id, service_ref, created_at, .. } = &*charge;
+    let owner = charge.as_owner();
+    match notifications::reserve(tx, account_id, service_ref, owner, &charge.id, *created_at)
+        .await?
+    {
         true => Ok(()),
         false => Err(Error::internal("generated reference is already taken")),
     }
@@ -401,9 +389,13 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
         tracing::warn!(company, charge = id, error = error.chain(), "charge was not confirmed");
     }
-    let is_queued = recorded.is_some_and(|recorded| recorded.decision == Decision::Requeue);
-    let delay = if is_queued { REQUEUE_SECONDS } else { 0 };
-    Ok(JobResult::RescheduleAt(app.clock.now().plus_seconds(delay)))
+    Ok(match recorded.map(|recorded| recorded.decision) {
+        Some(Decision::Requeue) => {
+            JobResult::RescheduleAt(app.clock.now().plus_seconds(REQUEUE_SECONDS))
+        }
+        // What releases the lane wakes this job.
+        _ => JobResult::Done,
+    })
 }
 
 enum Taken<O> {

@@ -40,6 +40,23 @@ pub async fn lock<O: ChargeOwner>(
     Ok((!charges.is_empty()).then_some((owner, charges)))
 }
 
+/// Returns whether the fact has no effect on the charge, before or now. Read without locks: a
+/// concurrent change counts as later than the fact.
+pub async fn is_ignored<O: ChargeOwner>(app: &App, before: &Charge, fact: &Fact) -> Result<bool> {
+    let is_ignored = |charge: &Charge, is_settled| {
+        decide(charge, is_settled, before.fence, fact, app.clock.now()) == Decision::Ignore
+    };
+    if !is_ignored(before, false) {
+        return Ok(false);
+    }
+    let list =
+        async |tx: &mut Tx| store::list(tx, &before.company_id, O::KIND, &before.owner_id).await;
+    let charges = app.store.select(list).await?;
+    let is_settled = charges.iter().any(|other| other.counts && other.id != before.id);
+    let found = charges.iter().find(|charge| charge.id == before.id);
+    Ok(found.is_some_and(|charge| is_ignored(charge, is_settled)))
+}
+
 fn gone(charge: &Charge) -> Error {
     Error::not_found(match charge.owner_kind {
         OwnerKind::Payment => "payment not found",
@@ -293,11 +310,13 @@ async fn keep_reference(tx: &mut Tx, app: &App, charge: &mut Charge, new: &str) 
     Ok(())
 }
 
+/// Enqueues the request of the lane's next charge, if one is queued.
 pub async fn wake_lane(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
-    match &charge.lane {
-        Some(lane) => Ok(jobs::enqueue(tx, &charge.company_id, REQUEST_JOB, lane, now).await?),
-        None => Ok(()),
+    let Charge { company_id, lane: Some(lane), .. } = charge else { return Ok(()) };
+    if store::is_any_queued(tx, company_id, lane).await? {
+        jobs::enqueue(tx, company_id, REQUEST_JOB, lane, now).await?;
     }
+    Ok(())
 }
 
 /// Cancels a queued charge that its owner no longer wants. The owner fails with this message.

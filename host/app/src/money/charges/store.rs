@@ -140,6 +140,17 @@ pub async fn next_in_lane(
     .await
 }
 
+/// Returns whether a lane has a queued charge.
+pub async fn is_any_queued(tx: &mut Tx, company_id: &CompanyId, lane: &str) -> Result<bool> {
+    tx.sql(
+        "SELECT EXISTS (
+             SELECT 1 FROM charges WHERE company_id = $1 AND lane = $2 AND state = 'queued')",
+    )
+    .params(params![company_id, lane])
+    .value()
+    .await
+}
+
 /// Returns the charge that holds a lane.
 pub async fn lane_holder(
     tx: &mut Tx,

@@ -37,7 +37,9 @@ async fn verify_one<O: ChargeOwner>(app: &App, charge: &Charge) -> Result<bool> 
         Some(seen) => (true, Fact::Seen(Box::new(seen))),
         None => (false, Fact::NotFound(queried_at)),
     };
-    settle::record::<O>(app, charge, fact).await?;
+    if !settle::is_ignored::<O>(app, charge, &fact).await? {
+        settle::record::<O>(app, charge, fact).await?;
+    }
     Ok(is_known)
 }
 

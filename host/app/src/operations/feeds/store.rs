@@ -22,7 +22,7 @@ pub async fn write(
     data: Value,
 ) -> Result<()> {
     let now = app.clock.now();
-    tx.sql(
+    tx.defer(
         "INSERT INTO streams (company_id, id, stream, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )

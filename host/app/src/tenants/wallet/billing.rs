@@ -50,6 +50,11 @@ pub struct Fee {
 }
 
 impl Fee {
+    /// Checks whether the quoted balance covers the fee.
+    pub fn check_balance(&self) -> Result<()> {
+        if self.balance < self.amount { Err(Error::InsufficientBalance) } else { Ok(()) }
+    }
+
     fn transaction(&self, key: &str) -> LedgerTransaction {
         LedgerTransaction {
             key: fee_key(key),
@@ -149,17 +154,6 @@ async fn report_low_balance(
 async fn available(tx: &mut Tx, company_id: &CompanyId) -> Result<Minor> {
     let balances = store::balances(tx, company_id).await?;
     Ok(balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance)
-}
-
-/// Checks whether [`charge_fee`] would succeed now, with the same errors. Reserves nothing.
-pub async fn check_fee(
-    tx: &mut Tx,
-    company: &Company,
-    item: impl Into<BillingItem>,
-    quantity: i64,
-) -> Result<()> {
-    let fee = quote_fee(tx, company, item, quantity).await?;
-    if fee.balance < fee.amount { Err(Error::InsufficientBalance) } else { Ok(()) }
 }
 
 /// Returns whether a fee was charged under this key, refunded or not.

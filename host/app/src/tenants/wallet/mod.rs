@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 pub use self::{
     billing::{
-        BillingItem, Fee, charge_ample_fees, charge_fee, charge_quoted, check_fee, is_fee_charged,
-        quote_fee, refund_fee,
+        BillingItem, Fee, charge_ample_fees, charge_fee, charge_quoted, is_fee_charged, quote_fee,
+        refund_fee,
     },
     fold::fold,
 };

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
 
-use super::{enqueue_verification, store};
+use super::{find_verification, store};
 use crate::tenants::prelude::*;
 use tollhouse_http::request::body::RawBody;
 use tollhouse_plugins::{Notification, NotificationRefusal, Unavailability, Webhook};
@@ -42,14 +42,18 @@ pub async fn receive(
         }
         Err(error) => return Err(Error::internal(error.fault.message)),
     };
+    let mut verifications = Vec::new();
+    for notification in &notifications {
+        verifications.extend(find_verification(&app, &account.id, notification).await?);
+    }
     let digest = hex::encode(Sha256::digest(&body));
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
         let about = notifications.iter().map(summarize).collect();
         store::insert_or_count(tx, &account, &digest, about, now).await?;
-        for notification in &notifications {
-            enqueue_verification(tx, &app, &account.id, notification, now).await?;
+        for (company_id, job, subject) in &verifications {
+            jobs::enqueue(tx, company_id, job, subject, now).await?;
         }
         Ok(MessageResponse("Notification received successfully"))
     })

@@ -16,23 +16,22 @@ use tollhouse_plugins::{Notification, NotificationSubject};
 /// The subject of references that belong to a charge.
 pub const CHARGE: &str = "charge";
 
-/// Enqueues the verification of the charge that a webhook names. An unknown reference is ignored.
-async fn enqueue_verification(
-    tx: &mut Tx,
+/// A job: company, kind and subject.
+type Verification = (CompanyId, &'static str, String);
+
+/// Returns the job that verifies the charge that a webhook names; `None` if the reference is unknown.
+async fn find_verification(
     app: &App,
     account_id: &AccountId,
     notification: &Notification,
-    now: Timestamp,
-) -> Result<()> {
+) -> Result<Option<Verification>> {
     if !matches!(notification.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
-        return Ok(());
+        return Ok(None);
     }
-    let owner = store::owner_of(tx, account_id, &notification.service_ref).await?;
-    let Some((company_id, subject, id, charge_id)) = owner else { return Ok(()) };
+    let find = async |tx: &mut Tx| store::owner_of(tx, account_id, &notification.service_ref).await;
+    let owner = app.store.select(find).await?;
+    let Some((company_id, subject, id, charge_id)) = owner else { return Ok(None) };
     let (subject, id) = charge_id.map_or((subject, id), |id| (CHARGE.to_owned(), id));
     let job = app.tables.webhook_subjects.iter().find(|(name, _)| *name == subject);
-    if let Some((_, job)) = job {
-        jobs::enqueue(tx, &company_id, job, &id, now).await?;
-    }
-    Ok(())
+    Ok(job.map(|(_, job)| (company_id, *job, id)))
 }

@@ -140,7 +140,7 @@ pub async fn insert_or_count(
     about: Value,
     now: Timestamp,
 ) -> Result<()> {
-    tx.sql(
+    tx.defer(
         "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies,
              received_at)
          VALUES ($1, $2, $3, $4, $5, 1, $6)
