@@ -79,7 +79,7 @@ async fn the_main_operations_make_few_round_trips() {
     app.finish().await;
 }
 
-/// The round trips of an installment: collection, charge, webhook, verification and events, with
+/// The round trips of an installment: its collection, charge, webhook, verifications and event, and
 /// the searches for due jobs.
 const COLLECTED: u64 = 85;
 
