@@ -116,8 +116,14 @@ fn main() -> ExitCode {
     }
 }
 
+fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build(); // adds the global options to each command
+    command.mut_subcommand("plugin", plugin::hide_host_options)
+}
+
 async fn run(arguments: Vec<OsString>, json: bool) -> ExitCode {
-    let parsed = match layers::parse(Cli::command(), &describe::command(), arguments) {
+    let parsed = match layers::parse(command(), &describe::command(), arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && json => {
             return Failure::usage(error).print(json);

@@ -32,7 +32,8 @@ async fn every_function_is_measured_with_or_without_examples() {
     let without_examples = repack(artifacts::SPROUT, |_| ());
     let providers = [artifacts::PROVIDER_A, &without_examples];
     let report = compare(&[&providers[..], &gateways].concat()).await;
-    let (report, text) = (json!(report), report.to_string());
+    let (summary, text) = (report.to_string(), report.detailed());
+    let report = json!(report);
     for (plugin, function, response, runs) in [
         ("provider_a@1.0.0", "checkout.start", "ok", 2),
         ("provider_a@1.0.0", "verification.verify", "ok", 2),
@@ -53,6 +54,9 @@ async fn every_function_is_measured_with_or_without_examples() {
         assert_eq!((&row["answer"], &row["runs"]), (&json!(response), &json!(runs)), "{row}");
         assert_measured(row);
         assert!(text.contains(function) && text.contains(plugin), "{text}");
+        let is_line =
+            |line: &&str| line.starts_with(plugin) && line.contains(&format!(" {function} "));
+        assert_eq!(summary.lines().filter(is_line).count(), 1, "{summary}");
     }
     assert_eq!(report["functions"].as_array().unwrap().len(), 14);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
@@ -188,7 +192,7 @@ async fn unusable_files_are_reported_before_anything_is_measured() {
 
     let few = ["--iterations", "5", "--cold-starts", "1"];
     let (code, output) = bench_command(&[&few[..], &[&good, "--html", &page]].concat()).await;
-    assert!(code == Some(0) && output.contains("\nsms.send "), "{output}");
+    assert!(code == Some(0) && output.contains(" sms.send "), "{output}");
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.ends_with("</html>") && page.contains("termii@1.0.0"), "{page}");
 }

@@ -28,6 +28,9 @@ pub struct Bench {
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Show all measurements, not one line per function
+    #[arg(long)]
+    detail: bool,
     /// Number of calls per function and mode
     #[arg(long, value_name = "CALLS", default_value_t = 5_000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -58,7 +61,8 @@ impl Bench {
             let written = page.write_all(report.page().as_bytes());
             written.map_err(|error| file_failure(path, error))?;
         }
-        Ok(Report::new(json!(report), report.to_string()))
+        let text = if self.detail { report.detailed() } else { report.to_string() };
+        Ok(Report::new(json!(report), text))
     }
 
     /// Returns the components to measure, each with its name on the command line.

@@ -16,6 +16,35 @@ use std::io::{IsTerminal, stdin};
 use self::source::ComponentSource;
 use crate::prelude::*;
 
+/// Commands without a host, and the headings of options that their help omits. Hidden options still
+/// apply, also from a settings file.
+const WITHOUT_HOST: [(&str, &[&str]); 8] = [
+    ("bench", &HOST_HEADINGS),
+    ("check", &HOST_HEADINGS),
+    ("key", &HOST_HEADINGS),
+    ("new", &HOST_HEADINGS),
+    ("publish", &HOST_HEADINGS),
+    ("run", &HOST_HEADINGS),
+    ("sign", &HOST_HEADINGS),
+    // It may read recorded calls from a host.
+    ("replay", &["Plugins"]),
+];
+const HOST_HEADINGS: [&str; 3] = ["Plugins", "Connection to the host", "Secrets"];
+
+/// Hides the options of hosts in the help of commands without one.
+pub fn hide_host_options(plugin: clap::Command) -> clap::Command {
+    WITHOUT_HOST.iter().fold(plugin, |plugin, (name, headings)| {
+        let is_hidden = |arg: &clap::Arg| {
+            arg.get_help_heading().is_some_and(|heading| headings.contains(&heading))
+        };
+        let hide = |arg: clap::Arg| match is_hidden(&arg) {
+            true => arg.hide(true),
+            false => arg,
+        };
+        plugin.mut_subcommand(name, |command| command.mut_args(hide))
+    })
+}
+
 #[derive(Args)]
 pub struct Plugin {
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! The report for a terminal, at most 100 columns wide with names of usual length.
 
-use std::fmt::{self, Formatter};
+use std::fmt::{self, Formatter, Write as _};
 
 use super::{
     machine::Machine,
@@ -9,6 +9,12 @@ use super::{
         Saturated, Spread, by_function,
     },
 };
+
+const SUMMARY_LEGEND: &str = "\
+fresh  median of a call in this host, with a new instance for each run
+p99    99th percentile of the same
+ratio  fresh to the same runs under wasmtime alone
+--detail shows memory, throughput, cold starts and more percentiles.";
 
 const LEGEND: &str = "\
 fresh     a new instance for each run in this host; percentiles and noise are those of fresh calls
@@ -21,27 +27,31 @@ noise     spread of the medians of the rounds
 cold      from the component's bytes to its first response, compiled or from the code cache
 idle      memory of an installed component without calls";
 
+/// One line per plugin and function.
 impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.machine)?;
-        let BenchReport { iterations, rounds, .. } = self;
-        writeln!(f, "{iterations} calls of each function in {rounds} rounds, microseconds\n")?;
-        let names = self.components.iter().map(|component| component.plugin.len());
-        let name = names.max().unwrap_or(0).max("component".len());
-        self.write_components(f, name)?;
-        self.write_latencies(f, name)?;
-        self.write_loads(f, name)?;
-        if !self.comparisons.is_empty() {
-            writeln!(f)?;
-        }
-        for comparison in &self.comparisons {
-            writeln!(f, "{}: {comparison}", comparison.function)?;
-        }
+        self.write_head(f)?;
+        self.write_summary(f)?;
+        writeln!(f, "\n{SUMMARY_LEGEND}")?;
+        self.write_doubts(f)
+    }
+}
+
+/// Everything that was measured.
+struct Detailed<'r>(&'r BenchReport);
+
+impl fmt::Display for Detailed<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Detailed(report) = self;
+        report.write_head(f)?;
+        report.write_summary(f)?;
+        writeln!(f)?;
+        let name = report.name_width();
+        report.write_components(f, name)?;
+        report.write_latencies(f, name)?;
+        report.write_loads(f, name)?;
         writeln!(f, "\n{LEGEND}")?;
-        for doubt in &self.doubts {
-            writeln!(f, "warning: {doubt}")?;
-        }
-        Ok(())
+        report.write_doubts(f)
     }
 }
 
@@ -56,6 +66,53 @@ impl fmt::Display for Machine {
 }
 
 impl BenchReport {
+    /// Returns the report with all tables.
+    #[must_use]
+    pub fn detailed(&self) -> String {
+        Detailed(self).to_string()
+    }
+
+    fn name_width(&self) -> usize {
+        let names = self.components.iter().map(|component| component.plugin.len());
+        names.max().unwrap_or(0).max("component".len())
+    }
+
+    fn write_head(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let BenchReport { machine, iterations, rounds, .. } = self;
+        writeln!(f, "{machine}")?;
+        writeln!(f, "{iterations} calls of each function in {rounds} rounds, microseconds\n")
+    }
+
+    fn write_summary(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let name = self.name_width();
+        let functions = self.functions.iter().map(|row| row.function.len());
+        let function = functions.max().unwrap_or(0).max("function".len());
+        let result = self.functions.iter().map(|row| row.answer.len()).max().unwrap_or(0);
+        let result = result.max("result".len());
+        writeln!(
+            f,
+            "{:name$}  {:function$}  {:result$}  fresh     p99  ratio",
+            "component", "function", "result"
+        )?;
+        for row in &self.functions {
+            let FunctionFigures { plugin, fresh, ratio, answer, .. } = row;
+            let Latency { p50_us, p99_us, .. } = fresh;
+            write!(f, "{plugin:name$}  {:function$}  {answer:result$}", row.function)?;
+            writeln!(f, " {p50_us:>6} {p99_us:>7} {ratio:>6.2}")?;
+        }
+        if !self.comparisons.is_empty() {
+            f.write_char('\n')?;
+        }
+        for comparison in &self.comparisons {
+            writeln!(f, "{}: {comparison}", comparison.function)?;
+        }
+        Ok(())
+    }
+
+    fn write_doubts(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.doubts.iter().try_for_each(|doubt| writeln!(f, "warning: {doubt}"))
+    }
+
     fn write_components(&self, f: &mut Formatter<'_>, name: usize) -> fmt::Result {
         writeln!(
             f,
