@@ -32,6 +32,19 @@ fn case<'r>(report: &'r Value, about: &str, case: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("{about}: {case} is not in {report:#}"))
 }
 
+#[tokio::test]
+async fn an_unknown_key_of_the_manifest_fails_with_a_suggestion() {
+    let wasm = repack(artifacts::SPROUT, |manifest| {
+        manifest["curencies"] = json!(["NGN"]);
+        manifest["settings"]["base_url"]["mood"] = json!(1);
+        manifest["$schema"] = json!("./manifest.schema.json");
+    });
+    let (report, text) = report(&wasm).await;
+    let found = case(&report, "admission", "manifest keys");
+    assert_eq!(found["outcome"], "failed", "{text}");
+    assert_eq!(found["found"], "settings.base_url.mood, curencies (did you mean currencies?)");
+}
+
 // ---- passing plugins ----------------------------------------------------------------------------
 
 /// Checks that a component check_passes, and that each of these functions was called.

@@ -160,3 +160,21 @@ fn existing_files_are_not_overwritten() {
     here("empty").success_output();
     assert!(empty.join("plugin.py").exists());
 }
+
+#[test]
+fn missing_arguments_are_rejected_without_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, message) in [
+        (&["plugin", "new"][..], "tollhouse: NAME is required"),
+        (&["plugin", "new", "acme"], "tollhouse: --kind (provider, country, sms) is required"),
+        (
+            &["plugin", "new", "acme", "--kind", "sms"],
+            "tollhouse: --lang (rust, js, python) is required",
+        ),
+    ] {
+        let refused =
+            program_output(program(arguments).current_dir(folder.path()).output().unwrap());
+        assert_eq!(refused.failure(), (2, message));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

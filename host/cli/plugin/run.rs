@@ -37,8 +37,8 @@ Example:
 pub struct Run {
     /// The component, reloaded when its file changes
     file: PathBuf,
-    /// Credential for the plugin's provider account; may be repeated. Secrets not given default to
-    /// `example-secret`
+    /// Credential for the plugin's provider account; may be repeated. Default: the manifest's
+    /// example, for other secrets `example-secret`
     #[arg(long = "credential", value_name = "NAME=VALUE")]
     credentials: Vec<String>,
     /// Port of the API on this machine; the internal interface uses the next one. 0 picks two free
@@ -145,7 +145,7 @@ impl RunningHost {
             _ => {
                 let currency = &installed["manifest"]["currencies"][0];
                 let pages = json!({ "success_url": "https://shop.example/done" });
-                let order = json!({ "email": "ada@example.com", "amount": 2500.5, "currency": currency, "checkout": pages });
+                let order = json!({ "email": "ada@example.com", "amount": 2500, "currency": currency, "checkout": pages });
                 ("payment/initialize".to_owned(), order)
             }
         };
@@ -205,7 +205,11 @@ impl DevelopedPlugin<'_> {
     }
 
     fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>> {
-        let given = |name: &str| self.given.get(name).map(|value| (*value).to_owned());
+        let example = manifest.examples.credentials();
+        let given = |name: &str| {
+            let given = self.given.get(name).map(|value| (*value).to_owned());
+            given.or_else(|| example.get(name).cloned())
+        };
         if let Some(name) = self.given.keys().find(|name| !manifest.has_credential(name)) {
             let message = format!("--credential {name}=…: the manifest has no such credential");
             return Err(Failure::usage(message));
@@ -215,17 +219,21 @@ impl DevelopedPlugin<'_> {
             let secret = given(name).unwrap_or_else(|| EXAMPLE_SECRET.to_owned());
             credentials.insert(name.clone(), secret);
         }
+        let mut missing = Vec::new();
         for (name, setting) in &manifest.settings {
             match given(name) {
                 Some(value) => drop(credentials.insert(name.clone(), value)),
                 None if setting.default.is_some() || manifest.optional.contains(name) => {}
-                None => {
-                    let message = format!("the account needs {name}: add --credential {name}=…");
-                    return Err(Failure::usage(message));
-                }
+                None => missing.push(format!("--credential {name}=…")),
             }
         }
-        Ok(credentials)
+        match missing.is_empty() {
+            true => Ok(credentials),
+            false => {
+                let missing = missing.join(" ");
+                Err(Failure::usage(format!("the account needs more values: add {missing}")))
+            }
+        }
     }
 
     /// Reinstalls the component when its file changes.

@@ -27,6 +27,7 @@ pub use crate::{
         signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, SignedComponent},
     },
     call::{
+        cause::Cause,
         country_plugin::{FaceComparison, IdentityQuery, Image, Person, RegisterEntry},
         outcome::outcome,
         plugin_handle::{

@@ -22,6 +22,9 @@ const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 /// Names of files and folders of an SDK that a plugin does not need.
 const EXCLUDED: [&str; 5] = ["test", "tests", "node_modules", "__pycache__", "target"];
 
+/// Recommends an extension of Visual Studio Code for WIT files.
+const EDITOR_EXTENSIONS: &str = "{\n  \"recommendations\": [\"bytecodealliance.wit-idl\"]\n}\n";
+
 /// The name of the SDK's own package.
 const RESERVED_NAME: &str = "tollhouse-plugin";
 
@@ -113,6 +116,9 @@ impl Project {
         collect_files(&CONTRACT, Path::new("wit"), &mut files);
         let sdk = SDKS.get_dir(language).expect("each language has an SDK");
         collect_files(sdk, &Path::new("vendor/sdk").join(language), &mut files);
+        let schema = serde_json::to_vec_pretty(&Manifest::schema()).expect("a value is JSON");
+        files.push(("manifest.schema.json".into(), schema));
+        files.push((".vscode/extensions.json".into(), EDITOR_EXTENSIONS.into()));
         if let Language::Rust = self.language {
             files.push(("Cargo.lock".into(), CARGO_LOCK.into()));
         }

@@ -54,6 +54,27 @@ export interface Vault {
   matches(secret: string, candidate: Uint8Array): boolean;
 }
 
+/** One step, applied to the bytes that the step before returned. */
+export interface Step {
+  /**
+   * "base64", "base64url" (without padding), "hex", "sha256", "sha512"; with a secret as `key`: "hmac-sha256", "hmac-sha512",
+   * "rsa-sha256" (a PKCS #1 v1.5 signature by a private key in PEM); with a secret or setting as `key`: "rsa-encrypt" (PKCS #1
+   * v1.5, by a public key or certificate in PEM).
+   */
+  name: string;
+  key?: string | null;
+}
+
+/** Secrets in another form: encoded, hashed, signed or encrypted. */
+export interface VaultTransform {
+  /**
+   * A placeholder for the template after all steps. Placeholders in the template stand for their values; the result may be
+   * sent where all of its secrets may be. A key is used and not sent. The result must be text: end with an encoding.
+   * @throws {Fault}
+   */
+  transform(template: Uint8Array, steps: Step[]): string;
+}
+
 /** What the operator set for this plugin and these credentials, or the manifest's default; not secret. */
 export interface Settings {
   get(name: string): string | null;
@@ -375,7 +396,10 @@ export interface Fault {
   message: string;
   /** Whether the same call may succeed later. */
   retryable: boolean;
-  /** Names and values; `field` names the field of the request that is to blame. */
+  /**
+   * Names and values; `field` names the field of the request that is to blame, `cause` is one of the documented causes, and
+   * `limit` the amount that the request violates, in the currency's minor unit.
+   */
   details: [string, string][];
 }
 

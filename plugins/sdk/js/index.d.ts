@@ -2,6 +2,19 @@ import type { Fault as WireFault, FaultCategory } from './contract.d.ts';
 
 export type * from './contract.d.ts';
 
+/** Why a provider rejects a payment. */
+export type Cause =
+  | 'amount-step'
+  | 'below-minimum'
+  | 'above-maximum'
+  | 'unsupported-currency'
+  | 'unsupported-channel'
+  | 'unsupported-number'
+  | 'insufficient-funds'
+  | 'payer-limit'
+  | 'payer-busy'
+  | 'account-restricted';
+
 /** The fault of a call: throw it. It is not an `Error`, which would trap the component. */
 export class Fault implements WireFault {
   category: FaultCategory;
@@ -25,6 +38,10 @@ export class Fault implements WireFault {
   withCode(code: string): this;
   /** Adds a detail, which must never be a secret or personal data. */
   withDetail(name: string, value: string): this;
+  /** Adds the cause of a rejected payment, which the host words for clients. */
+  withCause(cause: Cause): this;
+  /** Adds the limit that an amount violates, in the currency's minor unit. */
+  withLimit(minor: number | bigint): this;
   /**
    * True for `invalid`, `refused` and `not-found`: the host treats the operation as not executed.
    */
@@ -132,6 +149,20 @@ export namespace vault {
    * "Basic". `password` names a secret; `user` names a secret or a setting.
    */
   function basic(user: string, password: string): string;
+  /** A step without a key, or one with the name of its secret or setting. */
+  type Step =
+    | 'base64'
+    | 'base64url'
+    | 'hex'
+    | 'sha256'
+    | 'sha512'
+    | ['hmac-sha256' | 'hmac-sha512' | 'rsa-sha256' | 'rsa-encrypt', string];
+  /**
+   * Returns a placeholder for a template to which the steps were applied, for upstreams that require
+   * a secret in another form. Placeholders in the template stand for their values; the result may be
+   * sent where all of its secrets may be. It must be text: end with an encoding.
+   */
+  function transform(template: string | Uint8Array, ...steps: Step[]): string;
   /**
    * Computes the HMAC of bytes or a string under a secret. The algorithm is "sha256" or "sha512".
    */

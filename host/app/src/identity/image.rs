@@ -77,6 +77,7 @@ async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
             url: url.clone(),
             headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
             body: None,
+            identity: None,
             timeout: TIMEOUT,
             max_response_bytes: MAX_BYTES,
         };

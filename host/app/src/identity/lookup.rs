@@ -177,7 +177,7 @@ fn unusable_identifier() -> CallError {
 fn client_error(identity: &Identity, way: LookupMethod, error: CallError) -> Error {
     let noun = identity.noun();
     let CallError { fault, timed_out, retry_after_s, .. } = error;
-    let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
+    let blamed = fault.detail("field");
     match (fault.category, way, blamed) {
         (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
         (FaultCategory::Invalid, LookupMethod::Face, Some("image")) => {

@@ -13,6 +13,7 @@ pub use crate::{
     },
 };
 pub use tollhouse_plugins::{
-    CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, FaultCategory,
-    PaymentStatus, Provider, ProviderPayment, ProviderRefund, ProviderRefundStatus, RefundOrder,
+    CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, Fault,
+    FaultCategory, PaymentStatus, Provider, ProviderPayment, ProviderRefund, ProviderRefundStatus,
+    RefundOrder,
 };

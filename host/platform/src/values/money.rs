@@ -1,4 +1,5 @@
-//! Amounts: integers in minor units inside the host, decimal numbers in the major unit on the wire.
+//! Amounts: integers in hundredths of the major unit inside the host, decimal numbers in the major
+//! unit on the wire, integers in the currency's minor unit in the plugin contract.
 
 use crate::values::id::text_types;
 use rust_decimal::Decimal;
@@ -13,11 +14,11 @@ pub const MAX_MINOR: i64 = 1_000_000_000_000_000;
 pub const BILLING_CURRENCY: &str = "NGN";
 
 text_types! {
-    /// A currency, as an ISO 4217 code with two decimals such as `NGN`.
+    /// A currency, as an ISO 4217 code with at most two decimals, such as `NGN` or `XOF`.
     Currency;
 }
 
-/// An amount in minor units (kobo, cent), serialized as a decimal number in the major unit.
+/// An amount in hundredths of the major unit (kobo, cent), serialized as a decimal number in the major unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, sqlx::Type, JsonSchema)]
 #[sqlx(transparent)]
 #[schemars(
@@ -83,6 +84,31 @@ impl Minor {
     }
 }
 
+impl Currency {
+    /// Returns the number of decimals: 2 for `NGN`, 0 for `XOF`. `None` for an unknown code.
+    pub fn decimals(&self) -> Option<u16> {
+        iso_currency::Currency::from_code(self)?.exponent()
+    }
+
+    /// Returns the smallest amount.
+    pub fn unit(&self) -> Minor {
+        Minor(if self.decimals() == Some(0) { 100 } else { 1 })
+    }
+}
+
+impl Money {
+    /// Creates an amount from the currency's minor unit. `None` if it is out of range.
+    pub fn from_iso_minor(minor: u64, currency: Currency) -> Option<Money> {
+        let minor = i64::try_from(minor).ok()?.checked_mul(currency.unit().0)?;
+        (minor <= MAX_MINOR).then_some(Money { minor: Minor(minor), currency })
+    }
+
+    /// Returns the amount in the currency's minor unit, rounded down.
+    pub fn to_iso_minor(&self) -> u64 {
+        u64::try_from(self.minor.0 / self.currency.unit().0).unwrap_or(0)
+    }
+}
+
 impl Serialize for Minor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_major().serialize(serializer)
@@ -98,6 +124,37 @@ impl<'de> Deserialize<'de> for Minor {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_minor_unit_is_that_of_the_currency() {
+        for (code, decimals, hundredths, iso) in [
+            ("NGN", Some(2), 250_050, 250_050),
+            ("KES", Some(2), 250_000, 250_000),
+            ("XOF", Some(0), 250_000, 2_500),
+            ("UGX", Some(0), 100, 1),
+            ("RWF", Some(0), 0, 0),
+            ("KWD", Some(3), 250_000, 250_000),
+            ("OLD", None, 250_000, 250_000),
+        ] {
+            let money = Money { minor: Minor(hundredths), currency: code.into() };
+            assert_eq!(
+                (money.currency.decimals(), money.to_iso_minor()),
+                (decimals, iso),
+                "{code}"
+            );
+            assert_eq!(Money::from_iso_minor(iso, code.into()), Some(money));
+        }
+        let most = u64::try_from(MAX_MINOR).unwrap();
+        for (minor, code, in_range) in [
+            (most, "NGN", true),
+            (most + 1, "NGN", false),
+            (most / 100, "XOF", true),
+            (most / 100 + 1, "XOF", false),
+            (u64::MAX, "XOF", false),
+        ] {
+            assert_eq!(Money::from_iso_minor(minor, code.into()).is_some(), in_range, "{minor}");
+        }
+    }
+
     use super::*;
 
     fn read(text: &str) -> Result<i64, AmountError> {

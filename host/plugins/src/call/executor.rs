@@ -220,7 +220,7 @@ impl CallExecutor {
         let memory = bulkhead.memory_of(company);
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
-        let mut journal = Journal::new(seed, self.clock.now());
+        let mut journal = Journal::new(seed, self.random.bytes(), self.clock.now());
         let mut reserved = Vec::new();
         loop {
             if progress.usage.cpu > self.limits.cpu {
@@ -358,7 +358,7 @@ impl CallExecutor {
     pub async fn instantiate_trial(&self, plugin: &Plugin) -> Result<(), String> {
         let company = Arc::default();
         let _slot = self.slots.acquire(&company, false).await;
-        let (label, journal) = (plugin.label.clone(), Journal::new(0, self.clock.now()));
+        let (label, journal) = (plugin.label.clone(), Journal::new(0, [0; 32], self.clock.now()));
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
         let budget = bulkhead.memory_of(&company).as_ref().clone();

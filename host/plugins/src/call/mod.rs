@@ -1,5 +1,6 @@
 //! Calls of plugins: payment providers, SMS gateways and identity registers.
 
+pub mod cause;
 pub mod country_plugin;
 pub mod executor;
 pub mod outcome;

@@ -51,6 +51,7 @@ impl CallExecutor {
             url: request.url.clone(),
             headers,
             body,
+            identity: session.grant.secrets.client_identity(&origin),
             timeout: wanted.unwrap_or(left).min(left.saturating_sub(TIMEOUT_MARGIN)),
             max_response_bytes: self.limits.response_bytes,
         };
@@ -216,7 +217,7 @@ mod tests {
         let origins = vec!["https://a.example".to_owned()];
         let secrets = Secrets::new([key].into());
         let grant = Arc::new(Grant { secrets, origins, ..Grant::default() });
-        let journal = Journal::new(0, Timestamp::default());
+        let journal = Journal::new(0, [0; 32], Timestamp::default());
         let mut session = Session::new(journal, grant, "p".into(), Arc::default());
         let placeholder = session.secret("key").unwrap();
         let mut used = Duration::from_secs(1);

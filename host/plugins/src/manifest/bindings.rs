@@ -35,7 +35,7 @@ pub struct SecretBinding {
     /// Names from `hosts` or of `url` settings; for a setting, the address in the account applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     to: Vec<String>,
-    /// `header:NAME` with the name in lower case, or `body`.
+    /// `header:NAME` with the name in lower case, `body`, or `tls` for a client certificate.
     #[serde(default, rename = "in", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     places: Vec<SecretPlace>,
@@ -48,6 +48,8 @@ pub enum SecretPlace {
     /// The value of the header with this name, which is in lower case.
     Header(String),
     Body,
+    /// The client certificate of the connection.
+    Tls,
 }
 
 /// A request part in which a placeholder was found.
@@ -58,6 +60,7 @@ pub enum RequestPart<'r> {
     HeaderName,
     Header(&'r str),
     Body,
+    Tls,
 }
 
 /// A binding with the origins of one account.
@@ -159,7 +162,7 @@ impl AccountBinding {
             (SecretPlace::Header(bound), RequestPart::Header(name)) => {
                 name.eq_ignore_ascii_case(bound)
             }
-            (SecretPlace::Body, RequestPart::Body) => true,
+            (SecretPlace::Body, RequestPart::Body) | (SecretPlace::Tls, RequestPart::Tls) => true,
             _ => false,
         };
         self.origins.iter().any(|bound| bound == origin) && self.places.iter().any(is_here)
@@ -183,6 +186,7 @@ impl fmt::Display for RequestPart<'_> {
                 write!(f, "the header {}", name.collect::<String>())
             }
             RequestPart::Body => f.write_str("the body"),
+            RequestPart::Tls => f.write_str("the client certificate"),
         }
     }
 }
@@ -193,10 +197,13 @@ impl TryFrom<String> for SecretPlace {
     fn try_from(text: String) -> Result<SecretPlace, String> {
         match text.split_once(':') {
             None if text == "body" => Ok(SecretPlace::Body),
+            None if text == "tls" => Ok(SecretPlace::Tls),
             Some(("header", name)) if is_word(name, MAX_NAME_BYTES, &['-', '_']) => {
                 Ok(SecretPlace::Header(name.to_owned()))
             }
-            _ => Err(format!("{text:?} must be body, or header:NAME with the name in lower case")),
+            _ => Err(format!(
+                "{text:?} must be body, tls, or header:NAME with the name in lower case"
+            )),
         }
     }
 }
@@ -206,6 +213,7 @@ impl From<SecretPlace> for String {
         match place {
             SecretPlace::Header(name) => format!("header:{name}"),
             SecretPlace::Body => "body".to_owned(),
+            SecretPlace::Tls => "tls".to_owned(),
         }
     }
 }
@@ -215,6 +223,7 @@ impl fmt::Display for SecretPlace {
         match self {
             SecretPlace::Header(name) => write!(f, "header {name}"),
             SecretPlace::Body => f.write_str("body"),
+            SecretPlace::Tls => f.write_str("tls"),
         }
     }
 }
@@ -323,10 +332,10 @@ mod tests {
             (json!({ "to": ["text"], "in": ["body"] }), "neither one of its hosts"),
             (json!({ "to": ["y.example"], "in": ["body"] }), "neither one of its hosts"),
             (json!({ "to": ["both"], "in": ["body"] }), "both one of its hosts"),
-            (json!({ "to": ["url"], "in": ["query"] }), "must be body, or header:NAME"),
-            (json!({ "to": ["url"], "in": ["header:X-Key"] }), "must be body, or header:NAME"),
-            (json!({ "to": ["url"], "in": ["header:"] }), "must be body, or header:NAME"),
-            (json!({ "to": ["url"], "in": ["header:a b"] }), "must be body, or header:NAME"),
+            (json!({ "to": ["url"], "in": ["query"] }), "must be body, tls, or header"),
+            (json!({ "to": ["url"], "in": ["header:X-Key"] }), "must be body, tls, or header"),
+            (json!({ "to": ["url"], "in": ["header:"] }), "must be body, tls, or header"),
+            (json!({ "to": ["url"], "in": ["header:a b"] }), "must be body, tls, or header"),
             (json!({ "to": ["url"], "in": ["body"], "methods": ["GET"] }), "unknown field"),
             (json!("url"), "invalid type"),
         ] {

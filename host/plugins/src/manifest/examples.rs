@@ -23,17 +23,24 @@ const SETTING: &str = "example";
 const URL_SETTING: &str = "https://provider.example";
 
 /// The manifest key `examples`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Examples {
     /// Canned upstream responses. The first match is returned; without a match, 503.
     #[serde(default)]
     answers: Vec<ExampleResponse>,
+    /// Values of secrets and settings, if the usual example values do not fit: keys, for example.
+    #[serde(default)]
+    credentials: BTreeMap<String, String>,
+    /// The reference of all calls. Default: `example-1`, or one derived from it that obeys the
+    /// manifest's rules.
+    #[serde(default)]
+    reference: Option<String>,
     /// A webhook signed with the secret `example-secret`; by default, an unsigned one is sent.
     #[serde(default)]
     notification: ExampleNotification,
 }
 
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct ExampleResponse {
     /// Method and end of the URL without its query, for example `POST /transaction/initialize`.
     to: String,
@@ -47,7 +54,7 @@ fn ok() -> u16 {
     200
 }
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct ExampleNotification {
     /// Names in lower case.
     headers: BTreeMap<String, String>,
@@ -55,6 +62,11 @@ struct ExampleNotification {
 }
 
 impl Examples {
+    /// Returns the values of secrets and settings that have one of their own.
+    pub fn credentials(&self) -> &BTreeMap<String, String> {
+        &self.credentials
+    }
+
     /// Returns the script that replaces the upstream.
     pub fn script(
         &self,
@@ -95,7 +107,8 @@ impl Credentials {
             let value = if setting.kind == "url" { URL_SETTING } else { SETTING };
             (name.clone(), value.to_owned())
         });
-        let values: HashMap<String, String> = secrets.chain(settings).collect();
+        let own = manifest.examples.credentials.clone();
+        let values: HashMap<String, String> = secrets.chain(settings).chain(own).collect();
         Credentials { id: "example".to_owned(), values }
     }
 }
@@ -113,17 +126,22 @@ impl Call {
         let (headers, body) = (headers.into_iter().collect(), Bytes::from(body));
         let calls = [
             Call::StartCheckout(checkout_order(manifest)),
-            Call::Verify(SERVICE_REF.to_owned()),
+            Call::Verify(reference(manifest)),
             Call::ChargeCard(card_order(manifest)),
             Call::Deauthorize("example-token".to_owned()),
             Call::Debit(debit_order(manifest)),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
             Call::ParseNotification(Webhook { headers, body }),
-            Call::SendText(text_message()),
+            Call::SendText(text_message(manifest)),
         ];
         calls.into_iter().chain(lookups(manifest))
     }
+}
+
+fn reference(manifest: &Manifest) -> String {
+    let own = manifest.examples.reference.clone();
+    own.unwrap_or_else(|| manifest.reference.conform(SERVICE_REF))
 }
 
 fn amount(manifest: &Manifest) -> Money {
@@ -133,7 +151,7 @@ fn amount(manifest: &Manifest) -> Money {
 
 fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
     CheckoutOrder {
-        service_ref: SERVICE_REF.to_owned(),
+        service_ref: reference(manifest),
         amount: amount(manifest),
         email: EMAIL.to_owned(),
         customer_name: Some("Ada Obi".to_owned()),
@@ -151,7 +169,7 @@ fn card_order(manifest: &Manifest) -> CardOrder {
         token: "example-token".to_owned(),
         email: EMAIL.to_owned(),
         amount: amount(manifest),
-        service_ref: SERVICE_REF.to_owned(),
+        service_ref: reference(manifest),
         narration: "Example".to_owned(),
         metadata: r#"{"order":"1"}"#.to_owned(),
     }
@@ -164,7 +182,7 @@ fn debit_order(manifest: &Manifest) -> DebitOrder {
 
 fn refund_order(manifest: &Manifest) -> RefundOrder {
     RefundOrder {
-        service_ref: SERVICE_REF.to_owned(),
+        service_ref: reference(manifest),
         transaction_id: TRANSACTION_ID.to_owned(),
         refund_ref: "example-refund-1".to_owned(),
         amount: amount(manifest),
@@ -172,12 +190,12 @@ fn refund_order(manifest: &Manifest) -> RefundOrder {
     }
 }
 
-fn text_message() -> TextMessage {
+fn text_message(manifest: &Manifest) -> TextMessage {
     TextMessage {
         to: "+2348012345678".to_owned(),
         sender: String::new(),
         text: "Example".to_owned(),
-        reference: SERVICE_REF.to_owned(),
+        reference: reference(manifest),
     }
 }
 
@@ -226,6 +244,7 @@ mod tests {
                 url: url.to_owned(),
                 headers: vec![],
                 body: None,
+                identity: None,
                 timeout: std::time::Duration::ZERO,
                 max_response_bytes: 0,
             };

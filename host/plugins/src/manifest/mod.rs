@@ -1,15 +1,19 @@
 //! Manifests: JSON in a component's custom section `tollhouse:manifest`, read without running it.
 
+pub mod amounts;
 pub mod bindings;
 pub mod capabilities;
 pub mod country;
 pub mod examples;
+mod schema;
 
 use sha2::{Digest, Sha256};
 use url::Url;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
-use crate::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
+use crate::manifest::{
+    amounts::AmountLimits, bindings::DeclaredSecrets, country::Country, examples::Examples,
+};
 use crate::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
@@ -39,6 +43,9 @@ pub struct Manifest {
     /// Payment currencies as ISO 4217 codes.
     #[serde(default)]
     pub currencies: Vec<String>,
+    /// Limits of the amounts that the provider accepts, by currency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub amounts: BTreeMap<String, AmountLimits>,
     #[serde(default)]
     pub channels: Vec<String>,
     #[serde(default)]
@@ -78,15 +85,26 @@ pub struct Setting {
 
 /// The references that the provider accepts unchanged.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
 pub struct ReferenceRules {
     /// Permitted characters besides ASCII letters and digits.
     pub alphabet: String,
     pub max_length: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<ReferenceFormat>,
+}
+
+/// The form of all references, in place of alphabet and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceFormat {
+    /// A UUID of version 4, in lower case.
+    Uuid,
 }
 
 impl Default for ReferenceRules {
     fn default() -> ReferenceRules {
-        ReferenceRules { alphabet: "-".to_owned(), max_length: 50 }
+        ReferenceRules { alphabet: "-".to_owned(), max_length: 50, format: None }
     }
 }
 
@@ -103,16 +121,46 @@ impl ReferenceRules {
         if self.accepts(wanted) {
             return wanted.to_owned();
         }
+        if self.format == Some(ReferenceFormat::Uuid) {
+            return derive_uuid(&Sha256::digest(wanted.as_bytes()));
+        }
         // Older manifests may permit less. Exceeding them is better than equal references.
         let length = self.max_length.clamp(Self::MIN_LENGTH, Self::MAX_LENGTH);
         let digest = Sha256::digest(wanted.as_bytes());
         digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
     }
 
+    fn is_too_short(&self) -> bool {
+        self.format.is_none() && self.max_length < Self::MIN_LENGTH
+    }
+
     pub fn accepts(&self, reference: &str) -> bool {
+        if self.format == Some(ReferenceFormat::Uuid) {
+            return is_uuid(reference);
+        }
         reference.len() <= self.max_length
             && reference.chars().all(|c| c.is_ascii_alphanumeric() || self.alphabet.contains(c))
     }
+}
+
+/// Returns the UUID of version 4 with the bits of a digest.
+fn derive_uuid(digest: &[u8]) -> String {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex::encode(bytes);
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// Returns whether a text is a UUID of version 4 in lower case.
+fn is_uuid(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        && parts.iter().all(|part| part.chars().all(is_hex))
+        && parts[2].starts_with('4')
+        && parts[3].starts_with(['8', '9', 'a', 'b'])
 }
 
 impl Manifest {
@@ -138,11 +186,18 @@ impl Manifest {
     fn check_new(self) -> Result<Manifest, String> {
         let is_code =
             |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        self.check_amounts()?;
+        let mut examples = self.examples.credentials().keys();
+        if let Some(name) = examples.find(|name| !self.has_credential(name)) {
+            return Err(format!(
+                "the manifest's examples.credentials {name:?} is neither a secret nor a setting"
+            ));
+        }
         match self.currencies.iter().find(|code| !is_code(code)) {
             Some(code) => {
                 Err(format!("the manifest's currency {code:?} is not an ISO 4217 code, like NGN"))
             }
-            None if self.reference.max_length < ReferenceRules::MIN_LENGTH => Err(format!(
+            None if self.reference.is_too_short() => Err(format!(
                 "the manifest's reference.max_length must be at least {}: references that this host generates would not be unique",
                 ReferenceRules::MIN_LENGTH
             )),
@@ -152,13 +207,17 @@ impl Manifest {
 
     /// Reads the manifest without checks.
     pub fn parse(wasm: &[u8]) -> Result<Manifest, String> {
+        Manifest::parse_json(Manifest::section(wasm)?)
+    }
+
+    /// Returns the JSON of the manifest.
+    pub fn section(wasm: &[u8]) -> Result<&[u8], String> {
         let (outer, inner) = sections(wasm)?;
-        let json = match (&outer[..], &inner[..]) {
-            ([json], _) | ([], [json]) => *json,
-            ([], []) => return Err(format!("the component has no {SECTION} section")),
-            _ => return Err(format!("the component has more than one {SECTION} section")),
-        };
-        Manifest::parse_json(json)
+        match (&outer[..], &inner[..]) {
+            ([json], _) | ([], [json]) => Ok(*json),
+            ([], []) => Err(format!("the component has no {SECTION} section")),
+            _ => Err(format!("the component has more than one {SECTION} section")),
+        }
     }
 
     fn parse_json(json: &[u8]) -> Result<Manifest, String> {
@@ -322,7 +381,11 @@ mod tests {
 
     #[test]
     fn references_must_match_the_alphabet_and_the_length() {
-        let rules = ReferenceRules { alphabet: "-.=".to_owned(), max_length: 5 };
+        let rules = ReferenceRules {
+            alphabet: "-.=".to_owned(),
+            max_length: 5,
+            ..ReferenceRules::default()
+        };
         for (reference, accepted) in
             [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
         {
@@ -335,6 +398,7 @@ mod tests {
         let rules = |alphabet: &str, max_length| ReferenceRules {
             alphabet: alphabet.to_owned(),
             max_length,
+            format: None,
         };
         for (alphabet, max_length, length) in
             [("", 100, 24), ("_", 24, 24), ("", 20, 20), ("-", 12, 12), ("", 11, 12), ("", 0, 12)]
@@ -348,6 +412,27 @@ mod tests {
         }
         let taken = "pay-6c01f2d00000000000000001";
         assert_eq!(rules("-", 28).conform(taken), taken);
+    }
+
+    #[test]
+    fn a_provider_may_require_uuids() {
+        let rules: ReferenceRules = serde_json::from_str(r#"{"format": "uuid"}"#).unwrap();
+        for (reference, accepted) in [
+            ("6d8f5c1e-2f6b-4c3a-9e1d-0a1b2c3d4e5f", true),
+            ("6D8F5C1E-2f6b-4c3a-9e1d-0a1b2c3d4e5f", false),
+            ("6d8f5c1e-2f6b-1c3a-9e1d-0a1b2c3d4e5f", false), // version 1
+            ("6d8f5c1e-2f6b-4c3a-ce1d-0a1b2c3d4e5f", false), // another variant
+            ("6d8f5c1e2f6b4c3a9e1d0a1b2c3d4e5f", false),
+            ("pay-6c01f2d00000000000000001", false),
+        ] {
+            assert_eq!(rules.accepts(reference), accepted, "{reference}");
+        }
+        for n in 0..100 {
+            let derived = rules.conform(&format!("pay-{n}"));
+            assert!(rules.accepts(&derived), "{derived}");
+            assert_eq!(derived, rules.conform(&format!("pay-{n}")));
+            assert_ne!(derived, rules.conform(&format!("pay-{n}0")));
+        }
     }
 
     #[test]

@@ -385,7 +385,7 @@ mod tests {
         };
         let mut linker = wasmtime::Linker::new(&engine);
         linker.func_wrap("h", "w", work).unwrap();
-        let journal = Journal::new(1, Timestamp(0));
+        let journal = Journal::new(1, [0; 32], Timestamp(0));
         let session = Session::new(journal, Arc::default(), "p".into(), Arc::default());
         let meter = Arc::<CpuMeter>::default();
         let budget = MemoryBudget::new(usize::MAX);

@@ -7,9 +7,12 @@
 use super::{
     cache::{self, Cache},
     transcript::{Transcript, VaultResult},
-    vault::{Placeholders, Secrets},
+    vault::{
+        Placeholders, Secrets,
+        transform::{Account, Results, Step},
+    },
 };
-use crate::prelude::*;
+use crate::{EXAMPLE_SECRET, prelude::*};
 use tollhouse_platform::crypto::seal::fingerprint;
 
 /// Maximum size of a request with URL and headers. An image of 5 MiB fits as base64.
@@ -134,12 +137,15 @@ pub struct Journal {
     pub seed: u64,
     pub began: Timestamp,
     pub entries: Vec<JournalEntry>,
+    transformed: Results,
     logged: usize,
 }
 
 impl Journal {
-    pub fn new(seed: u64, began: Timestamp) -> Journal {
-        Journal { seed, began, entries: Vec::new(), logged: 0 }
+    /// `seed` is that of the guest's randomness, `host_seed` that of the host's.
+    pub fn new(seed: u64, host_seed: [u8; 32], began: Timestamp) -> Journal {
+        let transformed = Results::new(host_seed);
+        Journal { seed, began, entries: Vec::new(), transformed, logged: 0 }
     }
 }
 
@@ -260,6 +266,15 @@ impl Session {
         Ok(self.placeholders.basic(secrets, settings, user, password)?)
     }
 
+    pub fn transform(&mut self, template: &[u8], steps: &[Step]) -> Result<String, Fault> {
+        let Grant { secrets, settings, replayed, .. } = &*self.grant;
+        let results = &mut self.journal.transformed;
+        if replayed.is_some() {
+            results.set_replayed(EXAMPLE_SECRET);
+        }
+        Ok(self.placeholders.transform(Account { secrets, settings }, template, steps, results)?)
+    }
+
     pub fn hmac(&mut self, algorithm: &str, secret: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
         let replayed = self.replayed_result(|result| match result {
             VaultResult::Mac { algorithm: by, secret: of, mac, .. } => {
@@ -373,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_run_gets_responses_from_the_journal_and_must_not_diverge() {
-        let mut first = session(Journal::new(1, Timestamp(0)));
+        let mut first = session(Journal::new(1, [0; 32], Timestamp(0)));
         assert_eq!(first.cache_get("token".into()), Ok(None));
         assert_eq!(first.send(request("a")).unwrap_err(), RunEnded::Waiting);
         assert_eq!(first.pending_request, Some(request("a")));
@@ -404,7 +419,7 @@ mod tests {
             (HttpRequest { body: None, ..recorded.clone() }, "another body"),
             (HttpRequest { timeout_ms: Some(1), ..recorded.clone() }, "another timeout"),
         ] {
-            let mut journal = Journal::new(1, Timestamp(0));
+            let mut journal = Journal::new(1, [0; 32], Timestamp(0));
             let response = EgressResponse { status: 200, headers: vec![], body: Bytes::new() };
             journal.entries.push(JournalEntry::Http(recorded.clone(), Ok(response)));
             let ended = session(journal).send(other).unwrap_err().to_string();
@@ -414,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_journal_stays_bounded() {
-        let mut reader = session(Journal::new(1, Timestamp(0)));
+        let mut reader = session(Journal::new(1, [0; 32], Timestamp(0)));
         assert_eq!(reader.cache_get("k".repeat(cache::MAX_BYTES + 1)), Ok(None));
         assert!(reader.journal.entries.is_empty());
         for n in 0..MAX_ENTRIES {
@@ -423,7 +438,7 @@ mod tests {
         assert_eq!(reader.cache_get("one more".into()), Err(RunEnded::TooManyCacheReads));
 
         let large = HttpRequest { body: Some(vec![0; MAX_REQUEST_BYTES]), ..request("a") };
-        let mut sending = session(Journal::new(1, Timestamp(0)));
+        let mut sending = session(Journal::new(1, [0; 32], Timestamp(0)));
         assert_eq!(sending.send(large).unwrap().unwrap_err().code, "too-large");
         let header = ("x".to_owned(), String::new());
         let flood = HttpRequest { headers: vec![header; MAX_HEADERS + 1], ..request("a") };
@@ -452,13 +467,38 @@ mod tests {
     }
 
     #[test]
+    fn a_later_run_reuses_the_results_of_transformations() {
+        let setting =
+            ("certificate".to_owned(), include_str!("vault/testdata/certificate.pem").into());
+        let grant = Arc::new(Grant { settings: [setting].into(), ..Grant::default() });
+        let run = |journal, templates: [&str; 3]| {
+            let mut session = Session::new(journal, grant.clone(), "p".into(), Arc::default());
+            let values = templates.map(|template: &str| {
+                let step = |name: &str, key| Step { name: name.to_owned(), key };
+                let encrypt = step("rsa-encrypt", Some("certificate".to_owned()));
+                let steps = [encrypt, step("base64", None)];
+                let placeholder = session.transform(template.as_bytes(), &steps).unwrap();
+                session.placeholders.fill(placeholder.as_bytes(), 1_000).unwrap()
+            });
+            (values, session.journal)
+        };
+        let (first, journal) = run(Journal::new(1, [1; 32], Timestamp(0)), ["a", "b", "a"]);
+        assert!(first[0] == first[2] && first[0] != first[1]);
+        // A divergent run does not get the result of another template.
+        let (again, _) = run(journal, ["b", "a", "c"]);
+        assert_eq!([&again[0], &again[1]], [&first[1], &first[0]]);
+        let (other, _) = run(Journal::new(1, [2; 32], Timestamp(0)), ["a", "b", "a"]);
+        assert_ne!(other[0], first[0]);
+    }
+
+    #[test]
     fn runs_of_a_call_have_the_same_placeholders() {
         let grant = Arc::new(Grant {
             secrets: Secrets::new([("k".to_owned(), "value".to_owned())].into()),
             ..Grant::default()
         });
         let draw = |seed| {
-            let journal = Journal::new(seed, Timestamp(0));
+            let journal = Journal::new(seed, [0; 32], Timestamp(0));
             Session::new(journal, grant.clone(), "p".into(), Arc::default()).secret("k").unwrap()
         };
         assert_eq!(draw(1), draw(1));

@@ -9,7 +9,7 @@ mod example;
 mod hostile;
 mod inspection;
 mod invariants;
-mod log_capture;
+mod manifest_keys;
 mod notifications;
 mod readable;
 mod report;
@@ -35,8 +35,10 @@ use tollhouse_plugins::{Call, Limits};
 
 /// Checks a component. `Err` concerns this machine, not the component.
 pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<CheckReport, String> {
+    let keys = manifest_keys::inspect(&wasm);
     let (checks, subject) = CheckSubject::load(wasm, limits).await?;
     let mut report = CheckReport::of(checks);
+    report.cases.extend(keys);
     if let Some(subject) = subject {
         report.plugin = Some(subject.plugin.label().to_owned());
         for unbound in subject.plugin.manifest().secrets.warnings() {

@@ -57,6 +57,16 @@ export class Fault {
     return this;
   }
 
+  /** Adds the cause of a rejected payment, which the host words for clients. */
+  withCause(cause) {
+    return this.withDetail('cause', cause);
+  }
+
+  /** Adds the limit that an amount violates, in the currency's minor unit. */
+  withLimit(minor) {
+    return this.withDetail('limit', String(minor));
+  }
+
   /**
    * Whether the category is `invalid`, `refused` or `not-found`: the host then treats the operation
    * as not executed.

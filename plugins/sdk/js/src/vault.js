@@ -2,6 +2,7 @@
 // `secrets`.
 
 import * as wire from 'tollhouse:plugin/vault@1.0.0';
+import * as transformWire from 'tollhouse:plugin/vault-transform@1.0.0';
 
 import { callHost } from './fault.js';
 import { encode } from './utf8.js';
@@ -20,6 +21,22 @@ export const secret = (name) => callHost(() => wire.secret(name));
  * `password` names a secret; `user` names a secret or a setting.
  */
 export const basic = (user, password) => callHost(() => wire.basic(user, password));
+
+/**
+ * Returns a placeholder for a template (bytes or a string) to which the steps were applied, for
+ * upstreams that require a secret in another form. Placeholders in the template stand for their
+ * values; the result may be sent where all of its secrets may be. It must be text: end with an
+ * encoding.
+ *
+ * A step is a name, such as "base64", or a name with the name of a key: ["rsa-sha256", "key"].
+ */
+export const transform = (template, ...steps) =>
+  callHost(() => transformWire.transform(bytes(template), steps.map(step)));
+
+const step = (step) => {
+  const [name, key] = [step].flat();
+  return { name, key: key ?? null };
+};
 
 /** Computes the HMAC of bytes or a string under a secret. The algorithm is "sha256" or "sha512". */
 export const hmac = (algorithm, secret, data) => callHost(() => wire.hmac(algorithm, secret, bytes(data)));

@@ -53,6 +53,28 @@ test('placeholders are replaced and requests are recorded', () => {
   assert.throws(() => http.get('https://a.test/y').send(), /no response for GET/);
 });
 
+test('a template is transformed with its secrets', () => {
+  const manifest = { secrets: { pass: { to: ['a.test'], in: ['body'] }, key: {} }, examples: { answers: [{ to: 'POST /x', body: {} }] } };
+  const host = new FakeHost().examples(manifest).secret('pass', 'p4ss').setting('certificate', 'PEM').install();
+  const transformed = (...steps) => vault.transform(`174379${vault.secret('pass')}20210628`, ...steps);
+  const body = {
+    password: transformed('base64'),
+    hash: transformed('sha256', 'hex'),
+    signature: transformed(['rsa-sha256', 'key']),
+    encrypted: transformed(['rsa-encrypt', 'certificate']),
+  };
+  http.post('https://a.test/x').json(body).send();
+  const hash = '1fc92f34b72bc5c33c087deb4e63bb91e0f4fdca5ec86375b5be4dbeaed3bae7';
+  assert.deepEqual(JSON.parse(host.requests[0].body), {
+    password: 'MTc0Mzc5cDRzczIwMjEwNjI4',
+    hash,
+    signature: `rsa-sha256(key, ${hash})`,
+    encrypted: 'rsa-encrypt(certificate, 174379p4ss20210628)',
+  });
+  assert.throws(() => http.post('https://a.test/x').bearer(body.password).send(), /the secret pass is in/);
+  assert.equal(fault(() => transformed('sha256')).category, 'misconfigured');
+});
+
 test('a secret is sent only where the manifest binds it', () => {
   const manifest = {
     secrets: { key: { to: ['base_url', 'b.test'], in: ['header:x-key', 'body'] }, other: {} },

@@ -7,9 +7,10 @@ const FUNCTIONS = {
   log: ['write'],
   settings: ['get'],
   vault: ['basic', 'hmac', 'matches', 'secret'],
+  'vault-transform': ['transform'],
 };
 
-const interfaceOf = (name) => name.match(/^tollhouse:plugin\/([a-z]+)@/)?.[1];
+const interfaceOf = (name) => name.match(/^tollhouse:plugin\/([a-z-]+)@/)?.[1];
 
 export async function resolve(specifier, context, next) {
   return interfaceOf(specifier) in FUNCTIONS ? { url: specifier, shortCircuit: true } : next(specifier, context);

@@ -1,7 +1,8 @@
 // A fake host for native tests: it returns scripted responses, handles secrets as the real host
 // does, and records requests.
 
-import { createHmac } from 'node:crypto';
+import { isUtf8 } from 'node:buffer';
+import { createHash, createHmac } from 'node:crypto';
 
 import { Fault } from '../src/fault.js';
 import { encode, header } from '../src/http.js';
@@ -54,6 +55,10 @@ export class FakeHost {
     for (const name of Array.isArray(secrets) ? secrets : Object.keys(secrets)) this.secret(name, SECRET);
     for (const [name, { kind, default: value }] of Object.entries(manifest.settings ?? {})) {
       this.setting(name, value ?? SETTING[kind]);
+    }
+    for (const [name, value] of Object.entries(manifest.examples?.credentials ?? {})) {
+      if (name in (manifest.settings ?? {})) this.setting(name, value);
+      else this.secret(name, value);
     }
     for (const { to, status, body } of manifest.examples?.answers ?? []) {
       const [, method, url] = to.match(/^(\S+) (.*)$/);
@@ -115,13 +120,39 @@ export class FakeHost {
   }
 
   placeholder(names, value) {
-    const placeholder = `{{secret-placeholder-${this.placeholders.size}}}`;
+    const placeholder = `vault-${this.placeholders.size.toString(16).padStart(32, '0')}`;
     this.placeholders.set(placeholder, { names, value });
     return placeholder;
   }
 
   fill(text) {
     return [...this.placeholders].reduce((filled, [placeholder, { value }]) => filled.replaceAll(placeholder, value), text);
+  }
+
+  /** Applies a step of a transformation. RSA is not computed: the result names key and data. */
+  apply(bytes, { name, key }) {
+    const hash = (algorithm) => createHash(algorithm).update(bytes).digest();
+    const hmac = (algorithm) => createHmac(algorithm, this.value(key)).update(bytes).digest();
+    const steps = {
+      base64: () => Buffer.from(bytes.toString('base64')),
+      base64url: () => Buffer.from(bytes.toString('base64url')),
+      hex: () => Buffer.from(bytes.toString('hex')),
+      sha256: () => hash('sha256'),
+      sha512: () => hash('sha512'),
+      'hmac-sha256': () => hmac('sha256'),
+      'hmac-sha512': () => hmac('sha512'),
+      'rsa-sha256': () => this.value(key) && Buffer.from(`rsa-sha256(${key}, ${hash('sha256').toString('hex')})`),
+      'rsa-encrypt': () => (this.settings.get(key) ?? this.value(key)) && Buffer.from(`rsa-encrypt(${key}, ${bytes})`),
+    };
+    return steps[name]?.() ?? refuse(Fault.invalid('algorithm', 'no such algorithm'));
+  }
+
+  transform(template, steps) {
+    const text = Buffer.from(template).toString();
+    const names = [...this.placeholders].filter(([placeholder]) => text.includes(placeholder)).flatMap(([, { names }]) => names);
+    const value = steps.reduce((bytes, step) => this.apply(bytes, step), Buffer.from(this.fill(text)));
+    if (!isUtf8(value)) refuse(Fault.misconfigured('the result of a transformation is not text'));
+    return this.placeholder(names, value.toString());
   }
 
   /** Fails the test if a placeholder is in a place where its secret must not be sent. */
@@ -178,6 +209,7 @@ const CALLS = {
     const name = host.settings.get(user) ?? host.value(user);
     return host.placeholder([user, password], Buffer.from(`${name}:${host.value(password)}`).toString('base64'));
   },
+  'vault-transform.transform': (host, template, steps) => host.transform(template, steps),
   'vault.hmac': (host, algorithm, secret, data) => {
     if (!['sha256', 'sha512'].includes(algorithm)) refuse(Fault.invalid('algorithm', 'no such algorithm'));
     return new Uint8Array(createHmac(algorithm, host.value(secret)).update(data).digest());

@@ -43,6 +43,32 @@ class Sdk(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "no response for GET"):
             http.get("https://a.test/y").send()
 
+    def test_a_template_is_transformed_with_its_secrets(self) -> None:
+        manifest = {
+            "secrets": {"pass": {"to": ["a.test"], "in": ["body"]}, "key": {}},
+            "examples": {"answers": [{"to": "POST /x", "body": {}}]},
+        }
+        host = FakeHost().examples(manifest).secret("pass", "p4ss").setting("certificate", "PEM").install()
+        template = f"174379{vault.secret('pass')}20210628"
+        body = {
+            "password": vault.transform(template, "base64"),
+            "hash": vault.transform(template, "sha256", "hex"),
+            "signature": vault.transform(template, ("rsa-sha256", "key")),
+            "encrypted": vault.transform(template, ("rsa-encrypt", "certificate")),
+        }
+        http.post("https://a.test/x").json(body).send()
+        hash = "1fc92f34b72bc5c33c087deb4e63bb91e0f4fdca5ec86375b5be4dbeaed3bae7"
+        sent = {
+            "password": "MTc0Mzc5cDRzczIwMjEwNjI4",
+            "hash": hash,
+            "signature": f"rsa-sha256(key, {hash})",
+            "encrypted": "rsa-encrypt(certificate, 174379p4ss20210628)",
+        }
+        self.assertEqual(json.loads(host.requests[0].body), sent)
+        with self.assertRaisesRegex(AssertionError, "the secret pass is in"):
+            http.post("https://a.test/x").bearer(body["password"]).send()
+        self.assertEqual(self.fault(lambda: vault.transform(template, "sha256")).category, FaultCategory.MISCONFIGURED)
+
     def test_a_secret_is_sent_only_where_the_manifest_binds_it(self) -> None:
         manifest = {
             "secrets": {"key": {"to": ["base_url", "b.test"], "in": ["header:x-key", "body"]}, "other": {}},

@@ -26,6 +26,17 @@ def not_found(message: str) -> Err[Fault]:
     return _fault(FaultCategory.NOT_FOUND, message)
 
 
+def because(fault: Err[Fault], cause: str, limit: int | None = None) -> Err[Fault]:
+    """Adds the cause of a rejected payment, which the host words for clients.
+
+    `limit` is the limit that an amount violates, in the currency's minor unit.
+    """
+    fault.value.details.append(("cause", cause))
+    if limit is not None:
+        fault.value.details.append(("limit", str(limit)))
+    return fault
+
+
 def unavailable(message: str, code: str = "") -> Err[Fault]:
     """The upstream is unavailable; the same call may succeed later."""
     return _fault(FaultCategory.UNAVAILABLE, message, code)

@@ -4,6 +4,7 @@ It returns scripted responses, handles secrets as the real host does, and record
 """
 
 import base64
+import hashlib
 import hmac
 import json
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, Callable, Self
 from urllib.parse import urlsplit
 
 from componentize_py_types import Err
-from wit_world.imports import cache, http, log, settings, vault
+from wit_world.imports import cache, http, log, settings, vault, vault_transform
 from wit_world.imports.types import Fault
 
 from . import faults
@@ -75,6 +76,8 @@ class FakeHost:
             self.secret(name, SECRET)
         for name, setting in manifest.get("settings", {}).items():
             self.setting(name, setting.get("default", SETTING[setting["kind"]]))
+        for name, value in manifest.get("examples", {}).get("credentials", {}).items():
+            (self.setting if name in manifest.get("settings", {}) else self.secret)(name, value)
         for example in manifest.get("examples", {}).get("answers", []):
             method, url = example["to"].split(" ", 1)
             self.answer(method, url, example.get("status", 200), example["body"])
@@ -120,6 +123,7 @@ class FakeHost:
         vault.secret = lambda name: self._placeholder((name,), self._value(name))
         vault.basic = self._basic
         vault.hmac = self._hmac
+        vault_transform.transform = self._transform
         vault.matches = lambda secret, candidate: self._value(secret).encode() == candidate
         settings.get = lambda name: self._settings.get(name)
         cache.get = lambda key: self.cache.get(key, (None,))[0]
@@ -148,8 +152,42 @@ class FakeHost:
             raise faults.invalid("algorithm", "no such algorithm")
         return hmac.digest(self._value(secret).encode(), data, algorithm)
 
+    def _transform(self, template: bytes, steps: list[vault_transform.Step]) -> str:
+        text = template.decode(errors="replace")
+        parts = [names for placeholder, (names, _) in self._placeholders.items() if placeholder in text]
+        value = self._fill(text).encode()
+        for step in steps:
+            value = self._apply(value, step)
+        try:
+            return self._placeholder(tuple(name for names in parts for name in names), value.decode())
+        except UnicodeDecodeError:
+            raise faults.misconfigured("the result of a transformation is not text")
+
+    def _apply(self, data: bytes, step: vault_transform.Step) -> bytes:
+        """Applies a step of a transformation. RSA is not computed: the result names key and data."""
+        key = step.key or ""
+        match step.name:
+            case "base64":
+                return base64.b64encode(data)
+            case "base64url":
+                return base64.urlsafe_b64encode(data).rstrip(b"=")
+            case "hex":
+                return data.hex().encode()
+            case "sha256" | "sha512":
+                return hashlib.new(step.name, data).digest()
+            case "hmac-sha256" | "hmac-sha512":
+                return self._hmac(step.name.removeprefix("hmac-"), key, data)
+            case "rsa-sha256":
+                self._value(key)
+                return f"rsa-sha256({key}, {hashlib.sha256(data).hexdigest()})".encode()
+            case "rsa-encrypt":
+                if key not in self._settings:
+                    self._value(key)
+                return f"rsa-encrypt({key}, ".encode() + data + b")"
+        raise faults.invalid("algorithm", "no such algorithm")
+
     def _placeholder(self, names: tuple[str, ...], value: str) -> str:
-        placeholder = f"{{{{secret-placeholder-{len(self._placeholders)}}}}}"
+        placeholder = f"vault-{len(self._placeholders):032x}"
         self._placeholders[placeholder] = (names, value)
         return placeholder
 

@@ -9,6 +9,10 @@ import hmac as compare
 from collections.abc import Callable
 
 from wit_world.imports import vault as wire
+from wit_world.imports import vault_transform as transform_wire
+
+Step = str | tuple[str, str]
+"""A step by its name, or with the name of its key: `"base64"`, `("rsa-sha256", "key")`."""
 
 
 def secret(name: str) -> str:
@@ -25,6 +29,18 @@ def basic(user: str, password: str) -> str:
     `password` names a secret; `user` names a secret or a setting.
     """
     return wire.basic(user, password)
+
+
+def transform(template: str | bytes, *steps: Step) -> str:
+    """Returns a placeholder for a template to which the steps were applied.
+
+    For upstreams that require a secret in another form. Placeholders in the template stand for
+    their values; the result may be sent where all of its secrets may be. It must be text: end with
+    an encoding.
+    """
+    data = template.encode() if isinstance(template, str) else template
+    pairs = [(step, None) if isinstance(step, str) else step for step in steps]
+    return transform_wire.transform(data, [transform_wire.Step(name, key) for name, key in pairs])
 
 
 def hmac(algorithm: str, secret: str, data: bytes) -> bytes:

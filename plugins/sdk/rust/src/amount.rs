@@ -12,7 +12,7 @@ use crate::log;
 use crate::raw_json::RawJson;
 use crate::types::Money;
 
-/// An amount of a currency with two decimals (naira, dollar).
+/// An amount in the major unit (naira, dollar, franc), with up to two decimals.
 ///
 /// Serialized as a JSON number; deserialized from a number or a string. Negative amounts, fractions
 /// of the minor unit and anything that is not a decimal are errors.
@@ -21,23 +21,35 @@ use crate::types::Money;
 /// `serde_json::Value` would turn it into a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Major {
+    /// In hundredths, the minor unit of a currency with two decimals.
     minor: u64,
 }
 
+/// ISO 4217 codes of currencies without decimals.
+const WITHOUT_DECIMALS: [&str; 17] = [
+    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND",
+    "VUV", "XAF", "XOF", "XPF",
+];
+
+/// Returns the currency's minor unit in hundredths of the major unit.
+fn unit(currency: &str) -> u64 {
+    if WITHOUT_DECIMALS.contains(&currency) { 100 } else { 1 }
+}
+
 impl Major {
-    /// Creates an amount from minor units (kobo, cents).
+    /// Creates an amount from hundredths (kobo, cents).
     pub fn of_minor(minor: u64) -> Major {
         Major { minor }
     }
 
-    /// Returns the amount in minor units.
+    /// Returns the amount in hundredths.
     pub fn minor(self) -> u64 {
         self.minor
     }
 
-    /// Returns the amount as money of a currency.
+    /// Returns the amount as money of a currency, rounded down to its minor unit.
     pub fn money(self, currency: &str) -> Money {
-        Money { minor: self.minor, currency: currency.to_owned() }
+        Money { minor: self.minor / unit(currency), currency: currency.to_owned() }
     }
 
     /// Parses a decimal such as "2500.5", "2500.50" or "25005e-1". Returns `None` unless it is an
@@ -109,7 +121,7 @@ fn adjacent_minor_amounts(text: &str) -> Option<(u64, u64)> {
 
 impl From<&Money> for Major {
     fn from(money: &Money) -> Major {
-        Major { minor: money.minor }
+        Major { minor: money.minor.saturating_mul(unit(&money.currency)) }
     }
 }
 
@@ -167,6 +179,17 @@ mod tests {
         ] {
             let read: Major = serde_json::from_str(written).unwrap();
             assert_eq!(read.minor(), minor, "{written}");
+        }
+    }
+
+    #[test]
+    fn money_is_in_the_minor_unit_of_its_currency() {
+        for (currency, minor, written) in
+            [("NGN", 250_050, "2500.50"), ("XOF", 2_500, "2500"), ("UGX", 1, "1")]
+        {
+            let money = Money { minor, currency: currency.to_owned() };
+            assert_eq!(Major::from(&money).to_string(), written);
+            assert_eq!(Major::read(written).unwrap().money(currency), money);
         }
     }
 

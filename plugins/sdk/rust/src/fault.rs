@@ -46,6 +46,19 @@ impl Fault {
         self
     }
 
+    /// Adds the cause of a rejected payment, which the host words for clients: `amount-step`,
+    /// `below-minimum`, `above-maximum`, `unsupported-currency`, `unsupported-channel`,
+    /// `unsupported-number`, `insufficient-funds`, `payer-limit`, `payer-busy` or
+    /// `account-restricted`.
+    pub fn with_cause(self, cause: &str) -> Fault {
+        self.with_detail("cause", cause)
+    }
+
+    /// Adds the limit that an amount violates, in the currency's minor unit.
+    pub fn with_limit(self, minor: u64) -> Fault {
+        self.with_detail("limit", &minor.to_string())
+    }
+
     /// Returns whether the category is `invalid`, `refused` or `not-found`: the host then treats
     /// the operation as not executed.
     pub fn is_refusal(&self) -> bool {

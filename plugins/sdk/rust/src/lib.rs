@@ -124,9 +124,11 @@ pub use shared::tollhouse::plugin::{identity, payments, types};
 /// in a native test.
 mod port {
     #[cfg(target_arch = "wasm32")]
-    pub(crate) use crate::shared::tollhouse::plugin::{cache, http, log, settings, vault};
+    pub(crate) use crate::shared::tollhouse::plugin::{
+        cache, http, log, settings, vault, vault_transform,
+    };
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use crate::testing::port::{cache, http, log, settings, vault};
+    pub(crate) use crate::testing::port::{cache, http, log, settings, vault, vault_transform};
 }
 
 macro_rules! interface {

@@ -267,6 +267,34 @@ mod tests {
     }
 
     #[test]
+    fn a_template_is_transformed_with_its_secrets() {
+        let host = FakeHost::new()
+            .manifest(r#"{"secrets":{"pass":{"to":["a.test"],"in":["body"]},"key":{}}}"#)
+            .secret("pass", "p4ss")
+            .secret("key", "k3y")
+            .setting("certificate", "PEM")
+            .answer("POST", "/x", 200, json!({}))
+            .install();
+        let password = format!("174379{}20210628", vault::secret("pass").unwrap());
+        let transformed = |steps: &[vault::Step]| vault::transform(&*password, steps).unwrap();
+        let body = json!({
+            "password": transformed(&[vault::Step::base64()]),
+            "hash": transformed(&[vault::Step::sha256(), vault::Step::hex()]),
+            "signature": transformed(&[vault::Step::rsa_sha256("key")]),
+            "encrypted": transformed(&[vault::Step::rsa_encrypt("certificate")]),
+        });
+        http::Request::post("https://a.test/x").json(&body).send().unwrap();
+        let hash = "1fc92f34b72bc5c33c087deb4e63bb91e0f4fdca5ec86375b5be4dbeaed3bae7";
+        let sent = host.requests()[0].json();
+        assert_eq!(sent["password"], "MTc0Mzc5cDRzczIwMjEwNjI4");
+        assert_eq!(sent["hash"], hash);
+        assert_eq!(sent["signature"], format!("rsa-sha256(key, {hash})"));
+        assert_eq!(sent["encrypted"], "rsa-encrypt(certificate, 174379p4ss20210628)");
+        let raw = vault::transform(&*password, &[vault::Step::sha256()]);
+        assert_eq!(raw.unwrap_err().category, FaultCategory::Misconfigured);
+    }
+
+    #[test]
     fn faults_settings_cache_and_logs_work_as_on_the_host() {
         let host = FakeHost::new()
             .manifest(r#"{"settings":{"base_url":{"default":"https://a.test/"},"mode":{}}}"#)

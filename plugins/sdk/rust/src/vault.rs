@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 
 use crate::port;
+pub use crate::shared::tollhouse::plugin::vault_transform::Step;
 use crate::types::Fault;
 
 /// Returns a placeholder for a secret, valid for this call only. Put it where the manifest binds
@@ -18,6 +19,65 @@ pub fn secret(name: &str) -> Result<String, Fault> {
 /// "Basic". `password` names a secret; `user` names a secret or a setting.
 pub fn basic(user: &str, password: &str) -> Result<String, Fault> {
     port::vault::basic(user, password)
+}
+
+/// Returns a placeholder for a template to which the steps were applied, for upstreams that require
+/// a secret in another form. Placeholders in the template stand for their values; the result may be
+/// sent where all of its secrets may be. It must be text: end with an encoding.
+pub fn transform(template: impl Into<Vec<u8>>, steps: &[Step]) -> Result<String, Fault> {
+    port::vault_transform::transform(&template.into(), steps)
+}
+
+impl Step {
+    fn new(name: &str, key: Option<&str>) -> Step {
+        Step { name: name.to_owned(), key: key.map(str::to_owned) }
+    }
+
+    /// Encodes as base64, with padding.
+    pub fn base64() -> Step {
+        Step::new("base64", None)
+    }
+
+    /// Encodes as base64 with the alphabet for URLs, without padding.
+    pub fn base64url() -> Step {
+        Step::new("base64url", None)
+    }
+
+    /// Encodes in hexadecimal digits, in lower case.
+    pub fn hex() -> Step {
+        Step::new("hex", None)
+    }
+
+    /// Hashes by SHA-256.
+    pub fn sha256() -> Step {
+        Step::new("sha256", None)
+    }
+
+    /// Hashes by SHA-512.
+    pub fn sha512() -> Step {
+        Step::new("sha512", None)
+    }
+
+    /// Computes the HMAC-SHA-256 under a secret.
+    pub fn hmac_sha256(key: &str) -> Step {
+        Step::new("hmac-sha256", Some(key))
+    }
+
+    /// Computes the HMAC-SHA-512 under a secret.
+    pub fn hmac_sha512(key: &str) -> Step {
+        Step::new("hmac-sha512", Some(key))
+    }
+
+    /// Signs by RSA with SHA-256 (PKCS #1 v1.5). The secret is a private key in PEM.
+    pub fn rsa_sha256(key: &str) -> Step {
+        Step::new("rsa-sha256", Some(key))
+    }
+
+    /// Encrypts by RSA (PKCS #1 v1.5). The secret or setting is a public key or a certificate in
+    /// PEM.
+    pub fn rsa_encrypt(key: &str) -> Step {
+        Step::new("rsa-encrypt", Some(key))
+    }
 }
 
 /// Computes the HMAC of `data` under a secret. The algorithm is "sha256" or "sha512".

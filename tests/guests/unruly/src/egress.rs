@@ -3,8 +3,9 @@
 use serde_json::json;
 use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::settings;
 use tollhouse_plugin::types::Fault;
-use tollhouse_plugin::{settings, vault};
+use tollhouse_plugin::vault::{self, Step};
 
 use crate::{Outcome, SECRET};
 
@@ -63,6 +64,19 @@ pub(crate) fn echo_secret() -> Result<Outcome, Fault> {
         .body(format!("secret={placeholder}"))
         .send()?;
     Ok(Outcome { url: placeholder, raw: response.text() })
+}
+
+/// Sends transformations of the secret to an upstream that echoes them; a placeholder is the
+/// session's URL, `raw` the response.
+pub(crate) fn send_transformed() -> Result<Outcome, Fault> {
+    let template = format!("1{}2", vault::secret(SECRET)?);
+    let encoded = vault::transform(template.as_str(), &[Step::base64()])?;
+    let signed = vault::transform("text", &[Step::hmac_sha256(SECRET), Step::hex()])?;
+    let response = Request::post(settings::url("base_url", "/echo")?)
+        .header("x-secret", encoded.as_str())
+        .header("x-signature", signed.as_str())
+        .send()?;
+    Ok(Outcome { url: encoded, raw: response.text() })
 }
 
 /// Sends the secret in one place of a request, or in the header of this name; `raw` is the

@@ -79,6 +79,8 @@ fn misbehave(command: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
         "wait" => egress::call_slow_upstream(),
         "echo-secret" => egress::echo_secret(),
         "send-secret" => egress::send_secret(rest, order),
+        "transform" => egress::send_transformed(),
+        "reject" => Err(rejection(rest)),
         "log-secret" => log_secret(),
         "concatenate" => egress::send_concatenated_json(&order.narration),
         "gossip" => {
@@ -93,6 +95,21 @@ fn misbehave(command: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
 
 fn number(text: &str) -> u64 {
     text.trim().parse().unwrap_or(1)
+}
+
+/// Returns the fault for `CATEGORY CAUSE LIMIT`, with a message that no client may see.
+fn rejection(words: &str) -> Fault {
+    let mut words = words.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    let fault = match next() {
+        "refused" => Fault::refused("", "a message for operators"),
+        _ => Fault::invalid("amount", "a message for operators"),
+    };
+    let fault = fault.with_cause(next());
+    match next() {
+        "" => fault,
+        limit => fault.with_limit(number(limit)),
+    }
 }
 
 fn log_secret() -> Result<Outcome, Fault> {

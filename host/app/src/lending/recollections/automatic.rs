@@ -107,21 +107,31 @@ async fn create_charge(
     };
     let (account, fee) = match chargeable {
         Ok(chargeable) => chargeable,
-        Err(obstacle) => {
-            let reason = obstacle.to_string();
-            let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
-            operator_events::emit(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
-            return Ok(None);
-        }
+        Err(obstacle) => return report(tx, app, loan, amount, &obstacle).await.map(|()| None),
     };
-    if app.plugins.provider(&new.payment_service, &company.id).is_err() {
+    let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
         // Retry: another host, or this one later, may serve the plugin.
         let text = format!("plugin {} is not loaded on this host", new.payment_service);
         return Err(Error::internal(text));
+    };
+    if let Err(obstacle) = charges::check_amount(&provider, &new.money()) {
+        return report(tx, app, loan, amount, &obstacle).await.map(|()| None);
     }
     new.fee_key = Some(format!("recollection:{}", new.id));
     let (new, _) = create::insert(tx, app, new, Some(&account), None).await?;
     Ok(Some((new, fee)))
+}
+
+/// Reports to operators why an installment is not charged.
+async fn report(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    amount: Minor,
+    obstacle: &Error,
+) -> Result<()> {
+    let data = json!({ "loan": loan.id, "amount": amount, "reason": obstacle.to_string() });
+    Ok(operator_events::emit(tx, app, &loan.company_id, NOT_COLLECTED, data).await?)
 }
 
 /// Selects the default card, else the default mandate, and the provider account that charges it.

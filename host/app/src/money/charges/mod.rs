@@ -43,7 +43,7 @@ pub use self::{
         begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
         refund_job,
     },
-    request::{NewCharge, compose, insert_composed, open_page, request_job, resume},
+    request::{NewCharge, check_amount, compose, insert_composed, open_page, request_job, resume},
     settle::lock,
     state::fees,
     store::{find, lock as lock_charge, sum_of_lane},
@@ -97,19 +97,6 @@ impl ChargeVerifier {
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
             Err(error) => Err(error.into_error(&self.provider.manifest().name)),
         }
-    }
-}
-
-/// The client's error for a charge that could not be requested. Repeats only names in `fields`.
-fn client_error(error: CallError, provider: &str, fields: &[&str]) -> Error {
-    if error.fault.category != FaultCategory::Invalid || error.certainty != Certainty::NotDone {
-        return error.into_error(provider);
-    }
-    match error.fault.details.iter().find(|(name, _)| name == "field") {
-        Some((_, field)) if fields.contains(&&**field) => {
-            Error::Invalid(format!("the {field} field must be one that {provider} accepts"))
-        }
-        _ => Error::Invalid(format!("{provider} does not accept this payment")),
     }
 }
 

@@ -237,8 +237,8 @@ impl Transition<'_> {
             (Decision::Fail | Decision::Reverse, Fact::Seen(seen)) => {
                 Outcome::Failed(Failure::Seen(seen))
             }
-            (Decision::Fail, Fact::Rejected(Rejection::Invalid | Rejection::Refused)) => {
-                Outcome::Failed(Failure::Message(&refused))
+            (Decision::Fail, Fact::Rejected(Rejection::Invalid | Rejection::Refused, reason)) => {
+                Outcome::Failed(Failure::Message(reason.as_ref().unwrap_or(&refused)))
             }
             (Decision::Fail, _) => Outcome::Failed(Failure::Message(unreachable)),
             (Decision::Succeed, Fact::Seen(seen)) => Outcome::Succeeded(seen),
@@ -310,7 +310,8 @@ async fn keep_reference(tx: &mut Tx, app: &App, charge: &mut Charge, new: &str) 
     Ok(())
 }
 
-/// Enqueues the request of the lane's next charge, if one is queued.
+/// Enqueues the request of the lane's next charge, if one is queued. Requires the lock under which
+/// charges are queued in the lane (the loan's), or one that is queued now would never be requested.
 pub async fn wake_lane(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
     let Charge { company_id, lane: Some(lane), .. } = charge else { return Ok(()) };
     if store::is_any_queued(tx, company_id, lane).await? {

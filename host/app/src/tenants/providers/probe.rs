@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_reference_obeys_the_rules() {
         for (max_length, length) in [(100, 24), (24, 24), (12, 12)] {
-            let rules = ReferenceRules { alphabet: String::new(), max_length };
+            let rules = ReferenceRules { alphabet: String::new(), max_length, format: None };
             let reference = unknown_reference(&rules, "0123456789abcdef01234567");
             assert_eq!(reference.len(), length);
             assert!(rules.accepts(&reference), "{reference}");

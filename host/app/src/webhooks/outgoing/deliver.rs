@@ -78,6 +78,7 @@ async fn send(
             header("webhook-signature", signatures(secrets, event_id, seconds, body)),
         ],
         body: Some(Bytes::from(body.clone())),
+        identity: None,
         timeout: TIMEOUT,
         max_response_bytes: MAX_RESPONSE_BYTES,
     };

@@ -8,10 +8,11 @@ mod base;
 pub mod metrics;
 
 use std::{
+    collections::HashMap,
     error::Error as _,
     iter::successors,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -29,7 +30,10 @@ use self::{
     addresses::is_public,
     metrics::{EgressMetrics, status_class},
 };
-use crate::{crypto::tls, telemetry::spans};
+use crate::{
+    crypto::tls::{self, ClientIdentity},
+    telemetry::spans,
+};
 
 /// Destinations that are permitted in addition to public addresses over https.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +75,9 @@ impl EgressByPurpose {
     }
 }
 
+/// Maximum number of clients with certificates, each with its connections.
+const MAX_IDENTITIES: usize = 200;
+
 const RESERVED_HEADERS: [&str; 6] =
     ["accept-encoding", "connection", "content-length", "host", "range", "transfer-encoding"];
 
@@ -79,6 +86,8 @@ pub struct Egress {
     pub metrics: EgressMetrics,
     transport: Transport,
     policy: Arc<EgressPolicy>,
+    /// Clients by certificate: they must not share connections.
+    identities: Arc<Mutex<HashMap<ClientIdentity, reqwest::Client>>>,
 }
 
 #[derive(Clone)]
@@ -99,6 +108,8 @@ pub struct EgressRequest {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<Bytes>,
+    /// The certificate to present, if the server asks for one.
+    pub identity: Option<ClientIdentity>,
     pub timeout: Duration,
     pub max_response_bytes: usize,
 }
@@ -139,18 +150,32 @@ impl EgressError {
 impl Egress {
     pub fn new(policy: EgressPolicy) -> Result<Egress, reqwest::Error> {
         let policy = Arc::new(policy);
-        let client = tls::http_client()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(10))
-            .pool_idle_timeout(Duration::from_secs(60))
-            .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(policy.clone())
-            .build()?;
+        let client = build_client(tls::http_client(), &policy)?;
         Ok(Egress::over(Transport::Network(client), policy))
     }
 
     fn over(transport: Transport, policy: Arc<EgressPolicy>) -> Egress {
-        Egress { metrics: EgressMetrics::default(), transport, policy }
+        let (metrics, identities) = (EgressMetrics::default(), Arc::default());
+        Egress { metrics, transport, policy, identities }
+    }
+
+    /// Returns the client that presents a certificate.
+    fn client_as(&self, identity: &ClientIdentity) -> Result<reqwest::Client, EgressError> {
+        let clients = || self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients().get(identity) {
+            return Ok(client.clone());
+        }
+        let invalid = || forbidden("the client certificate or its key is invalid");
+        let builder = tls::http_client_as(identity).map_err(|_| invalid())?;
+        let client = build_client(builder, &self.policy).map_err(|_| invalid())?;
+        let mut clients = clients();
+        if clients.len() >= MAX_IDENTITIES
+            && let Some(other) = clients.keys().next().cloned()
+        {
+            clients.remove(&other); // requests in progress keep their connections
+        }
+        clients.insert(identity.clone(), client.clone());
+        Ok(client)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -195,7 +220,10 @@ impl Egress {
         let (timeout, most) = (request.timeout, request.max_response_bytes);
         let outgoing = build_request(url, &request)?;
         let client = match &self.transport {
-            Transport::Network(client) => client,
+            Transport::Network(client) => match &request.identity {
+                None => client.clone(),
+                Some(identity) => self.client_as(identity)?,
+            },
             Transport::Closed => return Err(forbidden("the host runs with no_jobs")),
             Transport::Script(script) => {
                 let response = script(&request)?;
@@ -230,6 +258,19 @@ impl Egress {
             _ => Err(forbidden("only https is allowed")),
         }
     }
+}
+
+fn build_client(
+    builder: reqwest::ClientBuilder,
+    policy: &Arc<EgressPolicy>,
+) -> reqwest::Result<reqwest::Client> {
+    builder
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_idle_timeout(Duration::from_secs(60))
+        .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(policy.clone())
+        .build()
 }
 
 fn forbidden(what: &str) -> EgressError {
@@ -370,6 +411,7 @@ mod tests {
             url: url.to_owned(),
             headers: vec![(name.to_owned(), value.to_owned())],
             body: None,
+            identity: None,
             timeout: Duration::from_secs(5),
             max_response_bytes: 2,
         }

@@ -12,10 +12,7 @@ use crate::{
     RegisterEntry, TextMessage,
 };
 use imported::identity;
-use tollhouse_platform::{
-    clock::Timestamp,
-    values::money::{MAX_MINOR, Minor, Money},
-};
+use tollhouse_platform::{clock::Timestamp, values::money::Money};
 
 const MAX_URL_BYTES: usize = 2048;
 const MAX_TEXT_BYTES: usize = 4 << 10;
@@ -63,20 +60,15 @@ fn url(text: String) -> Result<String, Fault> {
 
 /// Rejects an amount out of range: the plugin is faulty.
 fn amount(money: wit::Money) -> Result<Money, Fault> {
-    Ok(Money { minor: minor(money.minor)?, currency: truncate_text(money.currency).into() })
-}
-
-fn minor(minor: u64) -> Result<Minor, Fault> {
-    match i64::try_from(minor) {
-        Ok(minor) if minor <= MAX_MINOR => Ok(Minor(minor)),
-        _ => Err(Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")),
-    }
+    let currency = truncate_text(money.currency).into();
+    Money::from_iso_minor(money.minor, currency).ok_or_else(|| {
+        Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")
+    })
 }
 
 impl From<Money> for wit::Money {
     fn from(money: Money) -> wit::Money {
-        let minor = u64::try_from(money.minor.0).unwrap_or(0);
-        wit::Money { minor, currency: money.currency.to_string() }
+        wit::Money { minor: money.to_iso_minor(), currency: money.currency.to_string() }
     }
 }
 
@@ -189,13 +181,15 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
     type Error = Fault;
 
     fn try_from(payment: imported::payments::Payment) -> Result<ProviderPayment, Fault> {
+        let currency = payment.amount.currency.clone();
+        let fees = payment.fees_minor.map(|minor| amount(wit::Money { minor, currency }));
         Ok(ProviderPayment {
             status: payment.status.into(),
             service_ref: truncate_text(payment.service_ref),
             transaction_id: truncate_text(payment.transaction_id),
             amount: amount(payment.amount)?,
             requested: payment.requested.map(amount).transpose()?,
-            fees: payment.fees_minor.map(minor).transpose()?,
+            fees: fees.transpose()?.map(|fees| fees.minor),
             channel: truncate_text(payment.channel),
             paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
             message: truncate_text(payment.message),

@@ -16,7 +16,7 @@ use self::functions::Offers;
 use super::drift;
 use crate::{
     PluginKind,
-    runtime::{engine::State, session::HttpRequest},
+    runtime::{engine::State, session::HttpRequest, vault::transform::Step},
 };
 use tollhouse_platform::outbound::egress::EgressResponse;
 
@@ -116,6 +116,7 @@ where
     T: WasiView
         + imported::http::Host
         + imported::vault::Host
+        + imported::vault_transform::Host
         + imported::settings::Host
         + imported::cache::Host
         + imported::log::Host
@@ -126,6 +127,7 @@ where
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     imported::http::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
     imported::vault::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
+    imported::vault_transform::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
     imported::settings::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
     imported::cache::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
     imported::log::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
@@ -166,6 +168,23 @@ impl imported::vault::Host for State {
 
     fn matches(&mut self, secret: String, candidate: Vec<u8>) -> HostResult<bool> {
         Ok(self.session.matches(&secret, &candidate).map_err(Into::into))
+    }
+}
+
+impl imported::vault_transform::Host for State {
+    fn transform(
+        &mut self,
+        template: Vec<u8>,
+        steps: Vec<imported::vault_transform::Step>,
+    ) -> HostResult<String> {
+        let steps: Vec<Step> = steps.into_iter().map(Into::into).collect();
+        Ok(self.session.transform(&template, &steps).map_err(Into::into))
+    }
+}
+
+impl From<imported::vault_transform::Step> for Step {
+    fn from(step: imported::vault_transform::Step) -> Step {
+        Step { name: step.name, key: step.key }
     }
 }
 

@@ -1,12 +1,15 @@
 //! The fake host's implementation of the host functions.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Sha256, Sha512};
+use sha2::{Digest, Sha256, Sha512};
 
 use super::{CURRENT, FakeHost, Placeholder, Sent};
-use crate::shared::tollhouse::plugin::http::{Request, Response};
+use crate::shared::tollhouse::plugin::{
+    http::{Request, Response},
+    vault_transform::Step,
+};
 use crate::types::Fault;
 
 /// Runs `act` on the host of this thread.
@@ -50,7 +53,7 @@ impl FakeHost {
     }
 
     pub(super) fn placeholder(&mut self, names: &[&str], value: String) -> String {
-        let text = format!("{{{{secret-placeholder-{}}}}}", self.placeholders.len());
+        let text = format!("vault-{:032x}", self.placeholders.len());
         let names = names.iter().map(|&name| name.to_owned()).collect();
         self.placeholders.push(Placeholder { names, text: text.clone(), value });
         text
@@ -75,6 +78,44 @@ impl FakeHost {
         match algorithm {
             "sha256" => Ok(keyed_hash::<Hmac<Sha256>>(key.as_bytes(), data)),
             "sha512" => Ok(keyed_hash::<Hmac<Sha512>>(key.as_bytes(), data)),
+            _ => Err(Fault::invalid("algorithm", "no such algorithm")),
+        }
+    }
+
+    pub(super) fn transform(&mut self, template: &[u8], steps: &[Step]) -> Result<String, Fault> {
+        let mut bytes = self.fill_bytes(template);
+        for step in steps {
+            bytes = self.apply(step, &bytes)?;
+        }
+        let value = String::from_utf8(bytes)
+            .map_err(|_| Fault::misconfigured("the result of a transformation is not text"))?;
+        let template = String::from_utf8_lossy(template);
+        let is_inside = |known: &&Placeholder| template.contains(&known.text);
+        let parts = self.placeholders.iter().filter(is_inside);
+        let names: Vec<String> = parts.flat_map(|part| part.names.clone()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(self.placeholder(&names, value))
+    }
+
+    fn apply(&self, step: &Step, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+        let key = step.key.as_deref().unwrap_or_default();
+        match &*step.name {
+            "base64" => Ok(STANDARD.encode(bytes).into_bytes()),
+            "base64url" => Ok(URL_SAFE_NO_PAD.encode(bytes).into_bytes()),
+            "hex" => Ok(hex::encode(bytes).into_bytes()),
+            "sha256" => Ok(Sha256::digest(bytes).to_vec()),
+            "sha512" => Ok(Sha512::digest(bytes).to_vec()),
+            "hmac-sha256" => self.hmac("sha256", key, bytes),
+            "hmac-sha512" => self.hmac("sha512", key, bytes),
+            "rsa-sha256" => {
+                self.secret_value(key)?;
+                Ok(format!("rsa-sha256({key}, {})", hex::encode(Sha256::digest(bytes))).into())
+            }
+            "rsa-encrypt" => {
+                let setting = self.settings.get(key).cloned();
+                setting.map_or_else(|| self.secret_value(key), Ok)?;
+                Ok([format!("rsa-encrypt({key}, ").as_bytes(), bytes, b")"].concat())
+            }
             _ => Err(Fault::invalid("algorithm", "no such algorithm")),
         }
     }

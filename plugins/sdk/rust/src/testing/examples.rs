@@ -26,6 +26,13 @@ impl FakeHost {
             let value = if setting["kind"] == "url" { URL_SETTING } else { SETTING };
             host = host.setting(name, setting["default"].as_str().unwrap_or(value));
         }
+        for (name, value) in manifest["examples"]["credentials"].as_object().into_iter().flatten() {
+            let value = value.as_str().expect("example values are strings");
+            host = match manifest["settings"].get(name) {
+                Some(_) => host.setting(name, value),
+                None => host.secret(name, value),
+            };
+        }
         for example in manifest["examples"]["answers"].as_array().into_iter().flatten() {
             let to = example["to"].as_str().and_then(|to| to.split_once(' '));
             let (method, url) = to.expect("the key `to` of an example has a method and a URL");

@@ -31,6 +31,16 @@ pub(crate) mod vault {
     }
 }
 
+pub(crate) mod vault_transform {
+    use crate::shared::tollhouse::plugin::vault_transform::Step;
+    use crate::testing::calls::with_host;
+    use crate::types::Fault;
+
+    pub(crate) fn transform(template: &[u8], steps: &[Step]) -> Result<String, Fault> {
+        with_host(|host| host.transform(template, steps))
+    }
+}
+
 pub(crate) mod settings {
     use crate::testing::calls::with_host;
 

@@ -34,8 +34,8 @@ pub const LANE_SECONDS: i64 = 72 * HOUR;
 pub enum Fact {
     /// The provider opened a session.
     Session(Box<CheckoutSession>),
-    /// The request certainly had no effect.
-    Rejected(Rejection),
+    /// The request certainly had no effect. With the reason for clients, if there is one.
+    Rejected(Rejection, Option<String>),
     /// The request may have had an effect.
     Lost,
     Seen(Box<ProviderPayment>),
@@ -96,10 +96,10 @@ pub fn decide(
     match fact {
         Fact::Seen(seen) => decide_seen(charge, is_settled, is_current, seen),
         Fact::Session(_) if is_current && charge.session_url.is_none() => Decision::Open,
-        Fact::Rejected(rejection) if is_requested => decide_rejected(charge, *rejection, now),
+        Fact::Rejected(rejection, _) if is_requested => decide_rejected(charge, *rejection, now),
         Fact::Lost if is_requested => Decision::Unsure,
         Fact::NotFound(queried_at) if is_current => decide_not_found(charge, *queried_at, now),
-        Fact::Session(_) | Fact::Rejected(_) | Fact::Lost | Fact::NotFound(_) => Decision::Ignore,
+        Fact::Session(_) | Fact::Rejected(..) | Fact::Lost | Fact::NotFound(_) => Decision::Ignore,
     }
 }
 

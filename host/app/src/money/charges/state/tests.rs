@@ -175,7 +175,7 @@ fn a_rejected_request_ends_only_what_certainly_had_no_effect() {
         let charge =
             Charge { method, reference_source: source, unsure, ..charge(State::Requested) };
         let decided =
-            |fence| decide(&charge, false, fence, &Fact::Rejected(rejection), Timestamp(0));
+            |fence| decide(&charge, false, fence, &Fact::Rejected(rejection, None), Timestamp(0));
         assert_eq!(decided(1), expected, "{method:?} {source:?} {unsure} {rejection:?}");
         assert_eq!(decided(0), Decision::Ignore, "late: {rejection:?}");
     }
@@ -186,11 +186,11 @@ fn a_rejected_request_ends_only_what_certainly_had_no_effect() {
         (Method::Checkout, false, Requeue),
     ] {
         let charge = Charge { method, unsure, ..charge(State::Requested) };
-        let decided = decide(&charge, false, 1, &Fact::Rejected(Temporary), late);
+        let decided = decide(&charge, false, 1, &Fact::Rejected(Temporary, None), late);
         assert_eq!(decided, expected, "{method:?} {unsure} after an hour");
     }
     let resumed = Charge { fence: 2, ..charge(State::Requested) };
-    let decided = decide(&resumed, false, 2, &Fact::Rejected(Invalid), Timestamp(0));
+    let decided = decide(&resumed, false, 2, &Fact::Rejected(Invalid, None), Timestamp(0));
     assert_eq!(decided, Requeue, "a client knows the payment");
 }
 

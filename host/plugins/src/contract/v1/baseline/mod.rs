@@ -169,6 +169,7 @@ fn egress_request(request: imported::http::Request) -> EgressRequest {
         url: request.url,
         headers: request.headers,
         body: request.body.map(Bytes::from),
+        identity: None,
         timeout: Duration::MAX,
         max_response_bytes: usize::MAX,
     }
@@ -217,6 +218,16 @@ impl imported::vault::Host for BaselineState {
         let matches = self.world.secrets.matches(&secret, &candidate);
         self.log_host_call(|| HostCall::Match { secret, candidate });
         Ok(matches.map_err(|error| Fault::from(error).into()))
+    }
+}
+
+impl imported::vault_transform::Host for BaselineState {
+    fn transform(
+        &mut self,
+        _: Vec<u8>,
+        _: Vec<imported::vault_transform::Step>,
+    ) -> HostResult<String> {
+        Ok(Ok(PLACEHOLDER.to_owned()))
     }
 }
 

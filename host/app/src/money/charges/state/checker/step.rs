@@ -327,8 +327,8 @@ impl Steps {
     ) -> Result<(), &'static str> {
         use Decision::{Fail, Forget, Mismatch, Replace, Requeue, Succeed, Surplus};
         match (decision, fact) {
-            (Fail | Replace | Forget, Fact::Rejected(_)) => self.check_certain(world, n),
-            (Requeue, Fact::Rejected(_)) if !queried.unsure => self.check_certain(world, n),
+            (Fail | Replace | Forget, Fact::Rejected(..)) => self.check_certain(world, n),
+            (Requeue, Fact::Rejected(..)) if !queried.unsure => self.check_certain(world, n),
             (Fail, Fact::NotFound(_)) => {
                 match queried.begun == Age::Hour
                     && queried.requested >= Age::Minute

@@ -1,13 +1,13 @@
 //! The component under inspection, and its calls with all visible effects.
 
+mod log_capture;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tracing::{Dispatch, instrument::WithSubscriber};
 
-use super::{
-    log_capture::LogCapture,
-    upstream::{FailurePlan, ObservedRequest, ScriptedUpstream},
-};
+use self::log_capture::LogCapture;
+use super::upstream::{FailurePlan, ObservedRequest, ScriptedUpstream};
 use crate::prelude::*;
 
 /// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.

@@ -8,12 +8,16 @@
 //! on that account, else a generated one. If the provider returns another reference, both are in the
 //! directory, and only the provider's is verified.
 
+mod rejection;
+
+pub use self::rejection::check_amount;
 use super::{
     Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, REQUEST_JOB,
     ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, lease::Leased, settle, store,
     verify,
 };
 use crate::money::prelude::*;
+use tollhouse_plugins::Cause;
 
 /// Maximum wait of a second request for the checkout URL that another one opens.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -36,8 +40,11 @@ pub struct NewCharge<'c> {
 }
 
 /// Composes the first charge of an owner. Its reference is the caller's, if the provider's alphabet
-/// takes it, else a generated one. A page is requested at once.
+/// takes it, else a generated one. A page is requested at once. 400 if the provider does not accept
+/// the amount.
 pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
+    let provider = app.plugins.provider(&new.account.provider, new.company_id)?;
+    rejection::check_amount(&provider, &new.amount)?;
     let now = app.clock.now();
     let mut charge = Charge {
         company_id: new.company_id.clone(),
@@ -78,7 +85,7 @@ pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
     if let Some(reference) = new.reference {
         charge.service_ref = reference.to_owned();
     }
-    if new.reference.is_none() || !is_reference_accepted(app, &charge)? {
+    if new.reference.is_none() || !provider.manifest().reference.accepts(&charge.service_ref) {
         charge.service_ref = charge.generate_reference(app)?;
         charge.reference_source = ReferenceSource::Host;
     }
@@ -171,6 +178,12 @@ async fn send<O: ChargeOwner>(
         Some(account) => ChargeVerifier::new(app, &charge.company_id, account)?,
         None => charge.verifier(app).await?,
     };
+    // A repayment may have become smaller since.
+    if let Err(violation) = provider.manifest().check_amount(&charge.money()) {
+        let fault = violation.to_fault(&charge.currency);
+        let certainty = Certainty::NotDone;
+        return Ok(Err(CallError { fault, certainty, timed_out: false, retry_after_s: None }));
+    }
     let order = owner.order(app, charge).await?;
     let call = async {
         match order {
@@ -199,14 +212,17 @@ fn to_fact(response: &Result<Result<Response, CallError>>, charge: &Charge) -> F
             ..(**seen).clone()
         })),
         Ok(Err(error)) if error.certainty == Certainty::Unknown => Fact::Lost,
-        Ok(Err(error)) => Fact::Rejected(to_rejection(error)),
-        Err(_) => Fact::Rejected(Rejection::Temporary),
+        Ok(Err(error)) => {
+            Fact::Rejected(to_rejection(error), rejection::reason(&error.fault, charge))
+        }
+        Err(_) => Fact::Rejected(Rejection::Temporary, None),
     }
 }
 
 fn to_rejection(error: &CallError) -> Rejection {
     match error.fault.category {
         _ if error.fault.code == "duplicate-reference" => Rejection::DuplicateReference,
+        _ if error.fault.cause() == Some(Cause::PayerBusy) => Rejection::Temporary,
         FaultCategory::Invalid => Rejection::Invalid,
         FaultCategory::Refused | FaultCategory::NotFound => Rejection::Refused,
         FaultCategory::Unavailable | FaultCategory::Misconfigured | FaultCategory::Other => {
@@ -247,7 +263,7 @@ pub async fn open_page<O: ChargeOwner>(
             }
             (Ok(Ok(_)), _) => return Ok(recorded.owner),
             (Ok(Err(error)), _) => {
-                return Err(super::client_error(error, &charge.provider, fields));
+                return Err(rejection::client_error(error, &charge, fields));
             }
             (Err(error), _) => return Err(error),
         }

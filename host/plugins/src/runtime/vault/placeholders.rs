@@ -1,37 +1,21 @@
-//! The vault: plugins use secrets that they never see.
-//!
-//! A plugin receives a random placeholder, valid for one call, which egress replaces by the secret.
-//! Fixed ones would let user input expand to a secret. Responses and logs are redacted.
+//! Placeholders: random texts, valid for one call, that egress replaces by secrets. Fixed ones would
+//! let user input expand to a secret.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use hmac::{Hmac, KeyInit, Mac};
 use memchr::memmem;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use sha2::{Sha256, Sha512};
-use subtle::ConstantTimeEq;
 
+use super::{
+    Secrets, VaultError,
+    transform::{Account, MAX_TRANSFORMED_BYTES, Results, Step, check, digest},
+};
 use crate::manifest::bindings::{AccountBinding, RequestPart};
 use crate::prelude::*;
 
-/// Minimum length of redacted values. Shorter ones would match by chance.
-const MIN_REDACTED_BYTES: usize = 6;
-/// Text that replaces a secret.
-pub const REDACTED: &str = "[secret]";
 const PLACEHOLDER_PREFIX: &str = "vault-";
 /// Hexadecimal digits after the prefix.
 const PLACEHOLDER_DIGITS: usize = 32;
-/// Maximum size of the data of an HMAC or of a comparison.
-const MAX_BYTES: usize = 1 << 20;
 const MAX_PLACEHOLDERS: usize = 64;
-const MAX_QUOTED_CHARS: usize = 100;
-
-/// The secrets of one account, by their names in the manifest.
-#[derive(Clone, Default)]
-pub struct Secrets {
-    values: HashMap<String, String>,
-    /// Without unbound secrets.
-    bindings: HashMap<String, AccountBinding>,
-}
 
 /// The placeholders of one call.
 pub struct Placeholders {
@@ -40,135 +24,14 @@ pub struct Placeholders {
 }
 
 struct Placeholder {
-    /// One secret, or user and password of basic authentication.
+    /// One secret, user and password of basic authentication, or the secrets in a template.
     names: Vec<String>,
+    /// The digest of a transformation's template and steps.
+    transformed: Option<[u8; 32]>,
     text: String,
     value: String,
     /// All of them must permit a place.
     bindings: Vec<AccountBinding>,
-}
-
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VaultError {
-    #[error("the account has no secret {0}, or the manifest's secrets do not name it")]
-    UnknownSecret(String),
-    #[error("the host does not support the algorithm {0}")]
-    UnknownAlgorithm(String),
-    #[error("a call may have at most 64 different placeholders")]
-    TooManyPlaceholders,
-    #[error("vault.hmac and vault.matches accept at most 1 MiB of data")]
-    TooLarge,
-}
-
-impl From<VaultError> for Fault {
-    fn from(error: VaultError) -> Fault {
-        let (category, code) = match &error {
-            VaultError::UnknownSecret(_) => (FaultCategory::Misconfigured, "no-secret"),
-            VaultError::UnknownAlgorithm(_) => (FaultCategory::Invalid, "no-algorithm"),
-            VaultError::TooManyPlaceholders => {
-                (FaultCategory::Misconfigured, "too-many-placeholders")
-            }
-            VaultError::TooLarge => (FaultCategory::Misconfigured, "too-large"),
-        };
-        Fault::new(category, code, error.to_string())
-    }
-}
-
-impl Secrets {
-    pub fn new(values: HashMap<String, String>) -> Secrets {
-        Secrets { values, bindings: HashMap::new() }
-    }
-
-    #[must_use]
-    pub fn with_bindings(self, bindings: HashMap<String, AccountBinding>) -> Secrets {
-        Secrets { bindings, ..self }
-    }
-
-    /// Returns the names, sorted.
-    pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.values.keys().cloned().collect();
-        names.sort_unstable();
-        names
-    }
-
-    fn get(&self, name: &str) -> Result<&str, VaultError> {
-        self.values
-            .get(name)
-            .map(String::as_str)
-            .ok_or_else(|| VaultError::UnknownSecret(truncate_name(name)))
-    }
-
-    pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
-        let key = self.get(name)?.as_bytes();
-        if data.len() > MAX_BYTES {
-            return Err(VaultError::TooLarge);
-        }
-        match algorithm {
-            "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
-            "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
-            _ => Err(VaultError::UnknownAlgorithm(truncate_name(algorithm))),
-        }
-    }
-
-    pub fn matches(&self, name: &str, candidate: &[u8]) -> Result<bool, VaultError> {
-        let secret = self.get(name)?.as_bytes();
-        if candidate.len() > MAX_BYTES {
-            return Err(VaultError::TooLarge);
-        }
-        Ok(secret.ct_eq(candidate).into())
-    }
-
-    /// Returns a redactor for the secrets as they are, in JSON, and in basic authentication.
-    pub fn redactor(&self, placeholders: Option<&Placeholders>) -> Redactor {
-        let placeholders = placeholders.into_iter().flat_map(|placeholders| &placeholders.all);
-        let values = self.values.values().chain(placeholders.map(|placeholder| &placeholder.value));
-        let long = values.filter(|value| value.len() >= MIN_REDACTED_BYTES);
-        let mut texts: Vec<String> = long.flat_map(|value| encodings(value)).collect();
-        // Longest first, because a secret may begin with another one.
-        texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        texts.dedup();
-        Redactor(texts.iter().map(|text| memmem::Finder::new(text).into_owned()).collect())
-    }
-}
-
-/// Returns the value as it is, in JSON, and in JSON with escaped slashes.
-fn encodings(value: &str) -> [String; 3] {
-    let json = serde_json::Value::from(value).to_string();
-    let json = json[1..json.len() - 1].to_owned();
-    let escaped = json.replace('/', "\\/");
-    [value.to_owned(), json, escaped]
-}
-
-/// Searches for each text, longest first. For a few, building an automaton takes longer.
-pub struct Redactor(Vec<memmem::Finder<'static>>);
-
-impl Redactor {
-    /// Redacts the secrets, with one search for each.
-    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
-        let found = self.0.iter().filter_map(|secret| Some((secret, secret.find(text)?)));
-        let mut found: Vec<(&memmem::Finder<'_>, usize)> = found.collect();
-        let mut clean = Vec::with_capacity(text.len());
-        let mut rest = 0;
-        // The first one at a position is the longest.
-        while let Some(&(secret, at)) = found.iter().min_by_key(|(_, at)| *at) {
-            clean.extend_from_slice(&text[rest..at]);
-            clean.extend_from_slice(REDACTED.as_bytes());
-            rest = at + secret.needle().len();
-            found.retain_mut(|(secret, at)| {
-                if *at < rest {
-                    let Some(next) = secret.find(&text[rest..]) else { return false };
-                    *at = rest + next;
-                }
-                true
-            });
-        }
-        clean.extend_from_slice(&text[rest..]);
-        clean
-    }
-
-    pub fn redact_text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
-    }
 }
 
 impl Placeholders {
@@ -178,7 +41,8 @@ impl Placeholders {
     }
 
     pub fn secret(&mut self, secrets: &Secrets, name: &str) -> Result<String, VaultError> {
-        self.placeholder_for(secrets, &[name], secrets.get(name)?.to_owned())
+        let value = secrets.get(name)?.to_owned();
+        self.placeholder_for(secrets, &[name], value)
     }
 
     /// `user` may name a setting, because account numbers are often not secret.
@@ -195,6 +59,40 @@ impl Placeholders {
         self.placeholder_for(secrets, &[user, password], BASE64.encode(pair))
     }
 
+    /// Fills the template with its placeholders, and applies the steps. All bindings of the
+    /// template's secrets apply to the result.
+    pub fn transform(
+        &mut self,
+        account: Account<'_>,
+        template: &[u8],
+        steps: &[Step],
+        results: &mut Results,
+    ) -> Result<String, VaultError> {
+        check(template, steps)?;
+        let filled = self.fill(template, MAX_TRANSFORMED_BYTES);
+        let filled = filled.ok_or(VaultError::TemplateTooLarge)?;
+        let source = digest(template, &filled, steps);
+        if let Some(same) = self.all.iter().find(|known| known.transformed == Some(source)) {
+            return Ok(same.text.clone());
+        }
+        let value = results.get_or_transform(account, source, filled, steps)?;
+        let parts = self.find_in(template).map(|(_, placeholder)| placeholder);
+        let (names, bindings): (Vec<_>, Vec<_>) =
+            parts.map(|part| (part.names.clone(), part.bindings.clone())).unzip();
+        self.insert(Placeholder {
+            names: names.concat(),
+            transformed: Some(source),
+            text: String::new(),
+            value,
+            bindings: bindings.concat(),
+        })
+    }
+
+    /// Returns all values.
+    pub(super) fn values(&self) -> impl Iterator<Item = &String> {
+        self.all.iter().map(|placeholder| &placeholder.value)
+    }
+
     /// Returns the placeholder for these names, the same throughout the call.
     fn placeholder_for(
         &mut self,
@@ -202,19 +100,26 @@ impl Placeholders {
         names: &[&str],
         value: String,
     ) -> Result<String, VaultError> {
-        if let Some(known) = self.all.iter().find(|known| known.names == names) {
+        let is_same = |known: &&Placeholder| known.transformed.is_none() && known.names == names;
+        if let Some(known) = self.all.iter().find(is_same) {
             return Ok(known.text.clone());
         }
+        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name));
+        let bindings = bindings.cloned().collect();
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        let (text, transformed) = (String::new(), None);
+        self.insert(Placeholder { names, transformed, text, value, bindings })
+    }
+
+    /// Adds a placeholder with a random text, and returns that.
+    fn insert(&mut self, new: Placeholder) -> Result<String, VaultError> {
         if self.all.len() == MAX_PLACEHOLDERS {
             return Err(VaultError::TooManyPlaceholders);
         }
         let mut random = [0; PLACEHOLDER_DIGITS / 2];
         self.rng.fill_bytes(&mut random);
         let text = format!("{PLACEHOLDER_PREFIX}{}", hex::encode(random));
-        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name));
-        let bindings = bindings.cloned().collect();
-        let names = names.iter().map(|&name| name.to_owned()).collect();
-        self.all.push(Placeholder { names, text: text.clone(), value, bindings });
+        self.all.push(Placeholder { text: text.clone(), ..new });
         Ok(text)
     }
 
@@ -276,20 +181,10 @@ impl Placeholders {
     }
 }
 
-/// Returns the start of an unknown name for error messages.
-fn truncate_name(name: &str) -> String {
-    name.chars().take(MAX_QUOTED_CHARS).collect()
-}
-
-fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> {
-    let mut mac = keyed.expect("HMAC takes keys of any length");
-    mac.update(data);
-    mac.finalize().into_bytes().to_vec()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::vault::REDACTED;
 
     fn secrets() -> Secrets {
         Secrets::new([("secret_key".to_owned(), "sk_test_abc123".to_owned())].into())
@@ -382,6 +277,46 @@ mod tests {
     }
 
     #[test]
+    fn a_transformed_template_obeys_the_bindings_of_its_secrets_and_not_of_its_keys() {
+        let values = ["pass", "key"].map(|name| (name.to_owned(), format!("{name} value")));
+        let manifest = serde_json::json!({ "pass": { "to": ["url"], "in": ["body"] }, "key": {} });
+        let declared: crate::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
+        let at = |name: &str| Some(format!("https://{name}"));
+        let secrets =
+            Secrets::new(values.into()).with_bindings(declared.account_bindings(at).collect());
+        let account = Account { secrets: &secrets, settings: &HashMap::new() };
+        let step = |name: &str, key: Option<&str>| Step {
+            name: name.to_owned(),
+            key: key.map(str::to_owned),
+        };
+        let mut all = Placeholders::new(1);
+        let pass = all.secret(&secrets, "pass").unwrap();
+        let mut results = Results::new([0; 32]);
+        let mut transform = |template: &str, steps: &[Step]| {
+            all.transform(account, template.as_bytes(), steps, &mut results).unwrap()
+        };
+        let encoded = transform(&format!("1{pass}2"), &[step("base64", None)]);
+        let nested = transform(&encoded, &[step("hex", None)]);
+        let keyed = [step("hmac-sha256", Some("key")), step("hex", None)];
+        let signed = transform("text", &keyed);
+        assert_eq!(transform("text", &keyed), signed);
+        assert_ne!(transform(&pass, &keyed), signed);
+        for (text, in_body, in_header) in
+            [(&encoded, None, Some("pass")), (&nested, None, Some("pass")), (&signed, None, None)]
+        {
+            let misplaced = |part| all.find_misplaced(text.as_bytes(), part, "https://url");
+            assert_eq!(misplaced(RequestPart::Body).as_deref(), in_body);
+            assert_eq!(misplaced(RequestPart::Header("x")).as_deref(), in_header);
+            assert!(misplaced(RequestPart::Url).is_some());
+        }
+        let base64 = BASE64.encode("1pass value2");
+        let filled = all.fill(format!("{encoded} {nested}").as_bytes(), 100).unwrap();
+        assert_eq!(filled, format!("{base64} {}", hex::encode(&base64)).into_bytes());
+        let redacted = secrets.redactor(Some(&all)).redact(base64.as_bytes());
+        assert_eq!(redacted, REDACTED.as_bytes());
+    }
+
+    #[test]
     fn secrets_are_redacted_from_responses() {
         let mut placeholders = Placeholders::new(1);
         placeholders.basic(&secrets(), &HashMap::new(), "secret_key", "secret_key").unwrap();
@@ -403,45 +338,5 @@ mod tests {
         assert_eq!(basic("unknown", "secret_key"), missing("unknown"));
         let filled = placeholders.fill(text.as_bytes(), 100).unwrap();
         assert_eq!(filled, BASE64.encode("AC1:sk_test_abc123").into_bytes());
-    }
-
-    #[test]
-    fn overlapping_and_json_encoded_secrets_are_redacted() {
-        let of = |values: &[&str]| {
-            let named = values.iter().enumerate();
-            let named = named.map(|(n, value)| (n.to_string(), (*value).to_owned()));
-            Secrets::new(named.collect()).redactor(None)
-        };
-        for _ in 0..20 {
-            let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);
-            assert_eq!(one_in_another.redact_text("sk_test_abc123 short"), "[secret] short");
-        }
-        let overlapping = of(&["one secret", "secret two", "secret"]);
-        let text = "one secret two, secret two one, secret; one secre";
-        assert_eq!(
-            overlapping.redact_text(text),
-            "[secret] two, [secret] one, [secret]; one secre"
-        );
-        let odd = of(&["pass\"wo/rd\n"]);
-        for text in ["pass\"wo/rd\n", r#"pass\"wo/rd\n"#, r#"pass\"wo\/rd\n"#] {
-            assert_eq!(odd.redact_text(text), "[secret]", "{text}");
-        }
-    }
-
-    #[test]
-    fn hmac_matches_the_vector_and_limits_its_data() {
-        let body = br#"{"event":"charge.success","data":{"reference":"pay-1","amount":10000}}"#;
-        let mac = secrets().hmac("sha512", "secret_key", body).unwrap();
-        assert!(hex::encode(mac).starts_with("dc7cd888540ba73cdf492d2d0f92eb41"));
-        assert_eq!(
-            secrets().hmac("md5", "secret_key", body),
-            Err(VaultError::UnknownAlgorithm("md5".into()))
-        );
-        let long = vec![0; MAX_BYTES + 1];
-        assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
-        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLarge));
-        assert_eq!(secrets().matches("secret_key", &long), Err(VaultError::TooLarge));
-        assert_eq!(secrets().matches("secret_key", &long[1..]), Ok(false));
-        assert_eq!(secrets().matches("other", b""), Err(VaultError::UnknownSecret("other".into())));
     }
 }
