@@ -75,7 +75,7 @@ both! {
 
     async fn an_unbound_secret_needs_a_grant_and_causes_a_warning(app: TestApp) {
         let wasm = sprout_with_manifest_field("secrets", json!(["token"]));
-        let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach";
+        let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach; bind it with \"to\" and \"in\"";
         let examined = examine(app, &wasm).await;
         assert_eq!((&examined["admitted"], &examined["warnings"]), (&json!(true), &json!([warning])));
         assert_eq!(examined["requested_capabilities"], json!(["address:base_url", "secret:token", "unsigned"]));

@@ -127,8 +127,16 @@ fn a_name_that_the_host_would_reject_is_rejected() {
         ("Bank", "sms", begin),
         ("1st", "sms", begin),
         ("tollhouse-plugin", "sms", begin),
-        ("south-sea", "country", "a country cannot have the name south-sea"),
-        ("uid", "country", "a country cannot have the name uid"),
+        (
+            "south-sea",
+            "country",
+            "a country cannot have the name south-sea: names with a hyphen, identity and uid are not allowed",
+        ),
+        (
+            "uid",
+            "country",
+            "a country cannot have the name uid: names with a hyphen, identity and uid are not allowed",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let refused = create(folder.path(), name, kind, "js");

@@ -138,7 +138,7 @@ async fn a_plugin_that_cannot_run_is_reported() {
         (
             artifacts::SPROUT,
             &["--credential", "base_url"],
-            "tollhouse: --credential base_url must have the form NAME=VALUE",
+            "tollhouse: --credential must have the form NAME=VALUE",
         ),
         (
             artifacts::SPROUT,

@@ -265,11 +265,15 @@ fn refused_components() -> Vec<Refused> {
         ("nothing", Vec::new(), "the body must be a WebAssembly component"),
         ("garbage", b"once upon a time".to_vec(), "the file is not WebAssembly"),
         ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is not WebAssembly"),
-        ("a module", b"\0asm\x01\0\0\0".to_vec(), "the file is a module, not a component"),
+        (
+            "a module",
+            b"\0asm\x01\0\0\0".to_vec(),
+            "the file is a module, not a component: build it for wasm32-wasip2",
+        ),
         (
             "no manifest",
             EMPTY_COMPONENT.to_vec(),
-            "the component has no tollhouse:manifest section",
+            "the component has no tollhouse:manifest section: add manifest.json as a custom section of that name",
         ),
         ("two manifests", twice, "the component has more than one tollhouse:manifest section"),
         (

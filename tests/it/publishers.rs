@@ -72,9 +72,9 @@ both! {
         let strict = SignedOnlyHost::start(app).await;
         let ours = signed(artifacts::SPROUT, &key(1));
         let unknown = "the component is not signed by a publisher that this host trusts: \
-                       trust its author's key with `tollhouse publisher trust`";
-        let unsigned = "the component is not signed: its author can sign it with `tollhouse plugin sign`, \
-                        or set plugin_unsigned to accept unsigned components";
+                       trust the publisher's key with `tollhouse publisher trust`";
+        let unsigned = "the component is not signed: sign it with `tollhouse plugin sign`, \
+                        or set plugin_unsigned on the host to accept unsigned components";
         let install = async |wasm: &[u8], query: &str| {
             strict.post(app, &format!("/plugins?grant=true{query}"), wasm.to_vec()).await
         };

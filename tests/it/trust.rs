@@ -122,7 +122,7 @@ both! {
         let request = app.client.post(format!("{}/internal/v1/plugins/sprout/activate", late.internal));
         let refused = reply(request.bearer_auth(OPERATOR_TOKEN).json(&activate)).await;
         let reason = "the component is not signed by a publisher that this host trusts: \
-                      trust its author's key with `tollhouse publisher trust`";
+                      trust the publisher's key with `tollhouse publisher trust`";
         assert_eq!(refused.failure(), (400, reason));
     }
 
@@ -192,7 +192,7 @@ both! {
 
         let strict = SignedOnlyHost::start_with(app, &[&pin(2)]).await;
         let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", wasm).await;
-        let unknown = "the component is not signed by a publisher that this host trusts: the setting plugin_publishers lists the trusted ones";
+        let unknown = "the component is not signed by a publisher that this host trusts: add the publisher's key to the setting plugin_publishers";
         assert_eq!(install(signed(&sprout_1_1(), &key(1))).await.failure(), (400, unknown));
         let taken = install(signed(&sprout_1_1(), &key(2))).await.data().clone();
         assert_eq!((&taken["publisher"], &taken["state"]), (&json!("pinned"), &json!("active")));

@@ -60,7 +60,11 @@ enum Action {
     /// Compare the performance of plugins, without a host or a network
     Bench(bench::Bench),
     /// Run the conformance check: upstream failures and hostile input, without a host or a network
-    #[command(after_help = "Example:\n  tollhouse plugin check target/sprout.wasm --json")]
+    #[command(after_help = "\
+Exit code: 1 if a case fails. Notes do not fail the check.
+
+Example:
+  tollhouse plugin check target/sprout.wasm --json")]
     Check(check::Check),
     /// Create a plugin project
     New(new::New),

@@ -37,8 +37,8 @@ Example:
 pub struct Run {
     /// The component, reloaded when its file changes
     file: PathBuf,
-    /// Credential for the plugin's provider account; may be repeated. Default: the manifest's
-    /// example, for other secrets `example-secret`
+    /// Credential for the plugin's provider account; may be repeated. Default: the value in the
+    /// manifest's `examples.credentials`; for other secrets `example-secret`
     #[arg(long = "credential", value_name = "NAME=VALUE")]
     credentials: Vec<String>,
     /// Port of the API on this machine; the internal interface uses the next one. 0 picks two free
@@ -180,7 +180,7 @@ fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>> {
     let pairs = given.iter().map(|text| {
         let pair = text.split_once('=');
         pair.ok_or_else(|| {
-            Failure::usage(format!("--credential {text} must have the form NAME=VALUE"))
+            Failure::usage("--credential must have the form NAME=VALUE") // not quoted: a secret
         })
     });
     pairs.collect()
@@ -264,8 +264,9 @@ impl DevelopedPlugin<'_> {
 /// Formats a failed call with its upstream responses.
 fn format_failed_call(call: &CompletedCall) -> Option<String> {
     let Fault { code, message, .. } = call.fault.as_ref()?;
+    let code = if code.is_empty() { String::new() } else { format!(" {code:?}") };
     let mut lines =
-        vec![format!("{} failed, {} {code:?}: {message}", call.call.function(), call.outcome)];
+        vec![format!("{} failed, {}{code}: {message}", call.call.function(), call.outcome)];
     lines.extend(call.transcript.answers.iter().map(|response| match response {
         Ok(response) => {
             let body: String = response.body.chars().take(MAX_SHOWN_CHARACTERS).collect();

@@ -84,7 +84,7 @@ impl DeclaredSecrets {
         let unbound = self.0.iter().filter(|(_, binding)| binding.is_none());
         let warning = |(name, _)| {
             format!(
-                "the secret {name} is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach"
+                "the secret {name} is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach; bind it with \"to\" and \"in\""
             )
         };
         unbound.map(warning).collect()

@@ -191,7 +191,9 @@ impl Country {
     /// `interfaces`: those that the component exports.
     pub(crate) fn check(&self, name: &str, interfaces: &[&str]) -> Result<(), String> {
         if RESERVED_NAMES.contains(&name) || name.contains('-') {
-            return Err(format!("a country cannot have the name {name}"));
+            return Err(format!(
+                "a country cannot have the name {name}: names with a hyphen, identity and uid are not allowed"
+            ));
         }
         if self.code.len() != 2 || !self.code.bytes().all(|b| b.is_ascii_uppercase()) {
             return Err("a country's code must be two capital letters".to_owned());
@@ -209,8 +211,13 @@ impl Country {
         let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for identity in &self.identities {
             identity.check()?;
-            if !names.insert(&identity.name) || !paths.insert(&identity.path) {
-                return Err(format!("the manifest has two identities {:?}", identity.name));
+            if !names.insert(&identity.name) {
+                let name = &identity.name;
+                return Err(format!("the manifest has two identities with the name {name:?}"));
+            }
+            if !paths.insert(&identity.path) {
+                let path = &identity.path;
+                return Err(format!("the manifest has two identities with the path {path:?}"));
             }
             for (wanted, interface) in
                 [(identity.face, "identity-face"), (identity.document, "identity-document")]

@@ -215,7 +215,9 @@ impl Manifest {
         let (outer, inner) = sections(wasm)?;
         match (&outer[..], &inner[..]) {
             ([json], _) | ([], [json]) => Ok(*json),
-            ([], []) => Err(format!("the component has no {SECTION} section")),
+            ([], []) => Err(format!(
+                "the component has no {SECTION} section: add manifest.json as a custom section of that name"
+            )),
             _ => Err(format!("the component has more than one {SECTION} section")),
         }
     }
@@ -265,7 +267,7 @@ impl Manifest {
         let mut names = self.secrets.names().chain(self.settings.keys());
         if let Some(name) = names.find(|name| !is_plain(name)) {
             return Err(format!(
-                "the manifest's {name:?} must be 1 to 40 characters: letters, digits, _, - and ."
+                "the name of the manifest's secret or setting {name:?} must be 1 to 40 characters of A-Z, a-z, 0-9, _, - and ."
             ));
         }
         let is_host = |host: &String| {
@@ -332,7 +334,9 @@ pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(parse_error)? {
             Payload::Version { encoding, .. } if depth == 0 && encoding != Encoding::Component => {
-                return Err("the file is a module, not a component".to_owned());
+                return Err(
+                    "the file is a module, not a component: build it for wasm32-wasip2".to_owned()
+                );
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),

@@ -1,7 +1,5 @@
 //! Example cases: the call succeeds with the manifest's examples, and can be repeated.
 
-use std::fmt::Write;
-
 use url::Url;
 
 use super::prelude::*;
@@ -39,7 +37,7 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
 
     let later = subject.run_later(call).await;
     inspection.record_call(&later, LATER, &[]);
-    let note = "a request depends on the clock or on randomness, so a retry differs";
+    let note = "the call depends on the clock or on randomness, so a retry differs: derive ids from the reference";
     let noted = |(found, _)| CaseOutcome::noted(format!("{note}: {found}"));
     inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, noted));
     ran
@@ -54,17 +52,17 @@ fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
     );
     let demanded = match (&ran.reply, call) {
         (Err(_), _) => {
-            "success: the manifest's examples must be the provider's responses on success"
+            "success: examples.answers must be the upstream's responses to successful requests"
         }
         (Ok(PluginReply::Parsed(Err(_))), _) => notification,
         (Ok(_), Call::ParseNotification(webhook)) if webhook.body.is_empty() => notification,
         (Ok(PluginReply::Session(session)), _) if session.url.is_empty() => "a session with a URL",
         (Ok(PluginReply::Accepted(id)), _) if id.is_empty() => "the gateway's id of the message",
         (Ok(PluginReply::Refund(refund)), _) if refund.provider_id.is_empty() => {
-            "a refund with the id that refunds.check needs"
+            "a refund with a provider-id, the argument of refunds.check"
         }
         (Ok(PluginReply::Parsed(Ok(notifications))), _) if notifications.is_empty() => {
-            "a notification with a subject"
+            "at least one notification"
         }
         (Ok(_), _) => {
             return note_on_result(call, ran).map_or(CaseOutcome::Passed, CaseOutcome::noted);
@@ -78,7 +76,7 @@ fn missing_example(seen: &ObservedRequest) -> String {
     let path = Url::parse(&seen.url).map_or_else(|_| seen.url.clone(), |url| url.path().to_owned());
     let to = format!("{} {path}", seen.method);
     format!(
-        "an example for each request: add {{\"to\": {to:?}, \"body\": …}} with the provider's response to examples.answers in the manifest"
+        "an example for each request: add {{\"to\": {to:?}, \"body\": …}} with the upstream's response to examples.answers in the manifest"
     )
 }
 
@@ -93,27 +91,24 @@ fn note_on_result(call: &Call, ran: &ObservedCall) -> Option<String> {
     let holds = |seen: &ObservedRequest, text: &str| {
         seen.url.contains(text) || memchr::memmem::find(&seen.body, text.as_bytes()).is_some()
     };
-    let mut note = String::new();
+    let mut notes = Vec::new();
     if let Some(reference) = reference
         && !ran.requests.iter().any(|seen| holds(seen, reference))
     {
-        let _ = write!(
-            note,
-            "the reference {reference} is in no request, so the provider cannot recognize a retry"
-        );
+        notes.push(format!(
+            "the reference {reference} is in no request, so the upstream cannot recognize a retry: send it"
+        ));
     }
     if let (Ok(PluginReply::Payment(payment)), Some(requested)) = (&ran.reply, order) {
         let reported = payment.requested.as_ref().unwrap_or(&payment.amount);
         if reported != requested {
             let (reported, requested) = (readable::money(reported), readable::money(requested));
-            let _ = write!(
-                note,
-                "the payment is of {reported}, but {requested} was requested: \
-                 the host compares them"
-            );
+            notes.push(format!(
+                "the payment reports {reported}, but the example requests {requested}: for a success, the host rejects a lower amount; correct the example, or fill in requested"
+            ));
         }
     }
-    (!note.is_empty()).then_some(note)
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// Returns the first difference between two calls, and the request with it.
@@ -139,7 +134,8 @@ fn difference<'r>(
     }
     let (before, after) = (one.requests.len(), other.requests.len());
     if before != after {
-        return Some((format!("{before} requests, then {after}"), other.requests.last()));
+        let found = format!("number of requests: {before}, then {after}");
+        return Some((found, other.requests.last()));
     }
     let (before, after) = (readable::reply(&one.reply), readable::reply(&other.reply));
     (before != after).then(|| (format!("{before}, then {after}"), None))

@@ -12,10 +12,10 @@ fn texts() -> [(&'static str, String); 8] {
         ("line breaks", "one\r\nX-Injected: yes\r\n\r\ntwo\tthree".to_owned()),
         ("emoji", "paid 🙂 👩‍👩‍👧 ✅".to_owned()),
         ("4 KiB", "long ".repeat((4 << 10) / 5)),
-        ("a placeholder", format!("{FAKE_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
+        ("placeholder-like text", format!("{FAKE_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
         ("markup", "</script><script>alert(1)</script><!-- ]]>".to_owned()),
         ("right-to-left marks", "\u{202e}evil\u{202c} \u{200f}\u{2066}text\u{2069}".to_owned()),
-        ("a form", "a&amount=1&to=%2B15550000000;b=c#d".to_owned()),
+        ("form-like text", "a&amount=1&to=%2B15550000000;b=c#d".to_owned()),
     ]
 }
 
@@ -58,8 +58,8 @@ fn with_text(mut call: Call, text: &str) -> Option<Call> {
 
 fn evaluate(usual: &ObservedCall, ran: &ObservedCall) -> CaseOutcome {
     for (before, seen) in usual.requests.iter().zip(&ran.requests) {
-        if let Some(expected) = lost_property(before, seen) {
-            return CaseOutcome::failed(expected, ran, Some(seen));
+        if let Some((expected, found)) = lost_property(before, seen) {
+            return CaseOutcome::Failed(CaseFailure::new(expected, found.to_owned(), Some(seen)));
         }
     }
     match &ran.reply {
@@ -68,25 +68,31 @@ fn evaluate(usual: &ObservedCall, ran: &ObservedCall) -> CaseOutcome {
             CaseOutcome::Passed
         }
         Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => CaseOutcome::noted(
-            "a request has no example, so it is unknown whether the call would succeed",
+            "a request has no example, so it is unknown whether the call would succeed: add one to examples.answers",
         ),
-        Err(_) => CaseOutcome::failed("success, or invalid", ran, ran.requests.last()),
+        Err(_) => {
+            let expected = "success or the fault invalid: users' texts may contain any characters";
+            CaseOutcome::failed(expected, ran, ran.requests.last())
+        }
     }
 }
 
-/// Returns a property of the request `before` that `seen` lacks.
-fn lost_property(before: &ObservedRequest, seen: &ObservedRequest) -> Option<&'static str> {
+/// Returns a property of the request `before` that `seen` lacks, and what it has instead.
+fn lost_property(
+    before: &ObservedRequest,
+    seen: &ObservedRequest,
+) -> Option<(&'static str, &'static str)> {
     let json = |seen: &ObservedRequest| serde_json::from_slice::<Value>(&seen.body).ok();
     if json(before).is_some() && json(seen).is_none() {
-        return Some("a body that is JSON");
+        return Some(("a JSON body: escape users' texts", "the body is not JSON"));
     }
     let names = |seen: &ObservedRequest| -> Vec<String> {
         form_urlencoded::parse(&seen.body).map(|(name, _)| name.into_owned()).collect()
     };
     let is_form =
         before.header("content-type").is_some_and(|kind| kind.contains("form-urlencoded"));
-    (is_form && names(before) != names(seen))
-        .then_some("a form with the fields that it has otherwise")
+    let expected = "the form fields of the example request: percent-encode users' texts";
+    (is_form && names(before) != names(seen)).then_some((expected, "the form fields differ"))
 }
 
 #[cfg(test)]

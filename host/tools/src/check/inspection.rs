@@ -85,7 +85,9 @@ impl<'s> Inspection<'s> {
         .collect();
         match near.is_empty() {
             true => CaseOutcome::Passed,
-            false => CaseOutcome::noted(format!("more than half of a limit: {}", near.join(", "))),
+            false => {
+                CaseOutcome::noted(format!("uses more than half of a limit: {}", near.join(", ")))
+            }
         }
     }
 }

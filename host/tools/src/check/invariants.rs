@@ -16,16 +16,16 @@ const CUSTOMER_PHONE: &str = "2348012345678";
 
 /// Names of the invariants in the report, and what they require.
 const INVARIANTS: [(&str, &str); 5] = [
-    ("secrets stay hidden", "secrets and their placeholders only in headers and bodies"),
+    ("secrets stay hidden", "no secret or placeholder in URLs, results, faults and log lines"),
     ("faults and logs have no personal data", "no personal data in faults and log lines"),
     (
         "requests go to permitted origins",
-        "requests to origins of the manifest, over https, without headers reserved for the host",
+        "requests over https to hosts and url settings of the manifest, without headers that the host sets",
     ),
     ("raw is JSON without a token", "raw: JSON text without the token of the instrument"),
     (
         "settings are those of the manifest",
-        "only settings of the manifest; secrets come from the vault",
+        "settings.get for settings of the manifest only: declare the setting, or use vault for a secret",
     ),
 ];
 
@@ -62,13 +62,15 @@ impl Invariants {
 
 /// The places of texts for operators.
 const FAULT: &str = "the fault";
+const REASON: &str = "the reason of malformed";
+const COMPARISON: &str = "the message of the comparison";
 const LOG: &str = "a log line";
 /// The other places of texts.
 const URL: &str = "the URL of a request";
 const RESULT: &str = "the result";
 
 fn is_for_operators(place: &str) -> bool {
-    [FAULT, LOG].contains(&place)
+    [FAULT, REASON, COMPARISON, LOG].contains(&place)
 }
 
 /// Returns the first text of the plugin that violates an invariant, with its place.
@@ -85,8 +87,8 @@ fn plugin_texts(ran: &ObservedCall) -> impl Iterator<Item = (&'static str, &str)
             let texts = [&fault.code, &fault.message].into_iter().chain(details);
             (FAULT, texts.map(String::as_str).collect())
         }
-        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => (FAULT, vec![&**why]),
-        Ok(PluginReply::Compared((_, comparison))) => (FAULT, vec![&*comparison.message]),
+        Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => (REASON, vec![&**why]),
+        Ok(PluginReply::Compared((_, comparison))) => (COMPARISON, vec![&*comparison.message]),
         Ok(reply) => (RESULT, result_texts(reply)),
     };
     let urls = ran.requests.iter().map(|seen| (URL, &*seen.url));
@@ -122,9 +124,8 @@ fn refused_requests(ran: &ObservedCall) -> Option<String> {
     // A call that broke may have exceeded the number of requests.
     let broke = ran.reply.as_ref().is_err_and(rules::is_aborted);
     let stayed = ran.usage.requests.saturating_sub(ran.requests.len());
-    (stayed > 0 && !broke).then(|| {
-        format!("{stayed} requests that are not permitted; {}", readable::reply(&ran.reply))
-    })
+    (stayed > 0 && !broke)
+        .then(|| format!("requests refused by the host: {stayed}; {}", readable::reply(&ran.reply)))
 }
 
 /// Returns whether a text contains a secret. Plugins see redacted responses; in a fault or log

@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 const LARGE_BODY_BYTES: usize = 1 << 20;
-const EXPECT_REJECTION: &str = "unauthentic or malformed";
+const EXPECT_REJECTION: &str = "rejection as unauthentic or malformed";
 
 type Headers = Vec<(String, String)>;
 
@@ -66,9 +66,9 @@ fn alter_signature(value: &str) -> String {
 fn evaluate(request: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
     match &ran.reply {
         Ok(PluginReply::Parsed(Err(_))) => CaseOutcome::Passed,
-        Ok(_) if !strict => {
-            CaseOutcome::noted("it is accepted: check that the signature covers the body")
-        }
+        Ok(_) if !strict => CaseOutcome::noted(
+            "the altered webhook is accepted: check the signature over the raw body before parsing",
+        ),
         reply => {
             let failure = CaseFailure::new(EXPECT_REJECTION, readable::reply(reply), None);
             CaseOutcome::Failed(CaseFailure { request: Some(request), ..failure })

@@ -73,10 +73,13 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             let status = word(payment.status);
             format!("a payment with status {status}, of {}", money(&payment.amount))
         }
-        Ok(PluginReply::Deauthorized(done)) => done.to_string(),
+        Ok(PluginReply::Deauthorized(done)) => format!("deauthorized: {done}"),
         Ok(PluginReply::Refund(refund)) => {
             let status = word(refund.status);
             format!("a refund with status {status} and id {:?}", refund.provider_id)
+        }
+        Ok(PluginReply::Parsed(Ok(notifications))) if notifications.is_empty() => {
+            "accepted, without notifications".to_owned()
         }
         Ok(PluginReply::Parsed(Ok(notifications))) => {
             let about = notifications
@@ -104,7 +107,7 @@ fn word(value: impl Serialize) -> String {
 }
 
 pub fn money(money: &Money) -> String {
-    format!("{} {}", money.minor.0, money.currency)
+    format!("{} {}", money.currency, money.minor.to_major())
 }
 
 #[cfg(test)]

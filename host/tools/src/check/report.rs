@@ -7,6 +7,10 @@ use super::{
 };
 use crate::prelude::*;
 
+const CASE_COUNTS: &str = "\
+The number of cases is not a score: each function, and each request of its example call, adds cases,
+and a failed example hides some.";
+
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
     /// `name@version` with the first digits of the digest; `null` if not admitted.
@@ -98,7 +102,8 @@ impl CaseFailure {
 impl CheckReport {
     /// Creates a report from the results of admission.
     pub(super) fn of(checks: Vec<AdmissionCheck>) -> CheckReport {
-        let expected = "the requirements of hosts: PLUGINS.md, \"Installing\"";
+        let expected =
+            "this admission step to pass: docs/PLUGINS.md, \"Installing, upgrading, rolling back\"";
         let case = |AdmissionCheck { check, passed, result: found }: AdmissionCheck| {
             let outcome = match passed {
                 true => CaseOutcome::Passed,
@@ -138,15 +143,17 @@ impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (failed, all) = self.count();
         let name = self.plugin.as_deref().unwrap_or("the component is not admitted");
-        match failed {
-            0 => writeln!(f, "{name}: {all} cases passed")?,
+        let noted = |case: &&CheckCase| matches!(case.outcome, CaseOutcome::Noted { .. });
+        match (failed, self.cases.iter().filter(noted).count()) {
+            (0, 0) => writeln!(f, "{name}: {all} cases passed")?,
+            (0, noted) => writeln!(f, "{name}: {all} cases passed, {noted} of them with notes")?,
             _ => writeln!(f, "{name}: {failed} of {all} cases failed")?,
         }
         for (CheckCase { about, case, .. }, failing) in self.failures() {
             writeln!(f, "\nFAILED  {about}: {case}")?;
             writeln!(f, "  expected  {}", failing.expected)?;
             writeln!(f, "  found     {}", shorten(&failing.found))?;
-            for (what, text) in [("request", &failing.request), ("answer", &failing.answer)] {
+            for (what, text) in [("request", &failing.request), ("response", &failing.answer)] {
                 if let Some(text) = text {
                     writeln!(f, "  {what:8}  {text}")?;
                 }
@@ -159,10 +166,10 @@ impl fmt::Display for CheckReport {
         if self.functions.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\nmaximum of a call       requests    memory KiB    cpu ms")?;
+        writeln!(f, "\nmaximum per call        requests    memory KiB    cpu ms")?;
         for FunctionUsage { function, requests, memory_kib, cpu_ms } in &self.functions {
             writeln!(f, "{function:24}{requests:>8}{memory_kib:>14}{cpu_ms:>10.1}")?;
         }
-        Ok(())
+        writeln!(f, "\n{CASE_COUNTS}")
     }
 }

@@ -69,21 +69,26 @@ pub fn evaluate(
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, function == "verification.verify");
     match (meaning, result) {
-        (_, Aborted) => Violation("a value or a fault, within the limits"),
+        (_, Aborted) => Violation("a value or a fault, without a trap or an exceeded limit"),
 
         (Outage | WrongAddress, Fault(Unavailable)) => Conforms,
         (WrongAddress, Fault(Misconfigured | Other)) => Conforms,
-        (Outage, Fault(Other)) => Note("other raises an alarm; unavailable is retried without one"),
-        (Outage | WrongAddress, Unknown) => {
-            Note("the response has no result: unavailable would show operators the reason")
+        (Outage, Fault(Other)) => {
+            Note("return unavailable instead of other, which also alerts the operator")
         }
+        (Outage | WrongAddress, Unknown) => Note(
+            "the response is unusable: return unavailable instead of a pending result, so that operators see the reason",
+        ),
         // Some upstreams respond to a removal with an empty body.
-        (Outage, Success | Failed | Done) if function == "saved-card.deauthorize" => {
-            Note("treats an empty response as a success")
-        }
-        (Outage | WrongAddress, _) => {
+        (Outage, Success | Failed | Done) if function == "saved-card.deauthorize" => Note(
+            "reports the token as deauthorized although the upstream confirmed nothing: return true for the documented response only",
+        ),
+        (Outage, _) => {
             Violation("unavailable: the upstream failed, or its response is late or unreadable")
         }
+        (WrongAddress, _) => Violation(
+            "unavailable or misconfigured: a 404 with an HTML page does not mean that the record is missing",
+        ),
 
         (AccountRejected, Fault(Misconfigured)) => Conforms,
         (AccountRejected, Fault(Invalid | Refused)) if is_sms => {
@@ -93,34 +98,36 @@ pub fn evaluate(
             Violation("misconfigured: the upstream rejects the account")
         }
         (AccountRejected, _) => {
-            Note("misconfigured would show the operator that the upstream rejects the account")
+            Note("return misconfigured if the upstream rejects the account: it alerts the operator")
         }
 
-        (Refusal, Failed) if verifies => {
-            Violation("a result other than failed, which requires an explicit and final refusal")
-        }
+        (Refusal, Failed) if verifies => Violation(
+            "pending or a fault: failed requires an explicit, final failure, and reversed a returned payment",
+        ),
         (Refusal, Success | Done) => Violation("a fault: the upstream refused"),
         (Refusal, Fault(NotFound)) => Violation(
-            "a result other than not-found: the response is not about the requested record",
+            "a fault other than not-found, which requires the response that the record does not exist",
         ),
         (Refusal, _) => Conforms,
 
         (UnknownValues, Success) if verifies => {
             Violation("pending or a fault: success requires that the money was taken")
         }
-        (_, Success) => Note("treats an unknown status as a success"),
+        (_, Success) => {
+            Note("returns success for an unknown status: list the statuses that mean success")
+        }
         (UnknownWords, Failed) if verifies => {
             Violation("pending: failed and reversed require a known status")
         }
         (_, Fault(NotFound)) if kind != PluginKind::Provider || verifies => {
-            Violation("a result other than not-found, because the response is not understood")
+            Violation("another fault: an unknown response does not mean that the record is missing")
         }
         (_, Fault(Invalid | Refused)) if is_sms => {
             Violation("other: the gateway's response is unknown")
         }
-        (_, Fault(Invalid | Refused | NotFound)) => {
-            Note("treats unknown words as a refusal: the operation may have taken effect")
-        }
+        (_, Fault(Invalid | Refused | NotFound)) => Note(
+            "returns a final fault for unknown words: return unavailable, because the operation may have taken effect",
+        ),
         _ => Conforms,
     }
 }

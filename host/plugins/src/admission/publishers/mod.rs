@@ -125,15 +125,15 @@ impl TrustPolicy {
 
     fn untrusted_reason(&self) -> String {
         let what_to_do = match self.is_pinned() {
-            true => "the setting plugin_publishers lists the trusted ones",
-            false => "trust its author's key with `tollhouse publisher trust`",
+            true => "add the publisher's key to the setting plugin_publishers",
+            false => "trust the publisher's key with `tollhouse publisher trust`",
         };
         format!("the component is not signed by a publisher that this host trusts: {what_to_do}")
     }
 }
 
-const UNSIGNED: &str = "the component is not signed: its author can sign it with \
-    `tollhouse plugin sign`, or set plugin_unsigned to accept unsigned components";
+const UNSIGNED: &str = "the component is not signed: sign it with `tollhouse plugin sign`, or set \
+    plugin_unsigned on the host to accept unsigned components";
 const SIGNATURE_NOT_STORED: &str =
     "the signature of the component was not stored at installation: install the same file again";
 
