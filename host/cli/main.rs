@@ -103,8 +103,8 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // With huge pages, an idle host uses half as much memory again. Kernels
-    // without this setting return an error, which is harmless.
+    // With huge pages, an idle host uses half as much memory again. Kernels without this setting
+    // return an error, which is harmless.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let arguments: Vec<OsString> = std::env::args_os().collect();

@@ -18,7 +18,8 @@ text_types! {
     Currency;
 }
 
-/// An amount in hundredths of the major unit (kobo, cent), serialized as a decimal number in the major unit.
+/// An amount in hundredths of the major unit (kobo, cent), serialized as a decimal number in the
+/// major unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, sqlx::Type, JsonSchema)]
 #[sqlx(transparent)]
 #[schemars(
@@ -124,6 +125,8 @@ impl<'de> Deserialize<'de> for Minor {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_minor_unit_is_that_of_the_currency() {
         for (code, decimals, hundredths, iso) in [
@@ -154,8 +157,6 @@ mod tests {
             assert_eq!(Money::from_iso_minor(minor, code.into()).is_some(), in_range, "{minor}");
         }
     }
-
-    use super::*;
 
     fn read(text: &str) -> Result<i64, AmountError> {
         let number: Number = serde_json::from_str(text).unwrap();

@@ -4,8 +4,8 @@ use tollhouse_platform::store::{EnumString, IntoStaticStr};
 
 use crate::Fault;
 
-/// Why a provider rejects a payment. Its name in a fault's details is that of the case in lower case
-/// with hyphens, for example `below-minimum`.
+/// Why a provider rejects a payment. A fault names it in lower case with hyphens, for example
+/// `below-minimum`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Cause {

@@ -19,7 +19,7 @@ pub const CHARGE: &str = "charge";
 /// A job: company, kind and subject.
 type Verification = (CompanyId, &'static str, String);
 
-/// Returns the job that verifies the charge that a webhook names; `None` if the reference is unknown.
+/// Returns the job that verifies the charge of a webhook; `None` if the reference is unknown.
 async fn find_verification(
     app: &App,
     account_id: &AccountId,

@@ -1,5 +1,5 @@
-//! Placeholders: random texts, valid for one call, that egress replaces by secrets. Fixed ones would
-//! let user input expand to a secret.
+//! Placeholders: random texts, valid for one call, that egress replaces by secrets. A fixed text
+//! would let user input expand to a secret.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use memchr::memmem;
@@ -15,7 +15,7 @@ use crate::prelude::*;
 const PLACEHOLDER_PREFIX: &str = "vault-";
 /// Hexadecimal digits after the prefix.
 const PLACEHOLDER_DIGITS: usize = 32;
-const MAX_PLACEHOLDERS: usize = 64;
+pub(super) const MAX_PLACEHOLDERS: usize = 64;
 
 /// The placeholders of one call.
 pub struct Placeholders {

@@ -16,12 +16,10 @@ use rsa::{
 use sha2::{Digest, Sha256, Sha512};
 use x509_parser::pem::Pem;
 
-use super::{Secrets, VaultError, truncate_name};
+use super::{Secrets, VaultError, placeholders::MAX_PLACEHOLDERS, truncate_name};
 
 /// Maximum size of a template and of each result.
 pub(super) const MAX_TRANSFORMED_BYTES: usize = 16 << 10;
-/// Maximum number of kept results, which are as many as placeholders.
-const MAX_RESULTS: usize = 64;
 const MAX_STEPS: usize = 8;
 /// Smaller keys are insecure. The time of a signature grows with the cube of the size.
 const KEY_BITS: RangeInclusive<u32> = 2_048..=4_096;
@@ -74,7 +72,7 @@ impl Results {
             return Ok(value.clone());
         }
         let value = transform(account, filled, steps, &mut self.rng)?;
-        if self.values.len() < MAX_RESULTS {
+        if self.values.len() < MAX_PLACEHOLDERS {
             self.values.push((source, value.clone()));
         }
         Ok(value)
