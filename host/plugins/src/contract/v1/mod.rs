@@ -7,7 +7,7 @@ mod convert;
 pub mod functions;
 
 use wasmtime::{
-    Engine,
+    Engine, WasmBacktrace,
     component::{Component, HasSelf, InstancePre, Linker},
 };
 use wasmtime_wasi::WasiView;
@@ -16,7 +16,11 @@ use self::functions::Offers;
 use super::drift;
 use crate::{
     PluginKind,
-    runtime::{engine::State, session::HttpRequest, vault::transform::Step},
+    runtime::{
+        engine::State,
+        session::{HttpRequest, RunEnded},
+        vault::transform::Step,
+    },
 };
 use tollhouse_platform::outbound::egress::EgressResponse;
 
@@ -136,13 +140,24 @@ where
 
 // ---- host functions -----------------------------------------------------------------------------
 
+/// Returns the error that ends a run, with a backtrace that the engine need not capture.
+fn end_run(ended: RunEnded, backtrace: Option<WasmBacktrace>) -> wasmtime::Error {
+    let error = wasmtime::Error::new(ended);
+    match backtrace {
+        Some(backtrace) => error.context(backtrace),
+        None => error,
+    }
+}
+
 /// The result of a host function. The outer error ends the run.
 type HostResult<T> = wasmtime::Result<Result<T, wit::Fault>>;
 
 impl imported::http::Host for State {
     fn send(&mut self, request: imported::http::Request) -> HostResult<imported::http::Response> {
         let imported::http::Request { method, url, headers, body, timeout_ms } = request;
-        let response = self.session.send(HttpRequest { method, url, headers, body, timeout_ms })?;
+        let response = self.session.send(HttpRequest { method, url, headers, body, timeout_ms });
+        let backtrace = &mut self.request_backtrace;
+        let response = response.map_err(|ended| end_run(ended, backtrace.take()))?;
         Ok(response
             .map(|EgressResponse { status, headers, body }| imported::http::Response {
                 status,

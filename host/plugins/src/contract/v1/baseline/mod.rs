@@ -13,17 +13,17 @@ use std::{
 
 use bytes::Bytes;
 use wasmtime::{
-    Store,
+    Store, WasmBacktrace,
     component::{Instance, InstancePre, ResourceTable},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use self::native::HostCall;
 pub use self::native::NativeWorkload;
-use super::{HostResult, functions::Offers, imported, linker};
+use super::{HostResult, end_run, functions::Offers, imported, linker};
 use crate::{
     Call, Credentials, Fault, PluginHandle,
-    runtime::{session::RunEnded, vault::Secrets},
+    runtime::{engine::empty_backtrace, session::RunEnded, vault::Secrets},
 };
 use tollhouse_platform::outbound::egress::{EgressRequest, Script};
 
@@ -64,6 +64,7 @@ pub struct BaselineState {
     response_mode: ResponseMode,
     responses: Vec<imported::http::Response>,
     position: usize,
+    request_backtrace: Option<WasmBacktrace>,
     /// Log of host calls; `None` if they are not logged.
     host_calls: Option<Vec<HostCall>>,
 }
@@ -130,9 +131,11 @@ impl Baseline {
             response_mode,
             responses,
             position: 0,
+            request_backtrace: None,
             host_calls: None,
         };
         let mut store = Store::new(self.pre.component().engine(), bare);
+        store.data_mut().request_backtrace = Some(empty_backtrace(&store));
         store.set_epoch_deadline(NEVER);
         let instance = self.pre.instantiate_async(&mut store).await?;
         Ok((store, instance))
@@ -195,7 +198,7 @@ impl imported::http::Host for BaselineState {
             return Ok(Ok(response));
         }
         self.responses.push(response);
-        Err(RunEnded::Waiting.into())
+        Err(end_run(RunEnded::Waiting, self.request_backtrace.take()))
     }
 }
 
