@@ -16,7 +16,8 @@ pub(crate) struct Checkout {
     pub id: String,
     pub provider: &'static str,
     pub merchant: String,
-    pub email: String,
+    /// The customer's e-mail address, or the phone number if the provider has no address.
+    pub payer: String,
     /// `None`: a mandate is authorized, and nothing is paid.
     pub amount: Option<(u64, String)>,
     pub reference: String,

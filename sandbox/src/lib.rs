@@ -2,10 +2,10 @@
 //! tests.
 //!
 //! Each provider has a module that implements its documented protocol. All share the merchants'
-//! accounts, scripted [`faults`], the outbox of webhooks, the hosted checkout page, the receiver of
-//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways
-//! fill. The identity registers share fictitious people. All state is in memory; the time comes
-//! only from the injected clock.
+//! accounts, scripted [`faults`], the outbox of webhooks, the hosted checkout page, the pages of
+//! phones with M-Pesa's prompts, the receiver of Tollhouse's own [`events`] and the [`mailbox`],
+//! which a mail server (SMTP) and the SMS gateways fill. The identity registers share fictitious
+//! people. All state is in memory; the time comes only from the injected clock.
 
 mod africastalking;
 mod checkout;
@@ -15,10 +15,13 @@ pub mod faults;
 mod fields;
 pub mod flutterwave;
 mod in_flight;
+pub mod jenga;
 mod keyed_hash;
 pub mod mailbox;
+pub mod momo;
 mod money;
 pub mod monnify;
+pub mod mpesa;
 mod outbox;
 mod pages;
 pub mod paystack;
@@ -46,8 +49,11 @@ pub use checkout::Outcome;
 pub use events::ReceivedEvent;
 pub use faults::{Fault, FaultKind, Faults};
 pub use flutterwave::Flutterwave;
+pub use jenga::Jenga;
 pub use mailbox::{Mailbox, Message};
+pub use momo::Momo;
 pub use monnify::Monnify;
+pub use mpesa::Mpesa;
 pub use paystack::Paystack;
 
 use env::Env;
@@ -85,6 +91,9 @@ struct Inner {
     paystack: Paystack,
     flutterwave: Flutterwave,
     monnify: Monnify,
+    momo: Momo,
+    mpesa: Mpesa,
+    jenga: Jenga,
     events: EventReceiver,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
@@ -120,6 +129,9 @@ impl Simulators {
             paystack: Paystack::new(env.clone()),
             flutterwave: Flutterwave::new(env.clone()),
             monnify: Monnify::new(env.clone()),
+            momo: Momo::new(env.clone()),
+            mpesa: Mpesa::new(env.clone()),
+            jenga: Jenga::new(env.clone()),
             env: env.clone(),
             smtp_addr,
             events: EventReceiver::default(),
@@ -161,6 +173,21 @@ impl Simulators {
     #[must_use]
     pub fn monnify(&self) -> &Monnify {
         &self.0.monnify
+    }
+
+    #[must_use]
+    pub fn momo(&self) -> &Momo {
+        &self.0.momo
+    }
+
+    #[must_use]
+    pub fn mpesa(&self) -> &Mpesa {
+        &self.0.mpesa
+    }
+
+    #[must_use]
+    pub fn jenga(&self) -> &Jenga {
+        &self.0.jenga
     }
 
     #[must_use]
@@ -227,11 +254,14 @@ impl Simulators {
     }
 
     /// Returns the payment providers.
-    fn payment_simulators(&self) -> [&dyn PaymentSimulator; 3] {
+    fn payment_simulators(&self) -> [&dyn PaymentSimulator; 6] {
         [
             self.0.paystack.as_simulator(),
             self.0.flutterwave.as_simulator(),
             self.0.monnify.as_simulator(),
+            self.0.momo.as_simulator(),
+            self.0.mpesa.as_simulator(),
+            self.0.jenga.as_simulator(),
         ]
     }
 }

@@ -28,6 +28,7 @@ const RELEASED_KEY: &str = "released";
 #[derive(Clone)]
 pub(crate) struct Delivery {
     pub ordering_key: String,
+    pub method: reqwest::Method,
     pub url: String,
     pub body: String,
     pub signatures: Vec<SignatureHeader>,
@@ -157,7 +158,7 @@ impl Outbox {
         let delivered = {
             let _slot = self.slots.acquire().await;
             tokio::time::sleep(queued.delay).await;
-            self.post(&queued.delivery).await
+            self.deliver(&queued.delivery).await
         };
         let mut state = locked(&self.state);
         state.active_keys.remove(&queued.delivery.ordering_key);
@@ -176,11 +177,11 @@ impl Outbox {
         self.finished.notify_waiters();
     }
 
-    /// Posts a webhook. Providers accept only 200 as confirmation.
-    async fn post(&self, delivery: &Delivery) -> bool {
+    /// Sends a webhook. Providers accept only 200 as confirmation.
+    async fn deliver(&self, delivery: &Delivery) -> bool {
         let mut request = self
             .client
-            .post(&delivery.url)
+            .request(delivery.method.clone(), &delivery.url)
             .header("content-type", "application/json")
             .body(delivery.body.clone());
         for signature in &delivery.signatures {

@@ -1,6 +1,7 @@
 //! Web pages: the front page and the hosted checkout. Plain HTML that works without JavaScript.
 
 mod people;
+mod phones;
 
 use std::cmp::Reverse;
 
@@ -25,6 +26,8 @@ use crate::{
     sms, smtp,
 };
 
+pub(crate) use phones::{answer_prompt, show_phone, submit_answer};
+
 const STYLE: &str = include_str!("pages/style.css");
 /// The HTML of an e-mail is untrusted: it may only display itself and images, and must not run
 /// scripts, submit forms or embed frames.
@@ -46,6 +49,7 @@ pub(crate) async fn front_page(State(simulators): State<Simulators>) -> Html<Str
         (links(&locked(&simulators.0.links)))
         (hints(&locked(&simulators.0.hints)))
         (open_checkouts(&simulators))
+        (phones::section(&simulators))
         (mailbox(&simulators))
         (people::section())
         (events(&simulators))
@@ -98,12 +102,16 @@ pub(crate) async fn submit_checkout(
         }
         // Without a return URL, the customer stays and sees the outcome.
         Some(Ok(Completion { outcome, .. })) => {
-            let notice = match outcome {
-                Outcome::Success => "Completed. Thank you.",
-                Outcome::Failed => "This attempt failed. You can try again.",
-                Outcome::Abandoned => "You left the checkout. You can return at any time.",
-            };
             find(&simulators, &id).map_or_else(checkout_not_found, |c| {
+                let notice = match (outcome, c.open) {
+                    (Outcome::Success, _) => "Completed. Thank you.",
+                    (Outcome::Failed, true) => "This attempt failed. You can try again.",
+                    (Outcome::Failed, false) => "This attempt failed.",
+                    (Outcome::Abandoned, true) => {
+                        "You left the checkout. You can return at any time."
+                    }
+                    (Outcome::Abandoned, false) => "You left the checkout.",
+                };
                 checkout_page(&c, Some(notice)).into_response()
             })
         }
@@ -199,7 +207,7 @@ fn checkout_page(checkout: &Checkout, notice: Option<&str>) -> Html<String> {
         }
         dl {
             dt { "Pay to" } dd { (checkout.merchant) }
-            dt { "E-mail" } dd { (checkout.email) }
+            dt { "Payer" } dd { (checkout.payer) }
             dt { "Reference" } dd { (checkout.reference) }
         }
         @if let Some(notice) = notice { p.notice { (notice) } }
@@ -264,7 +272,7 @@ fn open_checkouts(simulators: &Simulators) -> Markup {
             h2 { "Open checkouts" }
             @if open.is_empty() { p.empty { "None." } } @else {
                 table {
-                    tr { th { "Checkout" } th { "Amount" } th { "E-mail" } th { "Provider" } }
+                    tr { th { "Checkout" } th { "Amount" } th { "Payer" } th { "Provider" } }
                     @for (_, checkout) in open.iter().take(SHOWN) {
                         tr {
                             td { a href={ "/checkout/" (checkout.id) } { (checkout.reference) } }
@@ -274,7 +282,7 @@ fn open_checkouts(simulators: &Simulators) -> Markup {
                                     None => "mandate",
                                 }
                             }
-                            td { (checkout.email) }
+                            td { (checkout.payer) }
                             td { (checkout.provider) }
                         }
                     }

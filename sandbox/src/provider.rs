@@ -84,6 +84,14 @@ impl<M: MerchantAccount> Provider<M> {
         change(accounts.entry(key.to_owned()).or_insert_with(|| M::open(key, env)), env)
     }
 
+    /// Applies a change that concerns several accounts.
+    pub(crate) fn with_accounts<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, M>, &Env) -> T,
+    ) -> T {
+        change(&mut locked(&self.accounts), &self.env)
+    }
+
     /// Applies a change to every account. Returns whether it applied to any.
     pub(crate) fn apply_to_all(&self, change: impl Fn(&mut M, &Env) -> bool) -> bool {
         let mut accounts = locked(&self.accounts);

@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use crate::{
     Fault, Simulators, africastalking,
     faults::{Faults, inject},
-    flutterwave, monnify, pages, paystack,
+    flutterwave, jenga, momo, monnify, mpesa, pages, paystack,
     registers::{self, dojah, prembly},
     termii, twilio,
 };
@@ -51,6 +51,8 @@ pub(crate) fn router(simulators: Simulators) -> Router {
         .route("/", get(pages::front_page))
         .route("/checkout/{id}", get(pages::show_checkout).post(pages::submit_checkout))
         .route("/checkout/{id}/complete", post(pages::complete_checkout))
+        .route("/phone/{number}", get(pages::show_phone).post(pages::submit_answer))
+        .route("/phone/{number}/answer", post(pages::answer_prompt))
         .route("/mailbox", get(mailbox))
         .route("/mailbox/{id}/html", get(pages::show_html))
         .route("/events", with_faults(&faults, "events", post(receive_event)))
@@ -61,6 +63,9 @@ pub(crate) fn router(simulators: Simulators) -> Router {
         .nest("/paystack", paystack::router(simulators.paystack(), &faults))
         .nest("/flutterwave", flutterwave::router(simulators.flutterwave(), &faults))
         .nest("/monnify", monnify::router(simulators.monnify(), &faults))
+        .nest("/momo", momo::router(simulators.momo(), &faults))
+        .nest("/mpesa", mpesa::router(simulators.mpesa(), &faults))
+        .nest("/jenga", jenga::router(simulators.jenga(), &faults))
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))

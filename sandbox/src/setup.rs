@@ -6,7 +6,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse_app::state::config::Config;
 use tollhouse_platform::crypto::tls;
-use tollhouse_sandbox::{Hint, Link, Simulators};
+use tollhouse_sandbox::{Hint, Link, Simulators, jenga, mpesa};
 
 use crate::Failure;
 
@@ -90,7 +90,7 @@ pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo
 type SetWebhook = fn(&Simulators, notification_url: &str);
 
 /// The service accounts at the simulators of payment providers.
-fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 3] {
+fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 5] {
     [
         (
             "provider_a",
@@ -115,7 +115,30 @@ fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 3] {
             }),
             |simulators, url| simulators.monnify().set_webhook(MONNIFY_KEY, MONNIFY_SECRET, url),
         ),
+        // Each push and each reversal has a URL of its own.
+        ("mpesa", mpesa_credentials(sandbox), |_, _| {}),
+        ("jenga", jenga_credentials(sandbox), |_, _| {}),
     ]
+}
+
+fn mpesa_credentials(sandbox: &str) -> Value {
+    let account = mpesa::Credentials::default();
+    json!({
+        "consumer_key": account.consumer_key, "consumer_secret": account.consumer_secret,
+        "shortcode": account.shortcode, "passkey": account.passkey,
+        "initiator_name": account.initiator, "initiator_password": account.initiator_password,
+        "certificate": mpesa::CERTIFICATE, "base_url": format!("{sandbox}/mpesa"),
+    })
+}
+
+fn jenga_credentials(sandbox: &str) -> Value {
+    let account = jenga::Credentials::default();
+    json!({
+        "merchant_code": account.merchant_code, "api_key": account.api_key,
+        "consumer_secret": account.consumer_secret, "account_number": account.account_number,
+        "merchant_name": account.merchant_name, "private_key": jenga::PRIVATE_KEY,
+        "base_url": format!("{sandbox}/jenga"),
+    })
 }
 
 /// The service accounts at the simulators of SMS gateways, which accept any credentials.
@@ -239,6 +262,10 @@ impl SandboxInfo {
         );
         let read = format!("curl -s '{sandbox}/mailbox?to=ada@example.com'");
         let verify = post("/otp/verify", r#"{"identifier":"ada","token":"CODE"}"#);
+        let by_phone = format!(
+            r#"{{"email":"ada@example.com","phone":"+254708374149","amount":1000,"currency":"KES","payment_service":"mpesa","reference":"by-phone-1","checkout":{{"success_url":"{sandbox}/"}}}}"#
+        );
+        let by_phone = post("/payment/initialize", &by_phone);
         let hint = |what: &str, command| Hint { what: what.to_owned(), command };
         let bvn = post("/kyc/nigeria/bvn/lookup", r#"{"bvn":"54651333604","send_otp":true}"#);
         let face =
@@ -258,6 +285,10 @@ impl SandboxInfo {
             hint(&format!("Read it, with this command or on {sandbox}/"), read),
             hint("Verify it: replace CODE", verify),
         ];
+        if is_built_in("mpesa") {
+            hints
+                .push(hint("Ask a payer on the phone, who confirms after three seconds", by_phone));
+        }
         if is_built_in("nigeria") {
             hints.push(hint(
                 "Look up a person; a one-time password is sent to the contact on record",

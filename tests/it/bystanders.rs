@@ -269,7 +269,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
-    const BURST: usize = 240;
+    const BURST: usize = 300;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = set_up_company(&app, app.company.clone()).await;

@@ -5,10 +5,14 @@
 mod cards;
 mod debits;
 mod flutterwave;
+mod jenga;
+mod momo;
 mod monnify;
+mod mpesa;
 mod paystack;
 mod recordings;
 mod reversals;
+pub mod sessions;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -119,7 +123,9 @@ fn every_built_in_provider_is_tested() {
         })
         .map(|component| component.name)
         .collect();
-    assert_eq!(names, SUBJECTS);
+    let mut tested = [SUBJECTS, sessions::SUBJECTS].concat();
+    tested.sort_unstable();
+    assert_eq!(names, tested);
 }
 
 // ---- the suite ----------------------------------------------------------------------------------

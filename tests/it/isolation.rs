@@ -1,6 +1,7 @@
 //! Access control and isolation of companies. The tests walk the tables of routes: a new route is
 //! covered automatically, or fails a test here.
 
+mod no_records;
 mod notifications;
 
 use reqwest::{Method, RequestBuilder};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use tollhouse_app::routes::{Route, internal_routes, public_routes};
 use tollhouse_http::Access;
 
+use self::no_records::{NO_RECORDS, NOTIFICATION, PAY_PAGE};
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
     codes::email_request,
@@ -201,7 +203,7 @@ both! {
         let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
         // All routes that need no key. A further one needs a reason here.
-        assert_eq!(of(Access::Unauthenticated), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
+        assert_eq!(of(Access::Unauthenticated), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}", NOTIFICATION, NOTIFICATION, PAY_PAGE], &documents].concat());
         // All routes that bypass the request limits. A further one needs a reason here.
         assert_eq!(of(Access::Unthrottled), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_on_both_listeners(route.path)) {
@@ -340,37 +342,6 @@ const RECORDS: &[(&str, Names)] = &[
     }),
     ("/internal/v1/companies/{company}/payments/{payment}/verify", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
-];
-
-/// Routes whose parameters name no record of a company. This list may only shrink.
-const NO_RECORDS: &[(&str, &str)] = &[
-    ("/docs/{file}", "a file of the viewer, the same for everyone"),
-    (
-        "/api/v1/notifications/{provider}/{account}",
-        "authenticated by signature, in `isolation/notifications.rs`",
-    ),
-    ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
-    ("/api/v1/kyc/{country}/{*path}", "an identity type, which all share"),
-    ("/internal/v1/companies/{company}/loans/{loan}", "an internal consumer's id, in `loans.rs`"),
-    (
-        "/internal/v1/companies/{company}/direct-debits/{direct_debit}",
-        "an internal consumer's id, in `loans.rs`",
-    ),
-    ("/internal/v1/identities/{country}/{identity}", "an identity type, which all share"),
-    ("/internal/v1/companies/{company}/identities/{country}/{identity}", "a type, which all share"),
-    ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
-    ("/internal/v1/providers/{provider}", "a plugin, which all share"),
-    ("/internal/v1/companies/{company}/providers/{provider}/test", "a plugin, which all share"),
-    ("/internal/v1/providers/{provider}/test", "a plugin, which all share"),
-    ("/internal/v1/plugins/{plugin}", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/activate", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/canary", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/rollback", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/deactivate", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/{digest}", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/recordings", "only operators read them"),
-    ("/internal/v1/plugins/{plugin}/recordings/{recording}", "only operators read them"),
-    ("/internal/v1/publishers/{publisher}", "plugins serve everyone"),
 ];
 
 #[test]

@@ -20,6 +20,7 @@ use crate::{
     app::{Company, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, config, reply},
     codes::{email_request, merged},
     command_line::{ProgramOutput, run_against},
+    conformance::sessions::pay_by_phone,
     identity, lending,
 };
 
@@ -138,12 +139,13 @@ async fn add_recording(app: &TestApp) {
     added.await.unwrap();
 }
 
-/// Fills the sealed columns of cards and direct debits.
+/// Fills the sealed columns of cards, direct debits and charges.
 async fn lend(app: &TestApp) {
     lending::create_user(app, "lender").await;
     lending::saved_card(app, "lender", lending::SUCCESS_CARD).await;
     let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
     app.operator(Method::PUT, &path, lending::direct_debit_body("lender", "AUTH_1")).await.data();
+    pay_by_phone(app).await;
 }
 
 /// Inserts accounts of other companies. The credentials of row `n` are sealed for row `text_of(n)`.

@@ -11,6 +11,7 @@ use tollhouse_tools::check;
 
 use crate::{
     app::code_cache,
+    javascript,
     plugins::sprout_with_bytes_replaced,
     sprout::{repack, with_manifest},
 };
@@ -70,6 +71,10 @@ const PROVIDER: [&str; 8] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "refunds.start", "refunds.check", "notifications.parse",
 ];
+const SESSIONS: [&str; 6] = [
+    "sessions.start", "sessions.verify", "sessions.receive", "session-refunds.start",
+    "session-refunds.check", "session-refunds.receive",
+];
 const COUNTRY: [&str; 3] =
     ["identity-lookup.lookup", "identity-face.compare", "identity-document.read"];
 
@@ -99,6 +104,8 @@ mod built_in {
         africastalking: AFRICASTALKING, &["sms.send"];
         atlantis: ATLANTIS, &COUNTRY;
         ghana: GHANA, &COUNTRY[..2];
+        jenga: JENGA, &SESSIONS[..3];
+        mpesa: MPESA, &SESSIONS;
         nigeria: NIGERIA, &COUNTRY;
         provider_a: PROVIDER_A, &PROVIDER;
         provider_b: PROVIDER_B, &PROVIDER;
@@ -106,6 +113,12 @@ mod built_in {
         sprout: SPROUT, &["checkout.start", "verification.verify", "notifications.parse"];
         termii: TERMII, &["sms.send"];
         twilio: TWILIO, &["sms.send"];
+    }
+
+    #[tokio::test]
+    async fn momo_js() {
+        let Some(wasm) = javascript::component("momo-js") else { return };
+        check_passes(&wasm, &SESSIONS).await;
     }
 
     #[tokio::test]

@@ -125,6 +125,26 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
 }
 
 #[tokio::test]
+async fn the_example_request_of_a_push_has_a_phone_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("jenga.wasm");
+    std::fs::write(&file, artifacts::JENGA).expect("a file");
+    let base_url = format!("base_url=http://{}", ports::reserve_address());
+    let settings = ["merchant_code=1", "account_number=2", "merchant_name=Acme", &*base_url];
+    let more: Vec<&str> =
+        settings.into_iter().flat_map(|setting| ["--credential", setting]).collect();
+    let mut running = Running::start(&file, &more);
+    let (api, key) = (running.line("API  ").await, running.line("API key").await);
+    let printed = running.line("  curl -s ").await;
+    let (_, body) = printed.split_once(" -d '").expect("a body");
+    let order: Value = serde_json::from_str(body.trim_end_matches('\'')).expect("JSON");
+    assert_eq!(order["phone"], "+254764555291");
+    let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
+    // The request is complete: it fails at the upstream, which does not run.
+    assert_eq!(reply(request.json(&order)).await.status, 502);
+}
+
+#[tokio::test]
 async fn a_plugin_that_cannot_run_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");

@@ -215,11 +215,13 @@ async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
         service_ref: "order-1".to_owned(),
         amount: Money { minor: Minor(500), currency: "NGN".into() },
         email: "ada@example.com".to_owned(),
+        phone: None,
         customer_name: None,
         narration: narration.to_owned(),
         channels: Vec::new(),
         success_url: "https://acme.example/".to_owned(),
         cancel_url: None,
+        notification_url: String::new(),
         metadata: "{}".to_owned(),
         save_instrument: false,
     };

@@ -1,15 +1,16 @@
-// Plugins in JavaScript and Python, built with the SDKs, are installed into the running host and
-// look up citizens of Atlantis.
+// Plugins in JavaScript and Python, built with the SDKs, are installed into the running host: they
+// look up citizens of Atlantis, and take a payment with MTN MoMo.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { Company, operator, sandbox, unused } from './sandbox.js';
+import { Company, call, complete, operator, sandbox, unused } from './sandbox.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const KEY = 'atlantis-key';
@@ -41,14 +42,15 @@ const LANGUAGES = {
  * The component of a guest. The copy is as deep below the root as the source, so that its paths to
  * the SDK are valid.
  */
-function built(language) {
-  const [name, folder] = [`atlantis-${language}`, `${ROOT}/target/outside/atlantis-${language}`];
+function built(language, name = `atlantis-${language}`) {
+  const folder = `${ROOT}/target/outside/${name}`;
   rmSync(`${folder}/node_modules`, { recursive: true, force: true });
   cpSync(`${ROOT}/tests/guests/${name}`, folder, { recursive: true });
   // Node's test runner does not run nested tests otherwise.
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
   execFileSync('bash', ['-euo', 'pipefail', '-c', LANGUAGES[language]], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
-  return readFileSync(`${folder}/atlantis_${language}.wasm`);
+  const manifest = JSON.parse(readFileSync(`${folder}/manifest.json`, 'utf8'));
+  return readFileSync(`${folder}/${manifest.name}.wasm`);
 }
 
 /** Responses of the register of Atlantis by number. */
@@ -133,3 +135,20 @@ for (const language of Object.keys(LANGUAGES)) {
     });
   });
 }
+
+test('a provider of push payments in js takes a payment', async () => {
+  const { interfaces } = await install(built('js', 'momo-js'));
+  assert.deepEqual(interfaces.toSorted(), ['session-refunds', 'sessions']);
+  const base_url = `${sandbox.sandbox}/momo`;
+  const keys = { api_user: randomUUID(), api_key: 'key', subscription_key: 's1', disbursement_subscription_key: 's2' };
+  const opened = await call('PUT', `${base_url}/account`, { body: { ...keys, target_environment: 'mtnghana', currency: 'GHS' } });
+  assert.equal(opened.status, 204);
+  await operator('PUT', '/providers/momo', { credentials: { ...keys, target_environment: 'mtnghana', base_url }, active: true });
+
+  const [company, reference] = [await Company.create(), unused('momo')];
+  const order = { payment_service: 'momo', reference, currency: 'GHS', phone: '+233241234567' };
+  const { service_ref } = await company.initialize(order);
+  await complete(`${sandbox.sandbox}/checkout/${service_ref}`, 'success');
+  const { amount, payment_channel } = await company.settled(reference, 'success');
+  assert.deepEqual([amount, payment_channel], [2500.5, 'mobile_money']);
+});

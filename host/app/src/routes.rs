@@ -8,7 +8,7 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections},
     messaging::{messages, otp},
-    money::{cards, exceptions, payments, refunds},
+    money::{cards, charges::sessions, exceptions, payments, refunds},
     operations::{jobs, master_key, operator_events, plugins, recordings},
     state::App,
     tenants::{companies, plans, providers, wallet},
@@ -119,6 +119,9 @@ pub fn public_routes() -> Vec<Route> {
         get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
         get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
+        post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
+        put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];
+        get  "/pay/{company}/{charge}/{signature}" Unauthenticated sessions::page::show "Show the page on which a payer waits" [];
     }
 }
 
@@ -276,6 +279,11 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
 /// The sections of the OpenAPI document in reading order: handlers' module, name, description.
 const TAGS: &[Tag] = &[
     ("payments", "payments", "One-time payments through hosted checkout, and their refunds."),
+    (
+        "sessions",
+        "sessions",
+        "Notifications of one charge or refund, and the page on which a payer waits.",
+    ),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
     ("refunds", "refunds", "Refunds of payments and of verification charges."),
     ("exceptions", "exceptions", "Differences between charges and their providers."),

@@ -103,6 +103,7 @@ async fn refund_charge(app: App, job: Job) -> Result<JobResult> {
 
 pub const SEALED: &[&[SealedColumn]] = &[
     &cards::SEALED,
+    &charges::SEALED,
     &companies::SEALED,
     &idempotency::SEALED,
     &identity::SEALED,

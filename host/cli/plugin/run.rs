@@ -59,10 +59,10 @@ impl Run {
         let running = self.serve(folder.path()).await?;
         let plugin = DevelopedPlugin { file: &self.file, given: &given, host: &running.host };
         let work = async {
-            let installed = plugin.install().await?;
+            let (installed, manifest) = plugin.install().await?;
             print_line(&format_installed(&installed));
             let key = create_trial_company(&running.host, &installed).await?;
-            print_line(&format!("\n{}", running.format_access(&key, &installed)));
+            print_line(&format!("\n{}", running.format_access(&key, &installed, &manifest)));
             plugin.reinstall_on_change().await;
             Ok(())
         };
@@ -129,7 +129,7 @@ struct RunningHost {
 
 impl RunningHost {
     /// Formats the addresses and credentials of the host, with an example request.
-    fn format_access(&self, key: &str, installed: &Value) -> String {
+    fn format_access(&self, key: &str, installed: &Value, manifest: &Manifest) -> String {
         let (path, body) = match kind(installed) {
             Some(PluginKind::Sms) => (
                 "otp/send".to_owned(),
@@ -145,7 +145,10 @@ impl RunningHost {
             _ => {
                 let currency = &installed["manifest"]["currencies"][0];
                 let pages = json!({ "success_url": "https://shop.example/done" });
-                let order = json!({ "email": "ada@example.com", "amount": 2500, "currency": currency, "checkout": pages });
+                let mut order = json!({ "email": "ada@example.com", "amount": 2500, "currency": currency, "checkout": pages });
+                if manifest.sessions.push {
+                    order["phone"] = json!(manifest.examples.phone());
+                }
                 ("payment/initialize".to_owned(), order)
             }
         };
@@ -193,15 +196,16 @@ struct DevelopedPlugin<'a> {
 }
 
 impl DevelopedPlugin<'_> {
-    /// Installs the component and configures its account.
-    async fn install(&self) -> Result<Value> {
+    /// Installs the component and configures its account. Returns what the host says about it, and
+    /// its manifest.
+    async fn install(&self) -> Result<(Value, Manifest)> {
         let wasm = read_bytes(self.file)?;
         let manifest = Manifest::read(&wasm).map_err(Failure::refused)?;
         let credentials = self.credentials(&manifest)?;
         let installed = self.host.post_bytes(&["plugins"], &[("grant", true)], wasm).await?;
         let account = json!({ "credentials": credentials, "active": true });
         self.host.change(Method::PUT, &["providers", &manifest.name], &account).await?;
-        Ok(installed)
+        Ok((installed, manifest))
     }
 
     fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>> {
@@ -251,7 +255,7 @@ impl DevelopedPlugin<'_> {
             }
             known = now;
             match self.install().await {
-                Ok(installed) => print_line(&format_installed(&installed)),
+                Ok((installed, _)) => print_line(&format_installed(&installed)),
                 Err(failure) => {
                     let why = without_control_characters(&failure.message);
                     print_line(&format!("rejected, the previous version stays active: {why}"));

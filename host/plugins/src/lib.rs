@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     admission::AdmissionCheck,
-    manifest::{Manifest, PluginKind, ReferenceRules, Surface},
+    manifest::{Manifest, PluginKind, Surface, reference::ReferenceRules},
     registry::{Plugins, serving},
 };
 pub use crate::{
@@ -34,6 +34,7 @@ pub use crate::{
             CountryPlugin, Credentials, Gateway, Plugin, PluginHandle, Provider, UsageObserver,
         },
         reply::PluginReply,
+        session::{KnownRefund, KnownSession, PluginData, SESSIONS, SessionRefundOrder},
         webhook::Webhook,
     },
     contract::v1::{
@@ -47,6 +48,7 @@ pub use crate::{
             EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
+        sessions::Lookup,
     },
     registry::{lifecycle::InstallOptions, serving::Unavailability},
     runtime::{
@@ -160,22 +162,35 @@ pub struct CheckoutOrder {
     pub service_ref: String,
     pub amount: Money,
     pub email: String,
+    /// In E.164.
+    #[serde(default)]
+    pub phone: Option<String>,
     pub customer_name: Option<String>,
     pub narration: String,
     /// Empty: all channels of the provider.
     pub channels: Vec<String>,
     pub success_url: String,
     pub cancel_url: Option<String>,
+    /// The webhook URL of this payment.
+    #[serde(default)]
+    pub notification_url: String,
     /// A JSON object, echoed by the provider.
     pub metadata: String,
     pub save_instrument: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// An open session. Without a page, `url` is empty until the host assigns its own.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct CheckoutSession {
     pub url: String,
+    /// An instruction to the payer, who confirms elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     pub service_ref: String,
     pub raw: String,
+    /// `None`: the plugin has no interface for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PluginData>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -265,6 +280,8 @@ pub struct ProviderRefund {
     pub status: ProviderRefundStatus,
     pub provider_id: String,
     pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PluginData>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

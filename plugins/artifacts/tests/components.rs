@@ -61,6 +61,14 @@ fn ghana() {
     exports(artifacts::GHANA, &["identity-face", "identity-lookup"]);
 }
 
+fn jenga() {
+    exports(artifacts::JENGA, &["sessions"]);
+}
+
+fn mpesa() {
+    exports(artifacts::MPESA, &["session-refunds", "sessions"]);
+}
+
 fn nigeria() {
     exports(artifacts::NIGERIA, &["identity-document", "identity-face", "identity-lookup"]);
 }

@@ -3,9 +3,13 @@
 export interface Request {
   method: string;
   url: string;
+  /**
+   * Names and values. The host sets `host`, `content-length`, `transfer-encoding`, `connection`,
+   * `accept-encoding` and `range`.
+   */
   headers: [string, string][];
   body?: Uint8Array | null;
-  /** At most what remains of the call's own time. */
+  /** In milliseconds. The host caps it at the remaining time of the call. */
   timeoutMs?: number | null;
 }
 
@@ -16,73 +20,93 @@ export interface Response {
 }
 
 /**
- * The only way out of the sandbox: https, towards the hosts that the operator granted, without redirects. Header values and
- * the body may hold placeholders from `vault`: the host puts the values in.
+ * Sends HTTP requests over https to granted origins. Redirects are not followed. Header values and
+ * the body may contain placeholders from `vault`, which the host replaces with the secrets.
  */
 export interface Http {
   /**
-   * Every HTTP answer is `ok`, whatever its status. A fault is `unavailable` (code `timeout`, `connect` or `cut`) or, when the
-   * request may not leave, `misconfigured`.
+   * Sends a request. Every HTTP response is `ok`, whatever its status. A fault is `unavailable`
+   * with the code `timeout`, `connect`, `cut`, or `circuit-open` if the circuit of that upstream
+   * is open for this account. It is `misconfigured` with the code `not-granted` or `forbidden` if
+   * the request is not permitted; then it was not sent.
    * @throws {Fault}
    */
   send(request: Request): Response;
 }
 
-/** Work with secrets that never enter the sandbox. */
+/**
+ * Operations on secrets, which never enter the sandbox. Names are those of the manifest's
+ * `secrets`.
+ */
 export interface Vault {
   /**
-   * A random placeholder for a secret's value, good for this call alone. (A fixed text would let a caller's own words
-   * expand it.)
+   * Returns a random placeholder for a secret, valid for this call only. Egress replaces it in a
+   * header value or the body, where the manifest binds the secret. A repeated request returns the
+   * same placeholder.
    * @throws {Fault}
    */
   secret(name: string): string;
   /**
-   * The same for the credentials of HTTP basic authentication, without the word "Basic". Both are names: `password` a secret's,
-   * `user` a secret's or a setting's.
+   * Returns a placeholder for the credentials of HTTP basic authentication, without the word
+   * "Basic". `password` names a secret; `user` names a secret or a setting.
    * @throws {Fault}
    */
   basic(user: string, password: string): string;
   /**
-   * Algorithms: "sha256", "sha512".
+   * Computes the HMAC of data under a secret. The algorithm is "sha256" or "sha512".
    * @throws {Fault}
    */
   hmac(algorithm: string, secret: string, data: Uint8Array): Uint8Array;
   /**
-   * Compares in constant time.
+   * Returns whether the candidate equals the secret, in constant time.
    * @throws {Fault}
    */
   matches(secret: string, candidate: Uint8Array): boolean;
 }
 
-/** One step, applied to the bytes that the step before returned. */
+/** A step, applied to the result of the previous one. */
 export interface Step {
   /**
-   * "base64", "base64url" (without padding), "hex", "sha256", "sha512"; with a secret as `key`: "hmac-sha256", "hmac-sha512",
-   * "rsa-sha256" (a PKCS #1 v1.5 signature by a private key in PEM); with a secret or setting as `key`: "rsa-encrypt" (PKCS #1
-   * v1.5, by a public key or certificate in PEM).
+   * Without a key: "base64", "base64url" (without padding), "hex" (lower case), "sha256",
+   * "sha512". With a key: "hmac-sha256", "hmac-sha512", "rsa-sha256" (a PKCS #1 v1.5 signature),
+   * "rsa-encrypt" (PKCS #1 v1.5).
    */
   name: string;
+  /**
+   * The name of a secret. "rsa-sha256" requires a private key in PEM (PKCS #8 or PKCS #1),
+   * "rsa-encrypt" a public key or certificate in PEM, which may also be a setting.
+   */
   key?: string | null;
 }
 
 /** Secrets in another form: encoded, hashed, signed or encrypted. */
 export interface VaultTransform {
   /**
-   * A placeholder for the template after all steps. Placeholders in the template stand for their values; the result may be
-   * sent where all of its secrets may be. A key is used and not sent. The result must be text: end with an encoding.
+   * Returns a placeholder for the template after all steps, at most eight. Placeholders in the
+   * template stand for their values. The result must be text, so end with an encoding. It may be
+   * sent where all secrets of the template may be sent; keys are not sent. Faults are
+   * `misconfigured` with the code `bad-key`, `no-secret`, `not-text`, `too-large` or
+   * `too-many-steps`, and `invalid` with the code `no-algorithm`.
    * @throws {Fault}
    */
   transform(template: Uint8Array, steps: Step[]): string;
 }
 
-/** What the operator set for this plugin and these credentials, or the manifest's default; not secret. */
+/** Settings of this plugin and provider account. They are not secret. */
 export interface Settings {
+  /** Returns the account's setting, or the manifest's default. */
   get(name: string): string | null;
 }
 
-/** Short-lived values, kept by the host per plugin and set of credentials: an access token, say. */
+/**
+ * A cache of short-lived values, for example access tokens. Each host keeps it in memory by
+ * component and account: at most 64 entries, of at most 16 KiB with their keys. It may be empty at
+ * any time.
+ */
 export interface Cache {
+  /** Returns a cached value unless it has expired. */
   get(key: string): string | null;
+  /** Caches a value for at most 24 hours. Later calls read it. */
   put(key: string, value: string, ttlSeconds: number): void;
 }
 
@@ -92,12 +116,16 @@ export type Level =
   | 'warn'
   | 'error';
 
+/** Log lines for operators: at most 100 lines of 2 KiB per call. */
 export interface Log {
-  /** Never holds a secret or personal data; the host removes the secrets it knows. */
+  /**
+   * Writes a line. It must not contain a secret or personal data; the host removes the secrets
+   * that it knows.
+   */
   write(level: Level, message: string): void;
 }
 
-/** What the host knows of the user whose entry is asked for, for upstreams that want to see more than a number. */
+/** The user of a lookup, for registers that require more than an identifier. */
 export interface Person {
   firstName: string;
   lastName: string;
@@ -105,50 +133,56 @@ export interface Person {
   dateOfBirth?: string | null;
 }
 
-/** What to look for. */
+/** The entry to look up. */
 export interface Question {
+  /** The `name` of one of the manifest's identity types. */
   identity: string;
-  /** As the manifest's pattern has it. */
+  /**
+   * Matches the type's `pattern`. Letters are capitals if the type has `upper`. Spaces and
+   * hyphens are removed unless the pattern has them.
+   */
   identifier: string;
-  /** None when the lookup is nobody's. */
+  /** Absent if the lookup has no user. */
   person?: Person | null;
 }
 
-/** What stands in a register about somebody, or about a firm. */
+/** A register's entry about a person or a firm. */
 export interface Entry {
   /**
-   * A JSON object, as callers get it: names in snake_case; dates as DD/MM/YYYY, phone numbers in E.164, images in base64
-   * without the head of a data URL; null where the upstream says nothing.
+   * A JSON object of at most 1 MiB, returned to clients unchanged. Names are in snake_case, and
+   * every field of the type is present, with `null` for an absent value. Dates are DD/MM/YYYY,
+   * phone numbers E.164, images base64 without the prefix of a data URL.
    */
   details: string;
-  /** Where a code for this person may be sent. */
+  /** The address for one-time passwords, if the type has `otp`. The host discards an invalid one. */
   email?: string | null;
-  /** In E.164. */
+  /** In E.164. The number for one-time passwords, like `email`. */
   phone?: string | null;
 }
 
-/** A JPEG or a PNG, which the host has looked at: 5 MiB at most. */
+/** A JPEG or PNG of at most 5 MiB. The host has fetched it and checked its content. */
 export interface Image {
   /** "image/jpeg" or "image/png". */
   mediaType: string;
   bytes: Uint8Array;
 }
 
+/** Lookups by identifier. Required of every country. */
 export interface IdentityLookup {
   /**
-   * `not-found` when the register has no such entry: then no other upstream is asked. `unavailable` when all upstreams are out
-   * of order.
+   * Returns the entry. `not-found` if the register has no such entry: query no other register
+   * then. `unavailable` if all registers are out of order.
    * @throws {Fault}
    */
   lookup(question: Question): Entry;
 }
 
 export interface Comparison {
-  /** Whether the upstream takes the two for one person. */
+  /** The register's result: whether both images show the same person. */
   matches: boolean;
-  /** In hundredths of a percent: 0 to 10,000. */
+  /** In hundredths of a percent, 0 to 10,000. */
   confidence: number;
-  /** For callers; without personal data. */
+  /** Returned to clients, so it must not contain personal data. */
   message: string;
 }
 
@@ -157,39 +191,49 @@ export interface Compared {
   comparison: Comparison;
 }
 
+/** Lookups with a selfie. Required if an identity type has `face`. */
 export interface IdentityFace {
   /**
-   * Looks up, and compares the photo on record with a selfie. `invalid` naming the field `image` when there is no face on the
-   * selfie.
+   * Looks up an entry and compares its photo with the selfie. `invalid` with the field `image` if
+   * the selfie shows no face.
    * @throws {Fault}
    */
   compare(question: Question, selfie: Image): Compared;
 }
 
 export interface Reading {
-  /** The identifier that stands on the document, as the manifest's pattern has it. */
+  /**
+   * The identifier on the document, in the form that a client would send: the lookup by
+   * identifier and that by document share one record.
+   */
   identifier: string;
   entry: Entry;
 }
 
+/** Lookups by a photo of a document. Required if an identity type has `document`. */
 export interface IdentityDocument {
   /**
-   * Reads a document, and looks up what stands on it. `invalid` naming the field `image` when it cannot be read.
+   * Reads a document and looks up its entry. `invalid` with the field `image` if the document is
+   * unreadable.
    * @throws {Fault}
    */
   read(identity: string, document: Image): Reading;
 }
 
-/** What is reusable of how the customer paid. */
+/** A payment instrument that can be charged again. A text that the provider does not return is "". */
 export interface Instrument {
   /** "card" or "mandate". */
   kind: string;
-  /** Charges this instrument again. Useless without the account's secret. */
+  /**
+   * Charges this instrument again, together with the account's secret. It must not be in `raw`;
+   * the host removes it otherwise.
+   */
   token: string;
+  /** Whether it can be charged without the payer. */
   reusable: boolean;
-  /** Identifies the physical card, within one customer at least. */
+  /** Identifies the physical card, at least within one customer. */
   signature: string;
-  /** The e-mail that the provider wants to see with the token. */
+  /** The e-mail address that the provider requires with the token. */
   email: string;
   bin: string;
   last4: string;
@@ -202,114 +246,264 @@ export interface Instrument {
 }
 
 export type PaymentStatus =
+  /** Every status that is none of the others, also "abandoned" and unknown words. */
   | 'pending'
+  /** The money was taken. */
   | 'success'
+  /** An explicit, final failure. */
   | 'failed'
+  /**
+   * The whole amount was returned, even if only the provider's lists of refunds and disputes
+   * show it.
+   */
   | 'reversed';
 
-/** A payment as the provider knows it. */
+/** The provider's data of a payment. */
 export interface Payment {
   status: PaymentStatus;
+  /** The payment's reference at the provider. */
   serviceRef: string;
-  /** The provider's own id, when a refund needs it. */
+  /** The provider's own id, if a refund needs it. */
   transactionId: string;
-  /** What was taken; `requested` is what was asked for where the two can differ. */
+  /**
+   * The amount taken, as the provider reports it. Never fill it in from the request, except from
+   * `known-session` if the provider reports no amount and the payer cannot change it.
+   */
   amount: Money;
+  /**
+   * The amount requested, where it can differ from the amount taken: the customer bears the
+   * fees. For a success the host compares `requested`, or else `amount`, with its own request,
+   * and rejects an `amount` below it.
+   */
   requested?: Money | null;
+  /**
+   * The provider's fees. The company bears the part that the customer has not paid in addition
+   * (`amount` above `requested`).
+   */
   feesMinor?: number | null;
-  /** Our name of the channel (card, bank, ussd, qr, mobile_money, bank_transfer) or the provider's. */
+  /** "card", "bank", "ussd", "qr", "mobile_money", "bank_transfer", or the provider's own word. */
   channel: string;
-  /** RFC 3339, UTC. */
+  /** RFC 3339 in UTC. If it is absent or unreadable, the time of the verification counts. */
   paidAt?: string | null;
+  /** Shown to the company. */
   message: string;
+  /** What can be charged again. */
   instrument?: Instrument | null;
-  /** Where the customer must go on, when the provider wants to see them. */
+  /** The page on which the customer must continue, if the provider requires it. */
   challengeUrl?: string | null;
-  /** The order's metadata as JSON text, when the provider tells it: the host knows its own payments by it. */
+  /**
+   * The order's metadata as the provider returns it, as JSON text; absent if it does not. The
+   * host recognizes its own payments by it: without it, a payment whose session was lost begins
+   * again.
+   */
   metadata?: string | null;
-  /** The provider's answer as JSON text, without anything that charges again. */
+  /** The provider's response as JSON text, without tokens. The company sees it. */
   raw: string;
 }
 
+/** The host's data of a payment, for functions that need more than its reference. */
+export interface KnownSession {
+  serviceRef: string;
+  /** "" until a verification has returned one. */
+  transactionId: string;
+  /** The ordered amount. */
+  amount: Money;
+  /** The time of the last call of `sessions.start`. RFC 3339 in UTC. */
+  startedAt: string;
+  /** The state that `sessions.start` returned. Absent if its response was lost. */
+  state?: Uint8Array | null;
+  /** The last result of `sessions.receive`. */
+  notified?: Uint8Array | null;
+}
+
 export interface CheckoutOrder {
+  /** The reference to use at the provider, valid by the manifest's `reference` rules. */
   serviceRef: string;
   amount: Money;
   email: string;
   customerName?: string | null;
   narration: string;
-  /** Empty: all that the provider offers. */
+  /** The requested channels that the manifest has. Empty: all that the provider offers. */
   channels: string[];
   successUrl: string;
   cancelUrl?: string | null;
-  /** JSON object, to be echoed by the provider. */
+  /** A JSON object, to be echoed by the provider. The host recognizes its own payment by it. */
   metadata: string;
-  /** Ask for an instrument that can be charged again. */
+  /** Request an instrument that can be charged again. */
   saveInstrument: boolean;
 }
 
 export interface CheckoutSession {
+  /** The page for the customer. */
   url: string;
+  /**
+   * The order's reference, or the provider's own. Only the returned one is verified; webhooks
+   * may name either.
+   */
   serviceRef: string;
+  /** The provider's response as JSON text. The company sees it. */
   raw: string;
 }
 
+/** Hosted checkout: the customer pays on a page of the provider. */
 export interface Checkout {
   /**
-   * `refused` with code `duplicate-reference` when the provider has seen the reference before.
+   * Opens a checkout session. `refused` with the code `duplicate-reference` if the provider knows
+   * the reference already: the host begins again under another one.
    * @throws {Fault}
    */
   start(order: CheckoutOrder): CheckoutSession;
 }
 
+/** The status of a payment. Every payment is settled by it. */
 export interface Verification {
   /**
-   * `not-found` when the provider knows of no such payment.
+   * Queries the provider. `not-found` if the provider does not know the payment: another session
+   * is then safe.
    * @throws {Fault}
    */
   verify(serviceRef: string): Payment;
 }
 
+export interface SessionOrder {
+  /** The reference to use at the provider, valid by the manifest's `reference` rules. */
+  serviceRef: string;
+  amount: Money;
+  email: string;
+  /**
+   * The payer's, in E.164, if it is known. The host requires it of clients if the manifest has
+   * `sessions.push`. Absent when a card is verified.
+   */
+  phone?: string | null;
+  customerName?: string | null;
+  narration: string;
+  /** The requested channels that the manifest has. Empty: all that the provider offers. */
+  channels: string[];
+  successUrl: string;
+  cancelUrl?: string | null;
+  /**
+   * The URL for the provider's notifications of this payment, by POST or PUT, which `receive`
+   * reads. It cannot be guessed, so it authenticates a provider that signs nothing.
+   */
+  notificationUrl: string;
+  /** A JSON object, to be echoed by the provider. The host recognizes its own payment by it. */
+  metadata: string;
+  /** Request an instrument that can be charged again. */
+  saveInstrument: boolean;
+}
+
+export type NextStep =
+  /** The URL of the page on which the payer pays. */
+  | { tag: 'page'; val: string }
+  /**
+   * The payer confirms elsewhere. One sentence of at most 300 bytes that instructs the payer:
+   * the host shows it on a page of its own, which waits for the outcome.
+   */
+  | { tag: 'prompt'; val: string };
+
+export interface Session {
+  next: NextStep;
+  /** As in `checkout-session`. */
+  serviceRef: string;
+  /**
+   * At most 4 KiB, stored encrypted, for later calls about this payment. It must not contain
+   * more personal data than these calls need.
+   */
+  state: Uint8Array;
+  /** The provider's response as JSON text. The company sees it. */
+  raw: string;
+}
+
+/**
+ * Payments with a state and a notification URL of their own: push payments, which the payer
+ * confirms on a phone, and providers that report neither amount nor reference. Replaces `checkout`
+ * and `verification`; `notifications` is optional.
+ */
+export interface Sessions {
+  /**
+   * Starts a payment. `refused` with the code `duplicate-reference` if the provider knows the
+   * reference already: from another payment, or the host cannot tell.
+   * @throws {Fault}
+   */
+  start(order: SessionOrder): Session;
+  /**
+   * Queries the provider. `not-found` if the provider does not know the payment, and if nothing in
+   * `session` identifies it there.
+   * @throws {Fault}
+   */
+  verify(session: KnownSession): Payment;
+  /**
+   * Reads a notification, and returns what `verify` needs of it, at most 4 KiB: the result
+   * replaces `notified`, and the host verifies. `invalid` if the notification cannot be read,
+   * `refused` if its sender is not the provider. Header names are in lower case.
+   * @throws {Fault}
+   */
+  receive(session: KnownSession, headers: [string, string][], body: Uint8Array): Uint8Array;
+}
+
 export interface CardOrder {
+  /** That of the instrument. */
   token: string;
+  /** The e-mail address that the provider requires with the token. */
   email: string;
   amount: Money;
+  /** The reference to use at the provider. */
   serviceRef: string;
   narration: string;
+  /** As in `checkout-order`. */
   metadata: string;
 }
 
+/** Charges of saved cards, without the customer. */
 export interface SavedCard {
-  /** @throws {Fault} */
+  /**
+   * Charges a card. If the provider knows the reference already, the existing payment is returned.
+   * @throws {Fault}
+   */
   charge(order: CardOrder): Payment;
   /**
-   * `false`: the provider has no such call, and forgetting the token locally is all there is.
+   * Reports a deleted card to the provider. `false` if the provider has no such call: the host
+   * only deletes the token.
    * @throws {Fault}
    */
   deauthorize(token: string): boolean;
 }
 
 export interface DebitOrder {
+  /** The token of the mandate. */
   mandate: string;
   email: string;
   amount: Money;
+  /** The reference to use at the provider. */
   serviceRef: string;
   narration: string;
+  /** As in `checkout-order`. */
   metadata: string;
 }
 
+/** Direct debits under a mandate. */
 export interface DirectDebit {
-  /** @throws {Fault} */
+  /**
+   * Debits an account. If the provider knows the reference already, the existing payment is
+   * returned.
+   * @throws {Fault}
+   */
   debit(order: DebitOrder): Payment;
 }
 
 export type RefundStatus =
+  /** The provider accepted the refund. */
   | 'pending'
   | 'done'
+  /** From `start`: the provider refused the refund. */
   | 'failed';
 
 export interface RefundOrder {
+  /** That of the payment. */
   serviceRef: string;
+  /** That of the payment, as `verify` returned it. */
   transactionId: string;
+  /** The host's reference of the refund. */
   refundRef: string;
   amount: Money;
   reason: string;
@@ -317,43 +511,121 @@ export interface RefundOrder {
 
 export interface Refund {
   status: RefundStatus;
+  /** The argument of `check`. */
   providerId: string;
   message: string;
   raw: string;
 }
 
+/** Refunds. Without this interface and `session-refunds`, a refund is rejected with 400. */
 export interface Refunds {
   /**
-   * May be called again for the same payment when an answer was lost: a refund of it that the provider already has and that
-   * did not fail is returned, never made twice. `refused` with code `partly-refunded` when a part was refunded without the host.
+   * Requests a refund. It may be called again for the same payment after a lost response: if the
+   * provider has a refund of it that did not fail, that one is returned, and no second one made.
+   * `refused` with the code `partly-refunded` if a part was refunded without the host.
    * @throws {Fault}
    */
   start(order: RefundOrder): Refund;
   /**
-   * How a refund stands, by the `provider-id` that `start` gave.
+   * Queries the status of a refund.
    * @throws {Fault}
    */
   check(providerId: string): Refund;
 }
 
+export type SessionRefundStatus =
+  /** The provider accepted the refund. */
+  | 'pending'
+  | 'done'
+  /** From `start`: the provider refused the refund. */
+  | 'failed';
+
+export interface SessionRefundOrder {
+  session: KnownSession;
+  /** The host's reference of the refund. */
+  refundRef: string;
+  amount: Money;
+  reason: string;
+  /** The URL for the provider's notifications of this refund, like that of a payment. */
+  notificationUrl: string;
+}
+
+export interface SessionRefund {
+  status: SessionRefundStatus;
+  providerId: string;
+  message: string;
+  raw: string;
+  /**
+   * At most 4 KiB, stored encrypted, for later calls about this refund. Only that of `start` is
+   * stored.
+   */
+  state: Uint8Array;
+}
+
+export interface KnownRefund {
+  session: KnownSession;
+  refundRef: string;
+  amount: Money;
+  /** "" if the response of `start` was lost. */
+  providerId: string;
+  /** The state that `start` returned. Absent if its response was lost. */
+  state?: Uint8Array | null;
+  /** The last result of `receive`. */
+  notified?: Uint8Array | null;
+}
+
+/**
+ * Refunds with a state and a notification URL of their own, for providers that report the result
+ * to a URL only. Replaces `refunds`.
+ */
+export interface SessionRefunds {
+  /**
+   * Requests a refund, like `refunds.start`.
+   * @throws {Fault}
+   */
+  start(order: SessionRefundOrder): SessionRefund;
+  /**
+   * Queries the status of a refund.
+   * @throws {Fault}
+   */
+  check(refund: KnownRefund): SessionRefund;
+  /**
+   * Reads a notification, like `sessions.receive`. The host then calls `check`.
+   * @throws {Fault}
+   */
+  receive(refund: KnownRefund, headers: [string, string][], body: Uint8Array): Uint8Array;
+}
+
 export type Subject =
+  /** The payment of `service-ref` is verified. */
   | 'payment'
+  /** Like `payment`: the verification finds what was returned. */
   | 'refund'
+  /** Only stored. */
   | 'mandate'
+  /** Only stored. */
   | 'other';
 
 export interface Notification {
   subject: Subject;
+  /** The provider's name of the event, for logs. */
   event: string;
+  /** That of the payment. */
   serviceRef: string;
   transactionId: string;
 }
 
-export type Refusal = { tag: 'unauthentic' } | { tag: 'malformed'; val: string };
+export type Refusal =
+  /** The sender is not the provider: 401. */
+  | { tag: 'unauthentic' }
+  /** The body cannot be read, for the stated reason: 400. */
+  | { tag: 'malformed'; val: string };
 
+/** Provider webhooks, sent to the account's notification URL. */
 export interface Notifications {
   /**
-   * Checks who sent it, then says what it is about. It is never believed: the host verifies. Header names are lower case.
+   * Checks the sender over the raw bytes, then returns the subjects. The host verifies every
+   * claim. Header names are in lower case.
    * @throws {Refusal}
    */
   parse(headers: [string, string][], body: Uint8Array): Notification[];
@@ -362,59 +634,79 @@ export interface Notifications {
 export interface TextMessage {
   /** E.164, with its plus sign. */
   to: string;
-  /** Whom the message shall come from, in the gateway's own terms; "": the account's own. */
+  /**
+   * The sender in the gateway's terms: a name, a number, a service. "": the account's own, which
+   * is a setting of the plugin.
+   */
   sender: string;
+  /** The text to deliver. */
   text: string;
-  /** Unique per message, and the same when it is sent again: a gateway that knows a repetition by it is to be told. */
+  /**
+   * Unique per message, the same in a repetition, and valid by the manifest's `reference` rules.
+   * Pass it on if the gateway deduplicates by it.
+   */
   reference: string;
 }
 
-/** Text messages through one gateway. */
+/** SMS through one gateway. Required of every SMS gateway. */
 export interface Sms {
   /**
-   * Answers the gateway's id of a message that it accepted for this recipient; an HTTP success alone is none. Of a fault's
-   * categories, `invalid`, `refused` and `not-found` say that this message will never be delivered to this number, so that no
-   * other gateway is asked; `unavailable`, `misconfigured` and `other` say that the gateway is out of order, so that another
-   * one may be. A fault never holds the number or the text.
+   * Sends one SMS, and returns the gateway's id of a message that it accepted for this recipient.
+   * An HTTP success alone is not an acceptance.
+   *
+   * After `invalid`, `refused` and `not-found` the message is given up. After `unavailable`,
+   * `misconfigured` and `other` the next gateway is tried. A fault must not contain the number or
+   * the text.
    * @throws {Fault}
    */
   send(message: TextMessage): string;
 }
 
-/** An amount in the currency's minor unit (kobo, cent). */
+/** An amount in a currency. */
 export interface Money {
+  /**
+   * In the currency's minor unit: kobo, cents, or whole francs, because XOF has no decimals. The
+   * host rejects a response above 10^13 in the major unit.
+   */
   minor: number;
+  /** An ISO 4217 code. */
   currency: string;
 }
 
-/** Why a plugin could not answer. The host acts on `category`, and shows callers none of the text. */
+/**
+ * The reason why a function has no result. The host acts on `category`, and shows clients none
+ * of the text.
+ */
 export interface Fault {
   category: FaultCategory;
-  /** The upstream's own code, one of ours (`duplicate-reference`, `timeout`), or "". */
+  /** The upstream's own code, a code of the contract (`duplicate-reference`, `timeout`), or "". */
   code: string;
-  /** For operators. Never holds a secret or personal data. */
+  /** For operators. It must not contain a secret or personal data. */
   message: string;
-  /** Whether the same call may succeed later. */
+  /** Whether the same call may succeed later. For logs and for the plugin itself. */
   retryable: boolean;
   /**
-   * Names and values; `field` names the field of the request that is to blame, `cause` is one of the documented causes, and
-   * `limit` the amount that the request violates, in the currency's minor unit.
+   * Names and values. `field` names the field of the request that is invalid. `cause` names the
+   * reason of a rejected payment, and `limit` is the amount that the request violates, in the
+   * currency's minor unit.
    */
   details: [string, string][];
 }
 
+/** The host's reaction depends on it: `docs/PLUGINS.md`, "Faults". */
 export type FaultCategory =
-  /** The request as given cannot be served; `details` names the field. */
+  /** The request cannot be served as given; `details` has `field`. */
   | 'invalid'
-  /** The upstream understood and said no. */
+  /** The upstream understood the request and refused it. */
   | 'refused'
-  /** The upstream knows of no such thing. */
+  /** The upstream does not have the requested object. */
   | 'not-found'
   /**
-   * The upstream is out of order, slow, or out of its own credit. After a request has left, the host takes the outcome
-   * of what was asked for as unknown.
+   * The upstream is out of order, slow, unreadable, or out of its own credit. Once a request was
+   * sent, the outcome is unknown.
    */
   | 'unavailable'
-  /** A setting or secret is missing or wrong: the operator must act. */
+  /** A setting or secret is missing or wrong. The host alerts the operator. */
   | 'misconfigured'
+  /** Any other reason. Like `unavailable`, and the host alerts the operator. */
   | 'other';

@@ -2,7 +2,7 @@ import type { Fault as WireFault, FaultCategory } from './contract.d.ts';
 
 export type * from './contract.d.ts';
 
-/** Why a provider rejects a payment. */
+/** The cause of a rejected payment. */
 export type Cause =
   | 'amount-step'
   | 'below-minimum'
@@ -19,26 +19,27 @@ export type Cause =
 export class Fault implements WireFault {
   category: FaultCategory;
   code: string;
+  /** Shortened, and without words that look like personal data. */
   message: string;
   retryable: boolean;
   details: [string, string][];
-  /** The request cannot be served as given, because of `field`. */
+  /** `invalid`: the request cannot be served as given, because of `field`. */
   static invalid(field: string, message: string): Fault;
-  /** The upstream rejected the request. */
+  /** `refused`: the upstream refused the request. */
   static refused(code: string, message: string): Fault;
-  /** The upstream does not have the requested object. */
+  /** `not-found`: the upstream does not have the requested object. */
   static notFound(message: string): Fault;
-  /** The upstream is unavailable; the same call may succeed later. */
+  /** `unavailable`: the upstream is out of order; the same call may succeed later. */
   static unavailable(message: string): Fault;
-  /** A setting or a secret is missing or wrong. */
+  /** `misconfigured`: a setting or a secret is missing or wrong. */
   static misconfigured(message: string): Fault;
-  /** Any other fault. */
+  /** `other`: any other fault. */
   static other(message: string): Fault;
   /** Sets the code: the upstream's own, or one of the contract's. */
   withCode(code: string): this;
   /** Adds a detail, which must never be a secret or personal data. */
   withDetail(name: string, value: string): this;
-  /** Adds the cause of a rejected payment, which the host words for clients. */
+  /** Adds the cause of a rejected payment, for which the host composes the message to clients. */
   withCause(cause: Cause): this;
   /** Adds the limit that an amount violates, in the currency's minor unit. */
   withLimit(minor: number | bigint): this;
@@ -62,6 +63,7 @@ export namespace http {
    * not.
    */
   class Request {
+    /** Creates a request with any method. */
     constructor(method: string, url: string);
     /** Adds a header. */
     header(name: string, value: string): this;
@@ -110,15 +112,22 @@ export namespace http {
      */
     unexpected(field?: string): Fault;
   }
+  /** Creates a GET request. */
   function get(url: string): Request;
+  /** Creates a POST request. */
   function post(url: string): Request;
+  /** Creates a PUT request. */
   function put(url: string): Request;
+  /** Creates a DELETE request. */
   function del(url: string): Request;
   /** Returns the first header of this name, ignoring case. */
   function header(headers: [string, string][], name: string): string | undefined;
   /** Joins `base` and `path` with exactly one slash. */
   function join(base: string, path: string): string;
-  /** Percent-encodes a text as one path segment or query value. */
+  /**
+   * Percent-encodes a text as one path segment or query value: all bytes except ASCII letters,
+   * digits and `-._~`.
+   */
   function encode(text: string): string;
 }
 
@@ -132,6 +141,17 @@ export namespace settings {
   function required(name: string): string;
   /** Returns the base URL in a setting, joined to `path` by one slash. */
   function url(name: string, path: string): string;
+}
+
+/**
+ * The state that the host stores for a plugin about a payment or refund, as JSON. The interfaces
+ * `sessions` and `session-refunds` return and receive it.
+ */
+export namespace state {
+  /** Encodes a state, or what a notification contains. It may have at most 4 KiB. */
+  function encode(state: unknown): Uint8Array;
+  /** Decodes a state. Returns `undefined` if there is none, or if it is not JSON. */
+  function decode(bytes: Uint8Array | null | undefined): any;
 }
 
 /**
@@ -160,7 +180,8 @@ export namespace vault {
   /**
    * Returns a placeholder for a template to which the steps were applied, for upstreams that require
    * a secret in another form. Placeholders in the template stand for their values; the result may be
-   * sent where all of its secrets may be. It must be text: end with an encoding.
+   * sent where all of its secrets may be. It must be text: end with an encoding. The signature of a
+   * JWT is `transform(token, ['rsa-sha256', 'private_key'], 'base64url')`.
    */
   function transform(template: string | Uint8Array, ...steps: Step[]): string;
   /**
@@ -175,7 +196,10 @@ export namespace vault {
   function signedBase64(algorithm: string, secret: string, data: string | Uint8Array, signature: string): boolean;
 }
 
-/** A cache of short-lived values, which the host keeps per plugin and set of credentials. */
+/**
+ * A cache of short-lived values, for example access tokens. Each host keeps one in memory by
+ * component and account.
+ */
 export namespace cache {
   /** Returns a cached value unless it has expired. */
   function get(key: string): string | undefined;

@@ -12,7 +12,12 @@ export interface Sent {
   header(name: string): string | undefined;
 }
 
-/** The fake host of a plugin under test. Configure it, then install it. */
+/**
+ * The fake host of a plugin under test. Configure it, then install it.
+ *
+ * RSA is not computed: a signature is the text `rsa-sha256(KEY, DIGEST)`, with the name of the
+ * secret and the SHA-256 of the data in hexadecimal digits, a ciphertext `rsa-encrypt(KEY, DATA)`.
+ */
 export class FakeHost {
   /** All requests so far, in order, with placeholders replaced. */
   readonly requests: Sent[];

@@ -76,6 +76,7 @@ impl Account {
         let Some(webhook) = &self.webhook else { return };
         let delivery = Delivery {
             ordering_key: format!("flutterwave {} {subject}", self.id),
+            method: reqwest::Method::POST,
             url: webhook.url.clone(),
             body: body.to_string(),
             signatures: webhook.signatures(),

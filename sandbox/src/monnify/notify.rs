@@ -38,6 +38,7 @@ impl Account {
         let key = self.secret_key.as_deref().unwrap_or_default();
         let delivery = Delivery {
             ordering_key: format!("monnify {} {subject}", self.number),
+            method: reqwest::Method::POST,
             url,
             body: json!({ "eventType": event, "eventData": data }).to_string(),
             signatures: vec![SignatureHeader::new("monnify-signature", sign, key)],

@@ -25,6 +25,7 @@ impl Account {
         let body = json!({ "event": event, "data": data }).to_string();
         let delivery = Delivery {
             ordering_key: format!("paystack {} {subject}", self.integration),
+            method: reqwest::Method::POST,
             url,
             body,
             signatures: vec![SignatureHeader::new("x-paystack-signature", sign, &self.key)],

@@ -96,7 +96,7 @@ async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     if !is_taken || charge.counts || charge.taken <= Some(charge.refunded) {
         return Err(Error::invalid("this charge has no refundable amount"));
     }
-    if !app.plugins.provider(&charge.provider, &charge.company_id)?.exports("refunds") {
+    if !app.plugins.provider(&charge.provider, &charge.company_id)?.supports_refunds() {
         return Err(Error::Invalid(format!("{} does not support refunds", charge.provider)));
     }
     charges::begin_refund(tx, app, charge, Cause::Operator, true).await.map(drop)

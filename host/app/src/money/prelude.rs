@@ -15,5 +15,5 @@ pub use crate::{
 pub use tollhouse_plugins::{
     CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, Fault,
     FaultCategory, PaymentStatus, Provider, ProviderPayment, ProviderRefund, ProviderRefundStatus,
-    RefundOrder,
+    SessionRefundOrder,
 };

@@ -198,6 +198,8 @@ const MAX_URL_BYTES: usize = 2_048;
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 /// Pattern without control characters, except tabs and line breaks.
 const LINES: &str = r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]*$";
+/// Pattern without control characters, except line breaks in PEM.
+const PLAIN_OR_PEM: &str = r"^([^\u0000-\u001F\u007F-\u009F]*|-----BEGIN [^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]*)$";
 /// Pattern without control characters and whitespace.
 const VISIBLE: &str = r"^[^\s\u0000-\u001F\u007F-\u009F]*$";
 
@@ -275,7 +277,8 @@ kinds! {
         {
             "type": "object",
             "additionalProperties": {
-                "type": ["string", "null"], "maxLength": 4096, "pattern": PLAIN
+                "type": ["string", "null"], "maxLength": 16384, "pattern": PLAIN_OR_PEM,
+                "description": "At most 4,096 characters, unless it is in PEM."
             }
         };
 }

@@ -13,6 +13,8 @@ use tollhouse_platform::{
 
 /// Maximum length of a text in a list, in characters.
 const MAX_ITEM_CHARACTERS: usize = 100;
+/// Maximum length of keys and certificates in PEM, chains included.
+const MAX_PEM_CHARACTERS: usize = 16_384;
 const MAX_OBJECT_BYTES: usize = 16 << 10;
 
 /// The fields of a JSON object, and its position in the request.
@@ -202,15 +204,28 @@ impl Fields {
         rows.collect::<Result<Vec<_>>>().map(Some)
     }
 
-    /// Reads an object of texts.
+    /// Reads an object of texts. Only keys and certificates in PEM may have line breaks: in any other
+    /// text, one is a mistake.
     pub(super) fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
         if !self.is_given(field) {
             return Ok(None);
         }
         let inside = self.nested(field)?;
-        let text = |name: &String| Ok(inside.text(name, 4_096)?.map(|text| (name.clone(), text)));
+        let text = |name: &String| {
+            let is_pem = inside.prose(name, MAX_PEM_CHARACTERS)?.is_some_and(is_pem);
+            let text = if is_pem {
+                inside.prose(name, MAX_PEM_CHARACTERS)
+            } else {
+                inside.text(name, 4_096)
+            };
+            Ok(text?.map(|text| (name.clone(), text)))
+        };
         inside.names().filter_map(|name| text(name).transpose()).collect::<Result<_>>().map(Some)
     }
+}
+
+fn is_pem(text: String) -> bool {
+    text.starts_with("-----BEGIN ")
 }
 
 /// Returns whether both engines store a value exactly: PostgreSQL has no NUL and limits numbers.
@@ -298,6 +313,27 @@ mod tests {
             (refused::<Text<9>>(&nested, "absent"), "the nested.absent field is required"),
         ] {
             assert_eq!(message, expected);
+        }
+    }
+
+    #[test]
+    fn only_pem_may_have_line_breaks() {
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIE\r\n-----END PRIVATE KEY-----\n";
+        let long = format!("{key}{}", "x".repeat(5_000));
+        for (text, expected) in [
+            (key, None),
+            (&*long, None),
+            ("key", None),
+            ("key\n", Some("the c.k field must be free of control characters")),
+            ("-----BEGIN \u{7}", Some("the c.k field must be free of control characters")),
+            (&*"x".repeat(4_097), Some("the c.k field must be at most 4096 characters")),
+        ] {
+            let body = fields(json!({ "c": { "k": text } }));
+            let read = body.texts("c").map_err(|error| error.to_string());
+            match expected {
+                Some(message) => assert_eq!(read.unwrap_err(), message),
+                None => assert_eq!(read, Ok(Some(vec![("k".to_owned(), text.to_owned())]))),
+            }
         }
     }
 

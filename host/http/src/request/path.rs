@@ -28,9 +28,11 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 25] = [
+const PARAMETERS: [(&str, &str); 28] = [
     ("account", "Account id from the notification URL."),
     ("card", "Card id."),
+    ("charge", "Charge id."),
+    ("charge_or_refund", "Charge id or refund id."),
     ("company", "Company id."),
     ("country", "Country, such as `nigeria`."),
     ("digest", "SHA-256 digest of the component."),
@@ -52,6 +54,7 @@ const PARAMETERS: [(&str, &str); 25] = [
     ("recording", "Id of a recorded call."),
     ("reference", "Reference of the payment or recollection."),
     ("refund", "Refund id."),
+    ("signature", "The host's signature of the URL."),
     ("uid_id", "Id of an identity record."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
 ];

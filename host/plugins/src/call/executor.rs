@@ -125,7 +125,7 @@ impl CallExecutor {
             return Err(rejection("busy", TOO_MANY_CALLS, BUSY_S));
         };
         // Anyone who knows a webhook's URL can send to it, so failures count against no company.
-        let unauthenticated = matches!(call, Call::ParseNotification(_));
+        let unauthenticated = call.is_notification();
         let is_probe = self.check_health(plugin, company, unauthenticated)?;
         let _counted = plugin.meter.begin_call();
         let began = Instant::now();

@@ -7,4 +7,5 @@ pub mod outcome;
 pub mod plugin_handle;
 pub mod reply;
 pub mod send;
+pub mod session;
 pub mod webhook;

@@ -1,6 +1,6 @@
 //! A plugin with everything that its calls need, and the grants that follow from credentials.
 
-use std::{collections::HashMap, ops::Deref, sync::Arc};
+use std::{collections::HashMap, ops::Deref, sync::Arc, time::Duration};
 
 use super::{executor::CallExecutor, outcome};
 use crate::metrics::{PluginMeter, PluginMetrics};
@@ -156,6 +156,12 @@ impl PluginHandle {
         PluginHandle { observer: Some(observer), ..self }
     }
 
+    /// Returns the maximum duration of a call.
+    #[must_use]
+    pub fn max_call_duration(&self) -> Duration {
+        self.calls.limits.wall_clock
+    }
+
     #[must_use]
     pub fn exports(&self, interface: &str) -> bool {
         self.plugin.interfaces().contains(&interface)
@@ -211,6 +217,13 @@ impl PluginHandle {
                 call: match call {
                     Call::ParseNotification(webhook) => {
                         Call::ParseNotification(webhook.without_secrets(&grant))
+                    }
+                    Call::ReceiveForSession(session, webhook) => {
+                        let webhook = webhook.without_secrets(&grant);
+                        Call::ReceiveForSession(session.clone(), webhook)
+                    }
+                    Call::ReceiveForRefund(refund, webhook) => {
+                        Call::ReceiveForRefund(refund.clone(), webhook.without_secrets(&grant))
                     }
                     _ => call.clone(),
                 },

@@ -2,7 +2,7 @@
 
 use crate::{
     Call, CallError, CheckoutSession, Credentials, FaceComparison, Notification,
-    NotificationRefusal, PaymentStatus, PluginHandle, ProviderPayment, ProviderRefund,
+    NotificationRefusal, PaymentStatus, PluginData, PluginHandle, ProviderPayment, ProviderRefund,
     ProviderRefundStatus, RegisterEntry,
 };
 
@@ -15,6 +15,8 @@ pub enum PluginReply {
     Refund(ProviderRefund),
     /// The subjects of a webhook. A rejected webhook is not a fault.
     Parsed(Result<Vec<Notification>, NotificationRefusal>),
+    /// The data of a notification of one payment or refund.
+    Received(PluginData),
     /// The gateway's message id.
     Accepted(String),
     Entry(RegisterEntry),
@@ -45,6 +47,7 @@ impl PluginReply {
             PluginReply::Parsed(Ok(_)) => "believed",
             PluginReply::Parsed(Err(NotificationRefusal::Unauthentic)) => "unauthentic",
             PluginReply::Parsed(Err(NotificationRefusal::Malformed(_))) => "malformed",
+            PluginReply::Received(_) => "received",
             PluginReply::Accepted(_) => "accepted",
             PluginReply::Entry(_) | PluginReply::Compared(_) | PluginReply::Read(_) => "entry",
         }

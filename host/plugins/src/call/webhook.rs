@@ -14,11 +14,16 @@ pub struct Webhook {
 }
 
 /// Replaces invalid UTF-8.
-fn serialize_text<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize_text<S: Serializer>(
+    bytes: &Bytes,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&String::from_utf8_lossy(bytes))
 }
 
-fn deserialize_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+pub(super) fn deserialize_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Bytes, D::Error> {
     String::deserialize(deserializer).map(Bytes::from)
 }
 

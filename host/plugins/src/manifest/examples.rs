@@ -1,21 +1,25 @@
 //! Example calls, the same for all plugins, and the canned upstream responses in a manifest.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::prelude::*;
 use crate::{
-    CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image, Person, RefundOrder,
-    TextMessage, Webhook,
+    CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image, KnownRefund,
+    KnownSession, Person, PluginData, RefundOrder, SessionRefundOrder, TextMessage, Webhook,
 };
-use tollhouse_platform::values::money::{Minor, Money};
+use tollhouse_platform::values::money::{Currency, Minor, Money};
 
 /// Fixed arguments of all example calls, so that authors can write matching responses.
 pub const SERVICE_REF: &str = "example-1";
 const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
+const REFUND_REF: &str = "example-refund-1";
 const AMOUNT: Minor = Minor(500_000);
 pub const EMAIL: &str = "ada@example.com";
+const PHONE: &str = "+2348012345678";
+const NOTIFICATION_URL: &str = "https://tollhouse.example/api/v1/notifications/example";
+const STARTED_AT: &str = "2026-01-01T09:00:00Z";
 /// Value of every secret.
 pub const SECRET: &str = "example-secret";
 /// Value of every setting without a default.
@@ -35,6 +39,21 @@ pub struct Examples {
     /// manifest's rules.
     #[serde(default)]
     reference: Option<String>,
+    /// The order's metadata. Default: `{"order": "1"}`.
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+    /// The payer's phone number, or the recipient's, in E.164. Default: `+2348012345678`.
+    #[serde(default)]
+    phone: Option<String>,
+    /// The order's amount in the currency's minor unit. Default: 5,000 of the major unit.
+    #[serde(default)]
+    amount: Option<u64>,
+    /// The payment of the calls of `sessions` and `session-refunds`.
+    #[serde(default)]
+    session: ExampleSession,
+    /// The refund of the calls of `session-refunds`.
+    #[serde(default)]
+    refund: ExampleRefund,
     /// A webhook signed with the secret `example-secret`; by default, an unsigned one is sent.
     #[serde(default)]
     notification: ExampleNotification,
@@ -54,17 +73,72 @@ fn ok() -> u16 {
     200
 }
 
+/// The data that the host keeps of a payment. Objects are sent as JSON.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct ExampleSession {
+    /// The state that `sessions.start` returned.
+    #[serde(default)]
+    state: Option<Value>,
+    /// The result of `sessions.receive`.
+    #[serde(default)]
+    notified: Option<Value>,
+    /// The transaction id that `sessions.verify` returned. Default: `1001`.
+    #[serde(default)]
+    transaction_id: Option<String>,
+}
+
+/// The data that the host keeps of a refund.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct ExampleRefund {
+    /// The state that `session-refunds.start` returned.
+    #[serde(default)]
+    state: Option<Value>,
+    /// The result of `session-refunds.receive`.
+    #[serde(default)]
+    notified: Option<Value>,
+    /// A notification of the refund.
+    #[serde(default)]
+    notification: ExampleNotification,
+}
+
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct ExampleNotification {
     /// Names in lower case.
+    #[serde(default)]
     headers: BTreeMap<String, String>,
-    body: String,
+    /// A string is sent as it is, any other value as JSON.
+    body: Value,
+}
+
+impl ExampleNotification {
+    fn to_webhook(&self) -> Webhook {
+        let headers = self.headers.clone().into_iter().collect();
+        Webhook { headers, body: to_bytes(&self.body) }
+    }
+}
+
+/// Returns a string as it is, any other value as JSON; `null` is empty.
+fn to_bytes(value: &Value) -> Bytes {
+    match value {
+        Value::Null => Bytes::new(),
+        Value::String(text) => text.clone().into(),
+        json => json.to_string().into(),
+    }
+}
+
+fn to_data(value: Option<&Value>) -> Option<PluginData> {
+    value.map(|value| PluginData(to_bytes(value)))
 }
 
 impl Examples {
     /// Returns the values of secrets and settings that have one of their own.
     pub fn credentials(&self) -> &BTreeMap<String, String> {
         &self.credentials
+    }
+
+    /// Returns the payer's phone number, or the recipient's.
+    pub fn phone(&self) -> &str {
+        self.phone.as_deref().unwrap_or(PHONE)
     }
 
     /// Returns the script that replaces the upstream.
@@ -88,12 +162,9 @@ impl Examples {
                 |(method, end): (&str, &str)| method == request.method && path.ends_with(end);
             let example =
                 examples.iter().find(|example| example.to.split_once(' ').is_some_and(matches))?;
-            let body = match &example.body {
-                Value::String(text) => text.clone(),
-                json => json.to_string(),
-            };
+            let body = to_bytes(&example.body);
             let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-            Some(EgressResponse { status: example.status, headers, body: body.into() })
+            Some(EgressResponse { status: example.status, headers, body })
         }
     }
 }
@@ -122,17 +193,24 @@ impl Call {
 
     /// Returns one call of each function; for registers, of those with a fitting identity type.
     pub(crate) fn all_examples(manifest: &Manifest) -> impl Iterator<Item = Call> {
-        let ExampleNotification { headers, body } = manifest.examples.notification.clone();
-        let (headers, body) = (headers.into_iter().collect(), Bytes::from(body));
+        let Examples {
+            notification, refund: ExampleRefund { notification: of_refund, .. }, ..
+        } = &manifest.examples;
         let calls = [
             Call::StartCheckout(checkout_order(manifest)),
             Call::Verify(reference(manifest)),
+            Call::StartSession(checkout_order(manifest)),
+            Call::VerifySession(known_session(manifest)),
+            Call::ReceiveForSession(known_session(manifest), notification.to_webhook()),
+            Call::StartSessionRefund(session_refund_order(manifest)),
+            Call::CheckSessionRefund(known_refund(manifest)),
+            Call::ReceiveForRefund(known_refund(manifest), of_refund.to_webhook()),
             Call::ChargeCard(card_order(manifest)),
             Call::Deauthorize("example-token".to_owned()),
             Call::Debit(debit_order(manifest)),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
-            Call::ParseNotification(Webhook { headers, body }),
+            Call::ParseNotification(notification.to_webhook()),
             Call::SendText(text_message(manifest)),
         ];
         calls.into_iter().chain(lookups(manifest))
@@ -145,8 +223,50 @@ fn reference(manifest: &Manifest) -> String {
 }
 
 fn amount(manifest: &Manifest) -> Money {
-    let currency = manifest.currencies.first().map_or("NGN", String::as_str);
-    Money { minor: AMOUNT, currency: currency.into() }
+    let currency: Currency = manifest.currencies.first().map_or("NGN", String::as_str).into();
+    let own = manifest.examples.amount;
+    own.and_then(|minor| Money::from_iso_minor(minor, currency.clone()))
+        .unwrap_or(Money { minor: AMOUNT, currency })
+}
+
+fn phone(manifest: &Manifest) -> String {
+    manifest.examples.phone().to_owned()
+}
+
+fn metadata(manifest: &Manifest) -> String {
+    let own = manifest.examples.metadata.clone();
+    own.map_or_else(|| r#"{"order":"1"}"#.to_owned(), |own| Value::Object(own).to_string())
+}
+
+fn known_session(manifest: &Manifest) -> KnownSession {
+    let ExampleSession { state, notified, transaction_id } = &manifest.examples.session;
+    KnownSession {
+        service_ref: reference(manifest),
+        transaction_id: transaction_id.clone().unwrap_or_else(|| TRANSACTION_ID.to_owned()),
+        amount: amount(manifest),
+        started_at: STARTED_AT.to_owned(),
+        state: to_data(state.as_ref()),
+        notified: to_data(notified.as_ref()),
+    }
+}
+
+fn session_refund_order(manifest: &Manifest) -> SessionRefundOrder {
+    let RefundOrder { refund_ref, amount, reason, .. } = refund_order(manifest);
+    let (session, notification_url) = (known_session(manifest), NOTIFICATION_URL.to_owned());
+    SessionRefundOrder { session, refund_ref, amount, reason, notification_url }
+}
+
+fn known_refund(manifest: &Manifest) -> KnownRefund {
+    let SessionRefundOrder { session, refund_ref, amount, .. } = session_refund_order(manifest);
+    let ExampleRefund { state, notified, .. } = &manifest.examples.refund;
+    KnownRefund {
+        session,
+        refund_ref,
+        amount,
+        provider_id: REFUND_ID.to_owned(),
+        state: to_data(state.as_ref()),
+        notified: to_data(notified.as_ref()),
+    }
 }
 
 fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
@@ -154,12 +274,14 @@ fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
         service_ref: reference(manifest),
         amount: amount(manifest),
         email: EMAIL.to_owned(),
+        phone: Some(phone(manifest)),
         customer_name: Some("Ada Obi".to_owned()),
         narration: "Example".to_owned(),
         channels: Vec::new(),
         success_url: "https://shop.example/done".to_owned(),
         cancel_url: None,
-        metadata: r#"{"order":"1"}"#.to_owned(),
+        notification_url: NOTIFICATION_URL.to_owned(),
+        metadata: metadata(manifest),
         save_instrument: false,
     }
 }
@@ -171,7 +293,7 @@ fn card_order(manifest: &Manifest) -> CardOrder {
         amount: amount(manifest),
         service_ref: reference(manifest),
         narration: "Example".to_owned(),
-        metadata: r#"{"order":"1"}"#.to_owned(),
+        metadata: metadata(manifest),
     }
 }
 
@@ -184,7 +306,7 @@ fn refund_order(manifest: &Manifest) -> RefundOrder {
     RefundOrder {
         service_ref: reference(manifest),
         transaction_id: TRANSACTION_ID.to_owned(),
-        refund_ref: "example-refund-1".to_owned(),
+        refund_ref: manifest.reference.conform(REFUND_REF),
         amount: amount(manifest),
         reason: "Example".to_owned(),
     }
@@ -192,7 +314,7 @@ fn refund_order(manifest: &Manifest) -> RefundOrder {
 
 fn text_message(manifest: &Manifest) -> TextMessage {
     TextMessage {
-        to: "+2348012345678".to_owned(),
+        to: phone(manifest),
         sender: String::new(),
         text: "Example".to_owned(),
         reference: reference(manifest),

@@ -15,8 +15,8 @@ use crate::recording::{
     replay::{CallEffects, ResponseOrder, replay},
 };
 use crate::{
-    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, RecordedResponse, RefundOrder,
-    TextMessage, Transcript, Webhook,
+    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, KnownRefund, KnownSession, PluginData,
+    RecordedResponse, RefundOrder, SessionRefundOrder, TextMessage, Transcript, Webhook,
 };
 
 /// A recorded call, which can be replayed.
@@ -92,27 +92,31 @@ impl Mask {
         });
         let cached = cached.collect();
         // Only results that authenticate a webhook: others could be valid credentials.
-        let vouched = match call {
-            Call::ParseNotification(_) => transcript.vouched,
-            _ => Vec::new(),
-        };
+        let vouched = if call.is_notification() { transcript.vouched } else { Vec::new() };
         Transcript { answers: responses, cached, vouched }
     }
 
     /// Masks the arguments. References of the host and of the provider are kept in all texts.
     fn call(&mut self, call: Call) -> Call {
         match call {
-            Call::StartCheckout(order) => {
-                self.keep_references(&[&order.service_ref]);
-                Call::StartCheckout(CheckoutOrder {
-                    email: self.text(&order.email),
-                    customer_name: order.customer_name.map(|name| self.text(&name)),
-                    narration: self.text(&order.narration),
-                    success_url: self.url(&order.success_url),
-                    cancel_url: order.cancel_url.map(|url| self.url(&url)),
-                    metadata: self.private_body(&order.metadata),
+            Call::StartCheckout(order) => Call::StartCheckout(self.order(order)),
+            Call::StartSession(order) => Call::StartSession(self.order(order)),
+            Call::VerifySession(session) => Call::VerifySession(self.session(session)),
+            Call::ReceiveForSession(session, webhook) => {
+                Call::ReceiveForSession(self.session(session), self.webhook(webhook))
+            }
+            Call::StartSessionRefund(order) => {
+                self.keep_references(&[&order.refund_ref]);
+                Call::StartSessionRefund(SessionRefundOrder {
+                    session: self.session(order.session),
+                    reason: self.text(&order.reason),
+                    notification_url: self.url(&order.notification_url),
                     ..order
                 })
+            }
+            Call::CheckSessionRefund(refund) => Call::CheckSessionRefund(self.refund(refund)),
+            Call::ReceiveForRefund(refund, webhook) => {
+                Call::ReceiveForRefund(self.refund(refund), self.webhook(webhook))
             }
             Call::ChargeCard(order) => {
                 self.keep_references(&[&order.service_ref]);
@@ -141,10 +145,7 @@ impl Mask {
                 ]);
                 Call::StartRefund(RefundOrder { reason: self.text(&order.reason), ..order })
             }
-            Call::ParseNotification(Webhook { headers, body }) => {
-                let body = self.body(&String::from_utf8_lossy(&body)).into();
-                Call::ParseNotification(Webhook { headers: self.headers(headers), body })
-            }
+            Call::ParseNotification(webhook) => Call::ParseNotification(self.webhook(webhook)),
             Call::SendText(message) => {
                 self.keep_references(&[&message.reference]);
                 Call::SendText(TextMessage {
@@ -160,5 +161,48 @@ impl Mask {
             // Never recorded.
             Call::LookUp(_) | Call::Compare(..) | Call::Read(..) => call,
         }
+    }
+
+    fn order(&mut self, order: CheckoutOrder) -> CheckoutOrder {
+        self.keep_references(&[&order.service_ref]);
+        CheckoutOrder {
+            email: self.text(&order.email),
+            phone: order.phone.map(|phone| self.text(&phone)),
+            customer_name: order.customer_name.map(|name| self.text(&name)),
+            narration: self.text(&order.narration),
+            success_url: self.url(&order.success_url),
+            cancel_url: order.cancel_url.map(|url| self.url(&url)),
+            notification_url: self.url(&order.notification_url),
+            metadata: self.private_body(&order.metadata),
+            ..order
+        }
+    }
+
+    fn session(&mut self, session: KnownSession) -> KnownSession {
+        self.keep_references(&[&session.service_ref, &session.transaction_id]);
+        KnownSession {
+            state: session.state.map(|state| self.data(&state)),
+            notified: session.notified.map(|notified| self.data(&notified)),
+            ..session
+        }
+    }
+
+    fn refund(&mut self, refund: KnownRefund) -> KnownRefund {
+        self.keep_references(&[&refund.refund_ref, &refund.provider_id]);
+        KnownRefund {
+            session: self.session(refund.session),
+            state: refund.state.map(|state| self.data(&state)),
+            notified: refund.notified.map(|notified| self.data(&notified)),
+            ..refund
+        }
+    }
+
+    fn data(&mut self, data: &PluginData) -> PluginData {
+        PluginData(self.body(&String::from_utf8_lossy(&data.0)).into())
+    }
+
+    fn webhook(&mut self, webhook: Webhook) -> Webhook {
+        let body = self.body(&String::from_utf8_lossy(&webhook.body)).into();
+        Webhook { headers: self.headers(webhook.headers), body }
     }
 }

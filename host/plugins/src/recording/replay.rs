@@ -174,6 +174,7 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
         Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
             json!({ "refused": "malformed", "why": why })
         }
+        Ok(PluginReply::Received(data)) => json!({ "received": data }),
         Ok(PluginReply::Accepted(id)) => json!({ "accepted": id }),
         // Never recorded: results of registers are personal data.
         Ok(PluginReply::Entry(_) | PluginReply::Compared(_) | PluginReply::Read(_)) => json!({}),

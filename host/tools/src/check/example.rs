@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::prelude::*;
-use tollhouse_plugins::EXAMPLE_SECRET;
+use tollhouse_plugins::{CheckoutSession, EXAMPLE_SECRET};
 
 const CASE: &str = "the example";
 const REPEATED: &str = "the example repeated";
@@ -56,10 +56,18 @@ fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
         }
         (Ok(PluginReply::Parsed(Err(_))), _) => notification,
         (Ok(_), Call::ParseNotification(webhook)) if webhook.body.is_empty() => notification,
-        (Ok(PluginReply::Session(session)), _) if session.url.is_empty() => "a session with a URL",
+        (Ok(_), Call::ReceiveForSession(_, webhook)) if webhook.body.is_empty() => notification,
+        (Ok(_), Call::ReceiveForRefund(_, webhook)) if webhook.body.is_empty() => {
+            "an example: add a notification to examples.refund in the manifest"
+        }
+        (Ok(PluginReply::Session(CheckoutSession { url, prompt, .. })), _)
+            if url.is_empty() && prompt.as_deref().unwrap_or_default().is_empty() =>
+        {
+            "a session with the URL of a page, or with a prompt"
+        }
         (Ok(PluginReply::Accepted(id)), _) if id.is_empty() => "the gateway's id of the message",
         (Ok(PluginReply::Refund(refund)), _) if refund.provider_id.is_empty() => {
-            "a refund with a provider-id, the argument of refunds.check"
+            "a refund with a provider-id, by which it can be checked"
         }
         (Ok(PluginReply::Parsed(Ok(notifications))), _) if notifications.is_empty() => {
             "at least one notification"
@@ -82,7 +90,10 @@ fn missing_example(seen: &ObservedRequest) -> String {
 
 fn note_on_result(call: &Call, ran: &ObservedCall) -> Option<String> {
     let (order, reference) = match call {
-        Call::StartCheckout(order) => (Some(&order.amount), Some(&order.service_ref)),
+        Call::StartCheckout(order) | Call::StartSession(order) => {
+            (Some(&order.amount), Some(&order.service_ref))
+        }
+        Call::VerifySession(session) => (Some(&session.amount), None),
         Call::ChargeCard(order) => (Some(&order.amount), Some(&order.service_ref)),
         Call::Debit(order) => (Some(&order.amount), Some(&order.service_ref)),
         Call::SendText(message) => (None, Some(&message.reference)),

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{invariants::FAKE_PLACEHOLDER, prelude::*};
-use tollhouse_plugins::{CardOrder, DebitOrder, FaultCategory, RefundOrder, TextMessage};
+use tollhouse_plugins::{
+    CardOrder, DebitOrder, FaultCategory, RefundOrder, SessionRefundOrder, TextMessage,
+};
 
 fn texts() -> [(&'static str, String); 8] {
     [
@@ -37,7 +39,7 @@ pub async fn inspect(inspection: &mut Inspection<'_>, usual: &ObservedCall) {
 fn with_text(mut call: Call, text: &str) -> Option<Call> {
     let new_metadata = || json!({ "order": text, "note": [text] }).to_string();
     match &mut call {
-        Call::StartCheckout(order) => {
+        Call::StartCheckout(order) | Call::StartSession(order) => {
             order.customer_name = Some(text.to_owned());
             (order.narration, order.metadata) = (text.to_owned(), new_metadata());
         }
@@ -46,6 +48,7 @@ fn with_text(mut call: Call, text: &str) -> Option<Call> {
             (*narration, *metadata) = (text.to_owned(), new_metadata());
         }
         Call::StartRefund(RefundOrder { reason: field, .. })
+        | Call::StartSessionRefund(SessionRefundOrder { reason: field, .. })
         | Call::SendText(TextMessage { text: field, .. }) => *field = text.to_owned(),
         Call::LookUp(question) | Call::Compare(question, _) => {
             let person = question.person.as_mut()?;

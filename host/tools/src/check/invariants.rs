@@ -98,7 +98,10 @@ fn plugin_texts(ran: &ObservedCall) -> impl Iterator<Item = (&'static str, &str)
 
 fn result_texts(reply: &PluginReply) -> Vec<&str> {
     match reply {
-        PluginReply::Session(session) => vec![&session.url, &session.service_ref, &session.raw],
+        PluginReply::Session(session) => {
+            let prompt = session.prompt.as_deref().unwrap_or_default();
+            vec![&session.url, prompt, &session.service_ref, &session.raw]
+        }
         PluginReply::Payment(payment) => {
             vec![&payment.transaction_id, &payment.channel, &payment.message, &payment.raw]
         }
@@ -109,6 +112,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         }
         PluginReply::Deauthorized(_)
         | PluginReply::Parsed(Err(_))
+        | PluginReply::Received(_)
         | PluginReply::Entry(_)
         | PluginReply::Compared(..)
         | PluginReply::Read(..) => Vec::new(),

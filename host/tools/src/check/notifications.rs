@@ -1,6 +1,7 @@
 //! Forged webhooks, which the plugin must reject.
 
 use super::prelude::*;
+use tollhouse_plugins::{Fault, FaultCategory};
 
 const LARGE_BODY_BYTES: usize = 1 << 20;
 const EXPECT_REJECTION: &str = "rejection as unauthentic or malformed";
@@ -15,18 +16,34 @@ struct ForgedWebhook {
     strict: bool,
 }
 
-/// Inspects `notifications.parse` only.
+/// Inspects functions that read webhooks. If the URL of a webhook authenticates it, unsigned ones are
+/// not forged.
 pub async fn inspect(inspection: &mut Inspection<'_>) {
-    let Call::ParseNotification(Webhook { headers, body }) = inspection.call else { return };
-    for ForgedWebhook { name, headers, body, strict } in forged_webhooks(headers, body) {
+    let example = inspection.call;
+    let (webhook, is_signed) = match example {
+        Call::ParseNotification(webhook) => (webhook, true),
+        Call::ReceiveForSession(_, webhook) | Call::ReceiveForRefund(_, webhook) => {
+            (webhook, false)
+        }
+        _ => return,
+    };
+    let Webhook { headers, body } = webhook;
+    for ForgedWebhook { name, headers, body, strict } in forged_webhooks(headers, body, is_signed) {
         let request = readable::notification(&headers, &body);
-        let call = Call::ParseNotification(Webhook { headers, body: body.into() });
+        let webhook = Webhook { headers, body: body.into() };
+        let call = match example {
+            Call::ReceiveForSession(session, _) => {
+                Call::ReceiveForSession(session.clone(), webhook)
+            }
+            Call::ReceiveForRefund(refund, _) => Call::ReceiveForRefund(refund.clone(), webhook),
+            _ => Call::ParseNotification(webhook),
+        };
         let ran = inspection.run_with(&call, name, &[]).await;
-        inspection.add_case(name, evaluate(request, &ran, strict));
+        inspection.add_case(name, evaluate(request, &ran, strict && is_signed));
     }
 }
 
-fn forged_webhooks(headers: &Headers, body: &[u8]) -> Vec<ForgedWebhook> {
+fn forged_webhooks(headers: &Headers, body: &[u8], is_signed: bool) -> Vec<ForgedWebhook> {
     let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
     let strict = is_json || body.is_empty();
     let forged = |name, headers: &Headers, body: &[u8], strict| {
@@ -40,7 +57,7 @@ fn forged_webhooks(headers: &Headers, body: &[u8]) -> Vec<ForgedWebhook> {
         forged("a truncated body", headers, &body[..body.len() / 2], strict),
     ];
     // Without headers, the signature is in the body, which the cases above change.
-    if !headers.is_empty() || body.is_empty() {
+    if is_signed && (!headers.is_empty() || body.is_empty()) {
         let body = if body.is_empty() { b"{}" } else { body };
         let altered = headers.iter().map(|(name, value)| (name.clone(), alter_signature(value)));
         all.push(forged("unsigned", &Vec::new(), body, true));
@@ -62,10 +79,21 @@ fn alter_signature(value: &str) -> String {
     value.chars().map(alter).collect()
 }
 
+/// Returns whether a function that returns faults rejects the webhook. `notifications.parse` has its
+/// own result for that.
+fn is_rejection(fault: &Fault) -> bool {
+    matches!(fault.category, FaultCategory::Invalid | FaultCategory::Refused)
+}
+
 /// `request` is the webhook in readable form.
 fn evaluate(request: String, ran: &ObservedCall, strict: bool) -> CaseOutcome {
     match &ran.reply {
         Ok(PluginReply::Parsed(Err(_))) => CaseOutcome::Passed,
+        Err(CallError { fault, .. }) if is_rejection(fault) => CaseOutcome::Passed,
+        // It may serve as a trigger only.
+        Ok(PluginReply::Received(_)) => CaseOutcome::noted(
+            "the altered notification is accepted: return invalid for a body that is not one",
+        ),
         Ok(_) if !strict => CaseOutcome::noted(
             "the altered webhook is accepted: check the signature over the raw body before parsing",
         ),
@@ -90,7 +118,10 @@ mod tests {
     fn a_webhook_signed_in_its_body_has_no_unsigned_case() {
         let names = |headers: &[(&str, &str)], body: &str| -> Vec<&str> {
             let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-            forged_webhooks(&headers, body.as_bytes()).iter().map(|forged| forged.name).collect()
+            forged_webhooks(&headers, body.as_bytes(), true)
+                .iter()
+                .map(|forged| forged.name)
+                .collect()
         };
         assert!(names(&[("x-token", "t")], "{}").contains(&"unsigned"));
         assert!(names(&[], "").contains(&"unsigned"));

@@ -68,7 +68,10 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             let code = if fault.code.is_empty() { "" } else { &*format!(" ({})", fault.code) };
             format!("{category}{code}: {}", fault.message)
         }
-        Ok(PluginReply::Session(session)) => format!("a session with the URL {:?}", session.url),
+        Ok(PluginReply::Session(session)) => match &session.prompt {
+            Some(prompt) => format!("a session with the prompt {prompt:?}"),
+            None => format!("a session with the URL {:?}", session.url),
+        },
         Ok(PluginReply::Payment(payment)) => {
             let status = word(payment.status);
             format!("a payment with status {status}, of {}", money(&payment.amount))
@@ -91,6 +94,7 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
         Ok(PluginReply::Parsed(Err(NotificationRefusal::Malformed(why)))) => {
             format!("malformed: {why}")
         }
+        Ok(PluginReply::Received(data)) => format!("accepted, {} bytes of data", data.0.len()),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(PluginReply::Entry(_)) => "an entry".to_owned(),
         Ok(PluginReply::Compared((_, comparison))) => {

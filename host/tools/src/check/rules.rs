@@ -45,13 +45,20 @@ impl ResultClass {
             },
             Ok(PluginReply::Refund(refund)) => match (refund.status, call) {
                 // From `start`, it means that the provider has accepted the refund.
-                (ProviderRefundStatus::Pending, Call::CheckRefund(_)) => Unknown,
+                (
+                    ProviderRefundStatus::Pending,
+                    Call::CheckRefund(_) | Call::CheckSessionRefund(_),
+                ) => Unknown,
                 _ => Done,
             },
             Ok(PluginReply::Deauthorized(false)) => Unknown,
             Ok(_) => Done,
         }
     }
+}
+
+fn is_verification(function: &str) -> bool {
+    matches!(function, "verification.verify" | "sessions.verify")
 }
 
 /// Returns whether the call ended in a trap or at a limit.
@@ -67,7 +74,7 @@ pub fn evaluate(
     meaning: FailureMeaning,
     result: ResultClass,
 ) -> Assessment {
-    let (is_sms, verifies) = (kind == PluginKind::Sms, function == "verification.verify");
+    let (is_sms, verifies) = (kind == PluginKind::Sms, is_verification(function));
     match (meaning, result) {
         (_, Aborted) => Violation("a value or a fault, without a trap or an exceeded limit"),
 
@@ -113,9 +120,9 @@ pub fn evaluate(
         (UnknownValues, Success) if verifies => {
             Violation("pending or a fault: success requires that the money was taken")
         }
-        (_, Success) => {
-            Note("returns success for an unknown status: list the statuses that mean success")
-        }
+        (_, Success) => Note(
+            "returns success for unknown words: list the words that mean success, unless the status is a number",
+        ),
         (UnknownWords, Failed) if verifies => {
             Violation("pending: failed and reversed require a known status")
         }

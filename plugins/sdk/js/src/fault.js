@@ -16,32 +16,32 @@ export class Fault {
     this.details = [];
   }
 
-  /** The request cannot be served as given, because of `field`. */
+  /** `invalid`: the request cannot be served as given, because of `field`. */
   static invalid(field, message) {
     return new Fault('invalid', message).withDetail('field', field);
   }
 
-  /** The upstream rejected the request. */
+  /** `refused`: the upstream refused the request. */
   static refused(code, message) {
     return new Fault('refused', message).withCode(code);
   }
 
-  /** The upstream does not have the requested object. */
+  /** `not-found`: the upstream does not have the requested object. */
   static notFound(message) {
     return new Fault('not-found', message);
   }
 
-  /** The upstream is unavailable; the same call may succeed later. */
+  /** `unavailable`: the upstream is out of order; the same call may succeed later. */
   static unavailable(message) {
     return new Fault('unavailable', message);
   }
 
-  /** A setting or a secret is missing or wrong. */
+  /** `misconfigured`: a setting or a secret is missing or wrong. */
   static misconfigured(message) {
     return new Fault('misconfigured', message);
   }
 
-  /** Any other fault. */
+  /** `other`: any other fault. */
   static other(message) {
     return new Fault('other', message);
   }
@@ -57,7 +57,7 @@ export class Fault {
     return this;
   }
 
-  /** Adds the cause of a rejected payment, which the host words for clients. */
+  /** Adds the cause of a rejected payment, for which the host composes the message to clients. */
   withCause(cause) {
     return this.withDetail('cause', cause);
   }

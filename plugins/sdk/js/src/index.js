@@ -6,4 +6,5 @@ export { Fault } from './fault.js';
 export * as http from './http.js';
 export * as log from './log.js';
 export * as settings from './settings.js';
+export * as state from './state.js';
 export * as vault from './vault.js';

@@ -188,7 +188,9 @@ export class FakeHost {
 
 /** Returns headers and body of the manifest's example webhook. */
 export function exampleNotification({ examples: { notification } }) {
-  return [Object.entries(notification.headers), new Uint8Array(Buffer.from(notification.body))];
+  const { headers = {}, body } = notification;
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return [Object.entries(headers), new Uint8Array(Buffer.from(text))];
 }
 
 /** Throws a fault as a component receives it from its host. */

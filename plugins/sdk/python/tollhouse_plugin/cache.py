@@ -1,6 +1,6 @@
-"""A cache of short-lived values, such as access tokens.
+"""A cache of short-lived values, for example access tokens.
 
-The host keeps it per plugin and set of credentials.
+Each host keeps one in memory by component and account.
 """
 
 from wit_world.imports import cache as wire

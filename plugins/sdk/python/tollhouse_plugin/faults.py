@@ -10,24 +10,24 @@ from . import text
 
 
 def invalid(field: str, message: str) -> Err[Fault]:
-    """The request cannot be served as given, because of `field`."""
+    """`invalid`: the request cannot be served as given, because of `field`."""
     fault = _fault(FaultCategory.INVALID, message)
     fault.value.details.append(("field", field))
     return fault
 
 
 def refused(code: str, message: str) -> Err[Fault]:
-    """The upstream rejected the request."""
+    """`refused`: the upstream refused the request."""
     return _fault(FaultCategory.REFUSED, message, code)
 
 
 def not_found(message: str) -> Err[Fault]:
-    """The upstream does not have the requested object."""
+    """`not-found`: the upstream does not have the requested object."""
     return _fault(FaultCategory.NOT_FOUND, message)
 
 
 def because(fault: Err[Fault], cause: str, limit: int | None = None) -> Err[Fault]:
-    """Adds the cause of a rejected payment, which the host words for clients.
+    """Adds the cause of a rejected payment, for which the host composes the message to clients.
 
     `limit` is the limit that an amount violates, in the currency's minor unit.
     """
@@ -38,17 +38,17 @@ def because(fault: Err[Fault], cause: str, limit: int | None = None) -> Err[Faul
 
 
 def unavailable(message: str, code: str = "") -> Err[Fault]:
-    """The upstream is unavailable; the same call may succeed later."""
+    """`unavailable`: the upstream is out of order; the same call may succeed later."""
     return _fault(FaultCategory.UNAVAILABLE, message, code)
 
 
 def misconfigured(message: str, code: str = "") -> Err[Fault]:
-    """A setting or a secret is missing or wrong."""
+    """`misconfigured`: a setting or a secret is missing or wrong."""
     return _fault(FaultCategory.MISCONFIGURED, message, code)
 
 
 def other(message: str, code: str = "") -> Err[Fault]:
-    """Any other fault."""
+    """`other`: any other fault."""
     return _fault(FaultCategory.OTHER, message, code)
 
 

@@ -12,18 +12,22 @@ from . import faults
 
 
 def get(url: str) -> "Request":
+    """Creates a GET request."""
     return Request("GET", url)
 
 
 def post(url: str) -> "Request":
+    """Creates a POST request."""
     return Request("POST", url)
 
 
 def put(url: str) -> "Request":
+    """Creates a PUT request."""
     return Request("PUT", url)
 
 
 def delete(url: str) -> "Request":
+    """Creates a DELETE request."""
     return Request("DELETE", url)
 
 

@@ -30,6 +30,7 @@ class Sent:
     url: str
     headers: list[tuple[str, str]]
     body: str
+    """Empty if there is none."""
     timeout_ms: int | None
 
     def header(self, name: str) -> str | None:
@@ -38,12 +39,17 @@ class Sent:
 
 
 class FakeHost:
-    """The fake host of a plugin under test. Configure it, then install it."""
+    """The fake host of a plugin under test. Configure it, then install it.
+
+    RSA is not computed: a signature is the text `rsa-sha256(KEY, DIGEST)`, with the name of the
+    secret and the SHA-256 of the data in hexadecimal digits, a ciphertext `rsa-encrypt(KEY, DATA)`.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Sent] = []
-        """All requests so far, in order."""
+        """All requests so far, in order, with placeholders replaced."""
         self.logs: list[tuple[log.Level, str]] = []
+        """Level and message."""
         self.cache: dict[str, tuple[str, int]] = {}
         """Value and TTL in seconds, by key."""
         self._secrets: dict[str, str] = {}
@@ -228,4 +234,6 @@ class FakeHost:
 def example_notification(manifest: dict[str, Any]) -> tuple[list[tuple[str, str]], bytes]:
     """Returns headers and body of the manifest's example webhook."""
     notification = manifest["examples"]["notification"]
-    return list(notification["headers"].items()), notification["body"].encode()
+    body = notification["body"]
+    text = body if isinstance(body, str) else json.dumps(body)
+    return list(notification.get("headers", {}).items()), text.encode()

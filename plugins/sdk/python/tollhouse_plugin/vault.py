@@ -34,9 +34,10 @@ def basic(user: str, password: str) -> str:
 def transform(template: str | bytes, *steps: Step) -> str:
     """Returns a placeholder for a template to which the steps were applied.
 
-    For upstreams that require a secret in another form. Placeholders in the template stand for
+    It is for upstreams that require a secret in another form. Placeholders in the template stand for
     their values; the result may be sent where all of its secrets may be. It must be text: end with
-    an encoding.
+    an encoding. The signature of a JWT is
+    `transform(token, ("rsa-sha256", "private_key"), "base64url")`.
     """
     data = template.encode() if isinstance(template, str) else template
     pairs = [(step, None) if isinstance(step, str) else step for step in steps]

@@ -1,5 +1,5 @@
-//! A cache of short-lived values, such as access tokens. The host keeps it per plugin and set of
-//! credentials.
+//! A cache of short-lived values, for example access tokens. Each host keeps one in memory by
+//! component and account.
 
 use crate::port;
 

@@ -5,32 +5,32 @@ use crate::text;
 use crate::types::{Fault, FaultCategory};
 
 impl Fault {
-    /// The request cannot be served as given, because of `field`.
+    /// `invalid`: the request cannot be served as given, because of `field`.
     pub fn invalid(field: &str, message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Invalid, message.as_ref()).with_detail("field", field)
     }
 
-    /// The upstream rejected the request.
+    /// `refused`: the upstream refused the request.
     pub fn refused(code: &str, message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Refused, message.as_ref()).with_code(code)
     }
 
-    /// The upstream does not have the requested object.
+    /// `not-found`: the upstream does not have the requested object.
     pub fn not_found(message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::NotFound, message.as_ref())
     }
 
-    /// The upstream is unavailable; the same call may succeed later.
+    /// `unavailable`: the upstream is out of order; the same call may succeed later.
     pub fn unavailable(message: impl AsRef<str>) -> Fault {
         Fault { retryable: true, ..fault(FaultCategory::Unavailable, message.as_ref()) }
     }
 
-    /// A setting or a secret is missing or wrong.
+    /// `misconfigured`: a setting or a secret is missing or wrong.
     pub fn misconfigured(message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Misconfigured, message.as_ref())
     }
 
-    /// Any other fault.
+    /// `other`: any other fault.
     pub fn other(message: impl AsRef<str>) -> Fault {
         fault(FaultCategory::Other, message.as_ref())
     }
@@ -46,10 +46,10 @@ impl Fault {
         self
     }
 
-    /// Adds the cause of a rejected payment, which the host words for clients: `amount-step`,
-    /// `below-minimum`, `above-maximum`, `unsupported-currency`, `unsupported-channel`,
-    /// `unsupported-number`, `insufficient-funds`, `payer-limit`, `payer-busy` or
-    /// `account-restricted`.
+    /// Adds the cause of a rejected payment, for which the host composes the message to clients:
+    /// `amount-step`, `below-minimum`, `above-maximum`, `unsupported-currency`,
+    /// `unsupported-channel`, `unsupported-number`, `insufficient-funds`, `payer-limit`,
+    /// `payer-busy` or `account-restricted`.
     pub fn with_cause(self, cause: &str) -> Fault {
         self.with_detail("cause", cause)
     }

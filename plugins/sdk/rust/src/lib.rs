@@ -91,6 +91,7 @@ pub mod raw_json;
 pub mod record;
 pub mod repeat;
 pub mod settings;
+pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod text;
@@ -189,6 +190,20 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
+    /// Payments with a state and a notification URL of their own, for example push payments.
+    sessions,
+    "package tollhouse:sdk-sessions; world with-sessions { export tollhouse:plugin/sessions@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/payments@1.0.0" => crate::payments
+);
+interface!(
+    /// Refunds with a state and a notification URL of their own.
+    session_refunds,
+    "package tollhouse:sdk-session-refunds; world with-session-refunds { export tollhouse:plugin/session-refunds@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/payments@1.0.0" => crate::payments
+);
+interface!(
     /// Provider webhooks: authenticates and parses them.
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"
@@ -200,14 +215,14 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// Identity lookup by number.
+    /// Identity lookup by identifier.
     identity_lookup,
     "package tollhouse:sdk-identity-lookup; world with-identity-lookup { export tollhouse:plugin/identity-lookup@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/identity@1.0.0" => crate::identity
 );
 interface!(
-    /// Identity lookup by number that compares the photo on record with a selfie.
+    /// Identity lookup by identifier that compares the photo on record with a selfie.
     identity_face,
     "package tollhouse:sdk-identity-face; world with-identity-face { export tollhouse:plugin/identity-face@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,

@@ -23,7 +23,8 @@ pub fn basic(user: &str, password: &str) -> Result<String, Fault> {
 
 /// Returns a placeholder for a template to which the steps were applied, for upstreams that require
 /// a secret in another form. Placeholders in the template stand for their values; the result may be
-/// sent where all of its secrets may be. It must be text: end with an encoding.
+/// sent where all of its secrets may be. It must be text: end with an encoding. The signature of a
+/// JWT is `transform(token, &[Step::rsa_sha256("private_key"), Step::base64url()])`.
 pub fn transform(template: impl Into<Vec<u8>>, steps: &[Step]) -> Result<String, Fault> {
     port::vault_transform::transform(&template.into(), steps)
 }

@@ -2,8 +2,12 @@
 
 import { Fault, http, settings, vault } from 'tollhouse-plugin';
 
-/** Unknown statuses are pending: they prove neither success nor failure. */
-const STATUS = { paid: 'success', declined: 'failed', refunded: 'reversed' };
+/**
+ * Unknown statuses are pending: they prove neither success nor failure.
+ *
+ * @type {Map<string, import('tollhouse-plugin').PaymentStatus>}
+ */
+const STATUS = new Map([['paid', 'success'], ['declined', 'failed'], ['refunded', 'reversed']]);
 
 /** @type {import('tollhouse-plugin').Checkout} */
 export const checkout = {
@@ -29,7 +33,7 @@ export const verification = {
     const response = send(http.get(settings.url('base_url', `/payments/${http.encode(serviceRef)}`)));
     const payment = response.json({ id: 'string', status: 'string', amount: 'number', currency: 'string' });
     return {
-      status: STATUS[payment.status] ?? 'pending',
+      status: STATUS.get(payment.status) ?? 'pending',
       serviceRef,
       transactionId: payment.id,
       amount: { minor: payment.amount, currency: payment.currency },

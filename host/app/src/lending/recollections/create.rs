@@ -189,6 +189,9 @@ async fn with_checkout(
     if user.email.is_none() {
         return Err(owner::missing_email());
     }
+    if user.phone.is_none() && served.manifest().sessions.push {
+        return Err(Error::invalid("phone number not found for this user"));
+    }
     set_account(new, CHECKOUT, &account);
     let Pages { success_url, cancel_url } = pages;
     new.checkout = store::Checkout { success_url: Some(success_url), cancel_url, url: None };

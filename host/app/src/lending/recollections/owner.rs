@@ -1,7 +1,10 @@
 //! The effects of the outcomes of charges on a recollection. The loan's lock ensures that
 //! each effect happens once.
 
-use super::{CARD, CHECKOUT, Recollection, RecollectionId, Status, store};
+use super::{
+    CARD, CHECKOUT, Recollection, RecollectionId, Status,
+    store::{self, Checkout},
+};
 use crate::{
     lending::{
         loans::{self, Loan},
@@ -96,6 +99,8 @@ impl ChargeOwner for Recollection {
                 service_ref,
                 amount,
                 email: user.email.ok_or_else(missing_email)?,
+                phone: user.phone,
+                notification_url: String::new(),
                 customer_name: None,
                 narration,
                 channels: Vec::new(),
@@ -121,6 +126,11 @@ impl ChargeOwner for Recollection {
                 metadata,
             }),
         })
+    }
+
+    fn return_urls(&self) -> (&str, Option<&str>) {
+        let Checkout { success_url, cancel_url, .. } = &self.checkout;
+        (success_url.as_deref().unwrap_or_default(), cancel_url.as_deref())
     }
 
     async fn apply(

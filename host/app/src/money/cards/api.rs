@@ -49,7 +49,7 @@ fn choose_provider(
     if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
         let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
         body.require_one_of("currency", currency, &takes)?;
-        if !plugin.exports("saved-card") {
+        if !plugin.exports("saved-card") || plugin.manifest().sessions.push {
             return Err(body.must_be("payment_service", "a provider that saves cards"));
         }
     }

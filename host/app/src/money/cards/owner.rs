@@ -34,6 +34,8 @@ impl ChargeOwner for Card {
             service_ref: charge.service_ref.clone(),
             amount: charge.money(),
             email: self.charge_email.clone(),
+            phone: None,
+            notification_url: String::new(),
             customer_name: None,
             narration: "Card verification".to_owned(),
             channels: vec!["card".to_owned()],
@@ -42,6 +44,10 @@ impl ChargeOwner for Card {
             metadata: json!({ METADATA_KEY: self.id, "event": "card" }).to_string(),
             save_instrument: true,
         }))
+    }
+
+    fn return_urls(&self) -> (&str, Option<&str>) {
+        (&self.checkout.success_url, self.checkout.cancel_url.as_deref())
     }
 
     async fn apply(

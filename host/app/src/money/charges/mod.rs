@@ -10,23 +10,26 @@
 //! - `settle`: records a fact and its effects in one transaction, as `state` decides;
 //! - `ledger`: the ledger transactions;
 //! - `refund`: returns what was taken;
+//! - `sessions`: data of plugins about charges and refunds, notification URLs, and the status page
+//!   of a push payment;
 //! - `adopt`: derives the charges of records that hosts of the previous version wrote.
 //!
-//! Locks are taken in this order: owner (the loan's row first), charge, refund, reference directory,
-//! ledger balance, outbox.
+//! Locks are taken in this order: owner (the loan's row first), charge, refund, plugin's data,
+//! reference directory, ledger balance, outbox.
 
 mod adopt;
 mod exceptions;
-mod lease;
 mod ledger;
 mod model;
 mod refund;
 mod request;
+pub mod sessions;
 mod settle;
 mod state;
 mod store;
 mod verify;
 
+use self::request::lease;
 use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
     adopt::{adopt_lane, sweep},
@@ -44,13 +47,14 @@ pub use self::{
         refund_job,
     },
     request::{NewCharge, check_amount, compose, insert_composed, open_page, request_job, resume},
+    sessions::SEALED,
     settle::lock,
     state::fees,
     store::{find, lock as lock_charge, sum_of_lane},
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;
-use tollhouse_plugins::Credentials;
+use tollhouse_plugins::{Credentials, Lookup};
 
 /// The job that requests the queued charges of a lane. Its subject is the lane.
 pub const REQUEST_JOB: &str = "charge.request";
@@ -89,11 +93,25 @@ impl ChargeVerifier {
         Ok(ChargeVerifier { provider, credentials: account.open_credentials(app)? })
     }
 
-    /// Returns the provider's charge with this reference, if it exists. The result has that
-    /// reference, even if the plugin returned another one.
-    async fn fetch(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
-        match self.provider.verify(&self.credentials, service_ref).await {
-            Ok(seen) => Ok(Some(ProviderPayment { service_ref: service_ref.to_owned(), ..seen })),
+    /// Returns the provider's charge, if it exists. The result has the charge's reference, even if
+    /// the plugin returned another one.
+    async fn fetch(&self, app: &App, charge: &Charge) -> Result<Option<ProviderPayment>> {
+        let session = sessions::known(app, &self.provider, charge).await?;
+        let has_data = session.state.is_some() || session.notified.is_some();
+        let is_found_by_state = self.provider.manifest().sessions.lookup == Lookup::State;
+        if is_found_by_state && !has_data {
+            return Ok(None);
+        }
+        match self.provider.query(&self.credentials, &session).await {
+            Ok(seen) => Ok(Some(ProviderPayment {
+                service_ref: charge.service_ref.clone(),
+                // Found by its own data, so it is this charge.
+                metadata: match is_found_by_state {
+                    true => Some(json!({ METADATA_KEY: charge.owner_id }).to_string()),
+                    false => seen.metadata,
+                },
+                ..seen
+            })),
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
             Err(error) => Err(error.into_error(&self.provider.manifest().name)),
         }

@@ -265,6 +265,9 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
     /// Returns the call that asks for the charge.
     fn order(&self, app: &App, charge: &Charge) -> impl Future<Output = Result<Order>> + Send;
 
+    /// Returns the URLs to which the page returns the payer: after a success, and otherwise.
+    fn return_urls(&self) -> (&str, Option<&str>);
+
     /// Records what follows from an outcome.
     fn apply(
         self,

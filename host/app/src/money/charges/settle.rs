@@ -6,7 +6,7 @@ use super::{
     Rejection, State, adopt, decide, exceptions, ledger,
     refund::{self, Cause},
     request::insert_next,
-    store,
+    sessions, store,
 };
 use crate::money::prelude::*;
 
@@ -109,12 +109,13 @@ pub async fn record_session<O: ChargeOwner>(
     }
     let (before, mut charge) = (charge.clone(), charge.clone());
     charge.record(decision, fact, now);
-    let (db, app, session) = (app.store.clone(), app.clone(), session.clone());
-    let (owner, opened) = (owner.clone(), charge.clone());
+    let (db, session) = (app.store.clone(), session.clone());
+    let (owner, opened, app) = (owner.clone(), charge.clone(), app.clone());
     let written = db.write(async move |tx| -> Result<O> {
         // The owner first, like `lock`.
         let owner = owner.apply(tx, &app, &opened, Outcome::Session(&session)).await?;
         store::open(tx, &before, &opened).await?;
+        sessions::insert(tx, &app, &owner, &opened, &session).await?;
         Ok(owner)
     });
     match written.await {
@@ -174,7 +175,12 @@ impl Transition<'_> {
         let app = self.app;
         let (now, before) = (app.clock.now(), charge.clone());
         match (self.decision, self.fact) {
-            (Decision::Ignore, _) => return Ok((owner, charge)),
+            (Decision::Ignore, fact) => {
+                if let Fact::Session(session) = fact {
+                    sessions::keep_state(tx, app, &charge, session).await?;
+                }
+                return Ok((owner, charge));
+            }
             (Decision::Foreign, Fact::Seen(seen)) => {
                 exceptions::raise(tx, app, &charge, "foreign payment", Some(seen)).await?;
                 return Ok((owner, charge));
@@ -198,6 +204,9 @@ impl Transition<'_> {
         charge.record(self.decision, self.fact, now);
         self.post(tx, &before, &mut charge).await?;
         store::update(tx, &charge).await?;
+        if let (Decision::Open, Fact::Session(session)) = (self.decision, self.fact) {
+            sessions::insert(tx, app, &owner, &charge, session).await?;
+        }
         if matches!(self.decision, Decision::Replace | Decision::Supersede) {
             let next = insert_next(tx, app, &charge, self.last + 1, charge.amount).await?;
             return Ok((owner, next));

@@ -69,6 +69,10 @@ fn bind_mutable_columns<'t>(statement: Deferred<'t>, charge: &'t Charge) -> Defe
 }
 
 pub async fn delete(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    tx.sql("DELETE FROM charge_sessions WHERE company_id = $1 AND id = $2")
+        .params(params![&charge.company_id, &charge.id])
+        .execute()
+        .await?;
     tx.sql("DELETE FROM charges WHERE company_id = $1 AND id = $2")
         .params(params![&charge.company_id, &charge.id])
         .execute()

@@ -33,7 +33,7 @@ pub struct Verified {
 async fn verify_one<O: ChargeOwner>(app: &App, charge: &Charge) -> Result<bool> {
     let verifier = charge.verifier(app).await?;
     let queried_at = app.clock.now();
-    let (is_known, fact) = match verifier.fetch(&charge.service_ref).await? {
+    let (is_known, fact) = match verifier.fetch(app, charge).await? {
         Some(seen) => (true, Fact::Seen(Box::new(seen))),
         None => (false, Fact::NotFound(queried_at)),
     };

@@ -53,6 +53,9 @@ fields! {
             (None, None) => Err(body.required("email")),
             _ => Ok(email),
         },
+        /// The payer's phone number, for providers that ask for the confirmation on the phone.
+        /// Default: the user's.
+        phone: Option<Phone>,
         amount: Amount,
         /// A currency that the provider supports.
         #[schemars(extend("examples" = ["NGN"]))]

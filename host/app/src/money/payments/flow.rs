@@ -15,7 +15,8 @@ use crate::money::{
 };
 
 /// The request fields that an error of the provider may name.
-const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
+const FIELDS: [&str; 7] =
+    ["email", "phone", "amount", "currency", "channels", "reference", "metadata"];
 
 /// Returns the payment with its checkout URL. 409 if another request with the same reference calls
 /// the provider for longer than five seconds.
@@ -138,6 +139,10 @@ fn compose(
     let email = on_file.or_else(|| order.email.clone());
     let email = email.ok_or_else(|| Error::invalid("the email field is required"))?;
     let plugin = app.plugins.provider(&order.payment_service, &company.id)?;
+    let phone = order.phone.clone().or_else(|| user?.phone.clone());
+    if phone.is_none() && plugin.manifest().sessions.push {
+        return Err(Error::invalid("the phone field is required"));
+    }
     let reference = order.reference.clone();
     let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
     let mut metadata = order.metadata.clone().unwrap_or_default();
@@ -151,6 +156,7 @@ fn compose(
         user_key: user.map(|user| user.id.clone()),
         user_id: user.map(|user| user.user_id.clone()),
         email,
+        phone,
         payment_service: order.payment_service.clone(),
         amount: order.amount,
         currency: order.currency.clone(),
@@ -158,7 +164,7 @@ fn compose(
         narration: order.narration.clone().unwrap_or_default(),
         metadata: Json(metadata),
         callback_url: order.callback_url.clone(),
-        checkout: store::Checkout { success_url, cancel_url, url: None },
+        checkout: store::Checkout { success_url, cancel_url, ..store::Checkout::default() },
         channels: Json(select_channels(&plugin, order)?),
         created_at: now,
         updated_at: now,

@@ -24,6 +24,8 @@ impl ChargeOwner for Payment {
             service_ref: charge.service_ref.clone(),
             amount: charge.money(),
             email: self.email.clone(),
+            phone: self.phone.clone(),
+            notification_url: String::new(),
             customer_name: None,
             narration: self.narration.clone(),
             channels: self.channels.0.clone(),
@@ -32,6 +34,10 @@ impl ChargeOwner for Payment {
             metadata: Value::Object(metadata).to_string(),
             save_instrument: false,
         }))
+    }
+
+    fn return_urls(&self) -> (&str, Option<&str>) {
+        (&self.checkout.success_url, self.checkout.cancel_url.as_deref())
     }
 
     async fn apply(
@@ -46,6 +52,7 @@ impl ChargeOwner for Payment {
             Outcome::Session(session) => {
                 let mut payment = self;
                 payment.checkout.url.clone_from(&charge.session_url);
+                payment.checkout.prompt.clone_from(&session.prompt);
                 // A webhook may have settled the payment before this response.
                 if payment.is_pending() {
                     payment.payment_response.clone_from(&session.raw);

@@ -34,7 +34,7 @@ async fn request(app: &App, payment: Payment, force: bool) -> Result<(Charge, Re
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
         let found = charges::lock::<Payment>(tx, &app, &company_id, &id).await?;
         let (payment, charges) = found.ok_or_else(not_found)?;
-        if !app.plugins.provider(&payment_service, &company_id)?.exports("refunds") {
+        if !app.plugins.provider(&payment_service, &company_id)?.supports_refunds() {
             return Err(Error::Invalid(format!("{payment_service} does not support refunds")));
         }
         let rejected = || Error::invalid("only successful payment can be refunded");

@@ -38,6 +38,8 @@ pub struct Payment {
     #[sqlx(rename = "present_user_id")]
     pub user_id: Option<String>,
     pub email: String,
+    /// The payer's phone number in E.164, for providers that ask on the phone.
+    pub phone: Option<String>,
     pub payment_service: String,
     pub account_id: AccountId,
     #[sqlx(rename = "amount_minor")]
@@ -71,6 +73,10 @@ pub struct Checkout {
     /// The checkout page; `null` until the provider has returned it.
     #[sqlx(rename = "checkout_url")]
     pub url: Option<String>,
+    /// What the payer must do, if the provider has no page: the page at `url` shows it, and waits.
+    #[sqlx(rename = "checkout_prompt")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 impl Payment {
@@ -95,9 +101,9 @@ pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
              account_id, credits_wallet, amount_minor, fees_minor, currency, reference, status,
              narration, payment_response, metadata, service_ref, transaction_id, message,
              callback_url, success_url, cancel_url, channels, payment_channel, created_at,
-             updated_at, charge_id)
+             updated_at, charge_id, phone)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '',
-             '', $16, $17, $18, $19, '', $20, $20, $21)",
+             '', $16, $17, $18, $19, '', $20, $20, $21, $22)",
     )
     .params(params![
         &payment.company_id, &payment.id, &payment.user_key, &payment.user_id, &payment.email,
@@ -105,7 +111,7 @@ pub async fn insert(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
         &payment.currency, &payment.reference, payment.status, &payment.narration,
         &payment.metadata, &payment.service_ref, &payment.callback_url,
         &payment.checkout.success_url, &payment.checkout.cancel_url, &payment.channels,
-        payment.created_at, &charge.id
+        payment.created_at, &charge.id, &payment.phone
     ])
     .execute()
     .await
@@ -116,13 +122,14 @@ pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
     tx.defer(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
              service_ref = $6, message = $7, checkout_url = $8, paid_at = $9,
-             payment_channel = $10, updated_at = $11, charge_id = $12, revision = revision + 1
+             payment_channel = $10, updated_at = $11, charge_id = $12, checkout_prompt = $13,
+             revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
         &payment.service_ref, &payment.message, &payment.checkout.url, payment.paid_at,
-        &payment.payment_channel, payment.updated_at, &charge.id
+        &payment.payment_channel, payment.updated_at, &charge.id, &payment.checkout.prompt
     ])
     .require_one()
     .await
@@ -154,10 +161,10 @@ pub async fn find_by_reference(
 
 /// The shown columns of the payments of a page, whose ids are found first.
 const SELECT_LISTED: &str = select_with_user_id!(
-    "t.company_id, t.id, t.user_key, t.email, t.payment_service, t.account_id, t.amount_minor,
+    "t.company_id, t.id, t.user_key, t.email, t.phone, t.payment_service, t.account_id, t.amount_minor,
      t.fees_minor, t.currency, t.reference, t.status, t.narration, '' AS payment_response,
      t.metadata, t.service_ref, t.message, t.callback_url, t.success_url, t.cancel_url,
-     t.checkout_url, t.channels, t.paid_at, t.payment_channel, t.created_at, t.updated_at",
+     t.checkout_url, t.checkout_prompt, t.channels, t.paid_at, t.payment_channel, t.created_at, t.updated_at",
     " FROM (SELECT id AS found"
 );
 const LISTED_ROWS: &str = "page CROSS JOIN payments t WHERE t.id = page.found AND t.company_id = ";

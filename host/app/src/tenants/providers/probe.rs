@@ -5,7 +5,8 @@ use super::Account;
 use crate::state::prelude::*;
 use tollhouse_platform::random::Random;
 use tollhouse_plugins::{
-    CallError, Credentials, FaultCategory, PluginKind, Provider, ReferenceRules,
+    CallError, Credentials, FaultCategory, KnownSession, Lookup, PluginKind, Provider,
+    ReferenceRules,
 };
 
 /// Outcome of a provider test.
@@ -26,7 +27,7 @@ pub enum ProbeOutcome {
     Unavailable,
     /// The response does not show whether the credentials are valid.
     Unclear,
-    /// Plugins of this kind cannot be tested: each function costs money or contacts a person.
+    /// The plugin cannot be tested: each of its functions costs money or contacts a person.
     NotTestable,
 }
 
@@ -46,7 +47,7 @@ impl ProbeOutcome {
                 "the response of NAME does not show whether the credentials are valid: check its URL settings"
             }
             ProbeOutcome::NotTestable => {
-                "NAME cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person"
+                "NAME cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person, a provider without lookup by reference would send a prompt to a payer"
             }
         };
         sentence.replace("NAME", provider)
@@ -60,9 +61,13 @@ pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String
         return Ok((ProbeOutcome::NotTestable, String::new()));
     }
     let provider = app.plugins.provider(name, Owner::from(&account.owner).column())?;
+    if provider.manifest().sessions.lookup == Lookup::State {
+        return Ok((ProbeOutcome::NotTestable, String::new()));
+    }
     let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
     let mut credentials = account.open_credentials(app)?;
-    let first = verify(&provider, &credentials, &reference).await;
+    let now = app.clock.now();
+    let first = verify(&provider, &credentials, &reference, now).await;
     if first.0 != ProbeOutcome::Accepted {
         return Ok(first);
     }
@@ -75,7 +80,7 @@ pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String
     }
     // Use a separate cache: the valid secrets may have left an access token in theirs.
     credentials.id = format!("{}#{}", credentials.id, app.new_id());
-    Ok(match verify(&provider, &credentials, &reference).await {
+    Ok(match verify(&provider, &credentials, &reference, now).await {
         (ProbeOutcome::CredentialsRefused, _) => first,
         (_, code) => (ProbeOutcome::Unclear, code),
     })
@@ -85,8 +90,18 @@ async fn verify(
     provider: &Provider,
     credentials: &Credentials,
     reference: &str,
+    now: Timestamp,
 ) -> (ProbeOutcome, String) {
-    match provider.verify(credentials, reference).await {
+    let currency = provider.manifest().currencies.first().map_or("NGN", String::as_str);
+    let session = KnownSession {
+        service_ref: reference.to_owned(),
+        transaction_id: String::new(),
+        amount: Money { minor: Minor(100), currency: currency.into() },
+        started_at: now.to_string(),
+        state: None,
+        notified: None,
+    };
+    match provider.query(credentials, &session).await {
         Ok(_) => (ProbeOutcome::Accepted, String::new()),
         Err(error) => match outcome_of(&error) {
             ProbeOutcome::Accepted => (ProbeOutcome::Accepted, String::new()),

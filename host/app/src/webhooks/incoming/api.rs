@@ -6,7 +6,9 @@ use sha2::{Digest, Sha256};
 use super::{find_verification, store};
 use crate::tenants::prelude::*;
 use tollhouse_http::request::body::RawBody;
-use tollhouse_plugins::{Notification, NotificationRefusal, Unavailability, Webhook};
+use tollhouse_plugins::{
+    Credentials, Notification, NotificationRefusal, Provider, Unavailability, Webhook,
+};
 
 const UNKNOWN: &str = "notification account not found";
 
@@ -18,18 +20,10 @@ pub async fn receive(
     headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> Result<MessageResponse> {
-    let unknown = || Error::not_found(UNKNOWN);
-    let account = app.store.select(async |tx| providers::find_by_id(tx, &account).await).await?;
-    let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
-    let owner = Owner::from(&account.owner);
-    let plugin = app
-        .plugins
-        .provider(&provider, owner.column())
-        .map_err(|_| plugin_unavailable(&app, &provider))?;
-    if account.credentials.is_none() {
-        return Err(unknown());
+    let (account, plugin, credentials) = open(&app, &provider, &account).await?;
+    if !plugin.exports("notifications") {
+        return Err(Error::not_found(UNKNOWN));
     }
-    let credentials = account.open_credentials(&app)?;
     let webhook = Webhook { headers: lower_case(&headers), body: body.clone() };
     let notifications = match plugin.parse_notification(&credentials, &webhook).await {
         Ok(Ok(notifications)) => notifications,
@@ -60,6 +54,27 @@ pub async fn receive(
     .await
 }
 
+/// Opens the account of a notification URL, with its plugin.
+pub async fn open(
+    app: &App,
+    provider: &str,
+    account: &str,
+) -> Result<(Account, Provider, Credentials)> {
+    let unknown = || Error::not_found(UNKNOWN);
+    let account = app.store.select(async |tx| providers::find_by_id(tx, account).await).await?;
+    let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
+    let owner = Owner::from(&account.owner);
+    let plugin = app
+        .plugins
+        .provider(provider, owner.column())
+        .map_err(|_| plugin_unavailable(app, provider))?;
+    if account.credentials.is_none() {
+        return Err(unknown());
+    }
+    let credentials = account.open_credentials(app)?;
+    Ok((account, plugin, credentials))
+}
+
 /// 503 while the plugin is out of service, so that the provider retries its webhook.
 fn plugin_unavailable(app: &App, provider: &str) -> Error {
     match app.plugins.unavailability(provider) {
@@ -73,7 +88,8 @@ fn plugin_unavailable(app: &App, provider: &str) -> Error {
     }
 }
 
-fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
+/// Returns the headers as plugins receive them.
+pub fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
 }

@@ -7,8 +7,10 @@
 pub mod api;
 mod store;
 
+pub use self::api::{lower_case, open};
 pub use self::store::{
-    ReferenceOwner, assign_charge, insert_reference, list_references, release, replace, reserve,
+    ReferenceOwner, assign_charge, insert_or_count as record, insert_reference, list_references,
+    release, replace, reserve,
 };
 use crate::tenants::prelude::*;
 use tollhouse_plugins::{Notification, NotificationSubject};

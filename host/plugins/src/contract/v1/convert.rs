@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::{exported, imported, wit};
 use crate::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, FaceComparison, Fault, FaultCategory,
-    IdentityQuery, Image, Instrument, Notification, NotificationRefusal, NotificationSubject,
-    PaymentStatus, Person, ProviderPayment, ProviderRefund, ProviderRefundStatus, RefundOrder,
-    RegisterEntry, TextMessage,
+    IdentityQuery, Image, Instrument, KnownRefund, KnownSession, Notification, NotificationRefusal,
+    NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment, ProviderRefund,
+    ProviderRefundStatus, RefundOrder, RegisterEntry, SessionRefundOrder, TextMessage,
 };
 use imported::identity;
 use tollhouse_platform::{clock::Timestamp, values::money::Money};
@@ -17,6 +17,10 @@ use tollhouse_platform::{clock::Timestamp, values::money::Money};
 const MAX_URL_BYTES: usize = 2048;
 const MAX_TEXT_BYTES: usize = 4 << 10;
 const MAX_RAW_BYTES: usize = 256 << 10;
+/// Maximum size of the data that the host keeps for a plugin.
+const MAX_DATA_BYTES: usize = 4 << 10;
+/// Maximum length of an instruction to the payer.
+const MAX_PROMPT_BYTES: usize = 300;
 const MAX_CODE_BYTES: usize = 200;
 const MAX_MESSAGE_BYTES: usize = 2 << 10;
 const MAX_DETAILS: usize = 20;
@@ -91,6 +95,7 @@ enumerations! {
     }
     imported::payments::PaymentStatus => PaymentStatus { Pending, Success, Failed, Reversed }
     exported::refunds::RefundStatus => ProviderRefundStatus { Pending, Done, Failed }
+    exported::session_refunds::SessionRefundStatus => ProviderRefundStatus { Pending, Done, Failed }
     exported::notifications::Subject => NotificationSubject { Payment, Refund, Mandate, Other }
 }
 
@@ -115,12 +120,62 @@ arguments! {
     DebitOrder => exported::direct_debit::DebitOrder {
         mandate, email, amount, service_ref, narration, metadata
     }
+    CheckoutOrder => exported::sessions::SessionOrder {
+        service_ref, amount, email, phone, customer_name, narration, channels, success_url,
+        cancel_url, notification_url, metadata, save_instrument
+    }
     RefundOrder => exported::refunds::RefundOrder {
         service_ref, transaction_id, refund_ref, amount, reason
     }
     TextMessage => exported::sms::TextMessage { to, sender, text, reference }
     Person => identity::Person { first_name, last_name, date_of_birth }
     Image => identity::Image { media_type, bytes }
+}
+
+impl From<PluginData> for Vec<u8> {
+    fn from(data: PluginData) -> Vec<u8> {
+        data.0.into()
+    }
+}
+
+impl From<&KnownSession> for imported::payments::KnownSession {
+    fn from(session: &KnownSession) -> imported::payments::KnownSession {
+        let KnownSession { service_ref, transaction_id, amount, started_at, state, notified } =
+            session.clone();
+        imported::payments::KnownSession {
+            service_ref,
+            transaction_id,
+            amount: amount.into(),
+            started_at,
+            state: state.map(Into::into),
+            notified: notified.map(Into::into),
+        }
+    }
+}
+
+impl From<&SessionRefundOrder> for exported::session_refunds::SessionRefundOrder {
+    fn from(order: &SessionRefundOrder) -> exported::session_refunds::SessionRefundOrder {
+        exported::session_refunds::SessionRefundOrder {
+            session: (&order.session).into(),
+            refund_ref: order.refund_ref.clone(),
+            amount: order.amount.clone().into(),
+            reason: order.reason.clone(),
+            notification_url: order.notification_url.clone(),
+        }
+    }
+}
+
+impl From<&KnownRefund> for exported::session_refunds::KnownRefund {
+    fn from(refund: &KnownRefund) -> exported::session_refunds::KnownRefund {
+        exported::session_refunds::KnownRefund {
+            session: (&refund.session).into(),
+            refund_ref: refund.refund_ref.clone(),
+            amount: refund.amount.clone().into(),
+            provider_id: refund.provider_id.clone(),
+            state: refund.state.clone().map(Into::into),
+            notified: refund.notified.clone().map(Into::into),
+        }
+    }
 }
 
 impl From<&IdentityQuery> for identity::Question {
@@ -163,8 +218,54 @@ impl TryFrom<exported::checkout::CheckoutSession> for CheckoutSession {
             url: url(session.url)?,
             service_ref: truncate_text(session.service_ref),
             raw: bounded_raw(session.raw),
+            ..CheckoutSession::default()
         })
     }
+}
+
+impl TryFrom<exported::sessions::Session> for CheckoutSession {
+    type Error = Fault;
+
+    fn try_from(session: exported::sessions::Session) -> Result<CheckoutSession, Fault> {
+        let (page, prompt) = match session.next {
+            exported::sessions::NextStep::Page(page) => (url(page)?, None),
+            exported::sessions::NextStep::Prompt(text) => {
+                (String::new(), Some(truncate(text, MAX_PROMPT_BYTES)))
+            }
+        };
+        Ok(CheckoutSession {
+            url: page,
+            prompt,
+            service_ref: truncate_text(session.service_ref),
+            raw: bounded_raw(session.raw),
+            state: Some(data(session.state)?),
+        })
+    }
+}
+
+impl TryFrom<exported::session_refunds::SessionRefund> for ProviderRefund {
+    type Error = Fault;
+
+    fn try_from(refund: exported::session_refunds::SessionRefund) -> Result<ProviderRefund, Fault> {
+        Ok(ProviderRefund {
+            status: refund.status.into(),
+            provider_id: truncate_text(refund.provider_id),
+            message: truncate_text(refund.message),
+            state: Some(data(refund.state)?),
+        })
+    }
+}
+
+/// Rejects data that is too large: the plugin could not read a truncated one.
+fn data(bytes: Vec<u8>) -> Result<PluginData, Fault> {
+    match bytes.len() > MAX_DATA_BYTES {
+        true => Err(unexpected("the state is larger than 4 KiB")),
+        false => Ok(PluginData(bytes.into())),
+    }
+}
+
+pub fn received(result: Result<Vec<u8>, wit::Fault>) -> Result<PluginData, Fault> {
+    data(result?)
 }
 
 impl From<exported::refunds::Refund> for ProviderRefund {
@@ -173,6 +274,7 @@ impl From<exported::refunds::Refund> for ProviderRefund {
             status: refund.status.into(),
             provider_id: truncate_text(refund.provider_id),
             message: truncate_text(refund.message),
+            state: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use wasmtime_wasi::WasiView;
 use self::functions::Offers;
 use super::drift;
 use crate::{
-    PluginKind,
+    PluginKind, SESSIONS,
     runtime::{
         engine::State,
         session::{HttpRequest, RunEnded},
@@ -27,7 +27,7 @@ use tollhouse_platform::outbound::egress::EgressResponse;
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit/v1",
-        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/provider-sessions@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },
     });
@@ -43,8 +43,12 @@ pub fn versioned_name(interface: &str) -> String {
 }
 
 /// Returns the noun for a kind of plugin, and the interfaces that it must export.
-fn required_interfaces(kind: PluginKind) -> (&'static str, &'static [&'static str]) {
+fn required_interfaces(
+    kind: PluginKind,
+    exported: &[&str],
+) -> (&'static str, &'static [&'static str]) {
     match kind {
+        PluginKind::Provider if exported.contains(&SESSIONS) => ("a provider", &[]),
         PluginKind::Provider => ("a provider", &["checkout", "verification", "notifications"]),
         PluginKind::Sms => ("an SMS gateway", &["sms"]),
         PluginKind::Country => ("a country", &["identity-lookup"]),
@@ -64,7 +68,7 @@ impl Guest {
         let offers = Offers::of(&pre)
             .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
         let names = offers.names();
-        let (what, interfaces) = required_interfaces(kind);
+        let (what, interfaces) = required_interfaces(kind, &names);
         match interfaces.iter().find(|interface| !names.contains(interface)) {
             Some(missing) => Err(format!("{what} must export the interface {missing}")),
             None => Ok(Guest { pre, offers }),

@@ -1,4 +1,4 @@
-//! Dates in many all_notations_are_parsed, as DD/MM/YYYY.
+//! Dates in many notations, as DD/MM/YYYY.
 //!
 //! The meaning of a date selects the century of a two-digit year. A past event ([`date`]) is on the
 //! latest such day that is not in the future. An expiry date ([`expiry`]) is in this century,
@@ -26,13 +26,13 @@ enum Century {
 }
 
 /// Parses the date of a past event, such as a birth, an issue or a registration. Accepts
-/// DD-MM-YYYY, YYYY-MM-DD and DD-Mon-YYYY, with `-` or `/` and an optional time, DD-Mon-YY, and
-/// milliseconds since 1970.
+/// DD-MM-YYYY, YYYY-MM-DD and DD-Mon-YYYY, with `-` or `/` and an optional time, DD-Mon-YY (the
+/// latest such day that is not in the future), and milliseconds since 1970.
 pub fn date(value: &Value) -> Option<String> {
     format_day(parse(&super::text(value)?, Century::NotAfter(today()))?)
 }
 
-/// Parses an expiry date, in the same all_notations_are_parsed.
+/// Parses an expiry date in the same notations. A two-digit year is in this century.
 pub fn expiry(value: &Value) -> Option<String> {
     format_day(parse(&super::text(value)?, Century::This)?)
 }

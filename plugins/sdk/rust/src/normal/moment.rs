@@ -1,4 +1,4 @@
-//! Timestamps in many all_notations_are_parsed, as RFC 3339 in UTC.
+//! Timestamps in many notations, as RFC 3339 in UTC.
 
 use serde_json::Value;
 

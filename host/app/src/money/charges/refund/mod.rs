@@ -24,7 +24,7 @@ pub use self::{
 };
 use super::{
     Charge, ChargeId, ChargeOwner, Outcome, OwnerKind, RECONCILE_JOB, REFUND_JOB, exceptions,
-    lease, lease::Leased, ledger, model::conflict, settle, store as charge_store,
+    lease, lease::Leased, ledger, model::conflict, sessions, settle, store as charge_store,
 };
 use crate::{
     money::prelude::*,
@@ -161,12 +161,14 @@ async fn send(
     refund: &Refund,
 ) -> Result<Result<ProviderRefund, CallError>> {
     let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
-    if refund.state == RefundState::Pending {
-        return Ok(provider.check_refund(&credentials, &refund.provider_id).await);
+    let known = sessions::known_refund(app, &provider, charge, refund).await?;
+    // A notification may have the result of a request whose response was lost.
+    if refund.state == RefundState::Pending || known.notified.is_some() {
+        return Ok(provider.query_refund(&credentials, &known).await);
     }
-    let order = RefundOrder {
-        service_ref: charge.service_ref.clone(),
-        transaction_id: charge.transaction_id.clone(),
+    let order = SessionRefundOrder {
+        session: known.session,
+        notification_url: sessions::notification_url(app, charge, &refund.id),
         refund_ref: refund.refund_ref.clone(),
         amount: refund.money(),
         reason: match refund.cause {
@@ -178,7 +180,7 @@ async fn send(
     if refund.lease_until <= Some(app.clock.now()) {
         return Err(Error::internal("the lease of the refund ended before its request"));
     }
-    let call = provider.start_refund(&credentials, &order);
+    let call = provider.request_refund(&credentials, &order);
     Ok(Leased::Refund(refund.clone()).hold(app, call).await)
 }
 
@@ -201,6 +203,9 @@ async fn record<O: ChargeOwner>(
         let mut refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
         let (is_current, was) = (refund.fence == before.fence, refund.state);
         let updated_at = refund.updated_at;
+        if let RefundFact::Seen(seen) = &fact {
+            sessions::insert_refund(tx, &app, &refund, seen).await?;
+        }
         refund.record(is_current, fact, now);
         let late_at = refund.created_at.plus_seconds(MAX_HOURLY_SECONDS);
         if refund.state == RefundState::Pending && updated_at < late_at && now >= late_at {
@@ -257,6 +262,13 @@ async fn report(
     let data = json!({ owner: charge.owner_id, "refund": refund.id });
     operator_events::emit(tx, app, &charge.company_id, kind, data).await?;
     Ok(())
+}
+
+/// Reports a notification of a refund that failed: the provider may have made it.
+pub fn report_late_notification(app: &App, charge: &Charge, refund: &Refund) {
+    if refund.state.has_failed() {
+        raise_alarm(app, charge, "notification of a failed refund");
+    }
 }
 
 fn raise_alarm(app: &App, charge: &Charge, alarm: &'static str) {

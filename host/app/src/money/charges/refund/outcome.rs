@@ -154,6 +154,7 @@ mod tests {
             status,
             provider_id: "7".to_owned(),
             message: String::new(),
+            state: None,
         })
     }
 

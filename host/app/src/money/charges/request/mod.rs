@@ -8,22 +8,19 @@
 //! on that account, else a generated one. If the provider returns another reference, both are in the
 //! directory, and only the provider's is verified.
 
+pub mod lease;
 mod rejection;
+mod resume;
 
-pub use self::rejection::check_amount;
+use self::{lease::Leased, resume::maybe_open_until};
+pub use self::{rejection::check_amount, resume::resume};
 use super::{
     Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, REQUEST_JOB,
-    ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, lease::Leased, settle, store,
-    verify,
+    ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, sessions, settle, store, verify,
 };
 use crate::money::prelude::*;
-use tollhouse_plugins::Cause;
+use tollhouse_plugins::{Cause, Manifest};
 
-/// Maximum wait of a second request for the checkout URL that another one opens.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-/// The shortest and the longest polling interval while it waits.
-const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Delay until a card or mandate charge that certainly was not made is requested again.
 const REQUEUE_SECONDS: i64 = 60;
 
@@ -85,7 +82,11 @@ pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
     if let Some(reference) = new.reference {
         charge.service_ref = reference.to_owned();
     }
-    if new.reference.is_none() || !provider.manifest().reference.accepts(&charge.service_ref) {
+    let Manifest { reference: rules, sessions, .. } = provider.manifest();
+    if new.reference.is_none()
+        || !rules.accepts(&charge.service_ref)
+        || sessions.needs_own_reference()
+    {
         charge.service_ref = charge.generate_reference(app)?;
         charge.reference_source = ReferenceSource::Host;
     }
@@ -112,12 +113,6 @@ async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
         jobs::enqueue(tx, &charge.company_id, REQUEST_JOB, lane, now).await?;
     }
     verify::schedule(tx, charge, now).await
-}
-
-/// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
-fn is_reference_accepted(app: &App, charge: &Charge) -> Result<bool> {
-    let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
-    Ok(provider.manifest().reference.accepts(&charge.service_ref))
 }
 
 async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
@@ -187,8 +182,13 @@ async fn send<O: ChargeOwner>(
     let order = owner.order(app, charge).await?;
     let call = async {
         match order {
-            Order::Checkout(order) => {
-                provider.start_checkout(&credentials, &order).await.map(Response::Session)
+            Order::Checkout(mut order) => {
+                order.notification_url = sessions::notification_url(app, charge, &charge.id);
+                let mut session = provider.open_session(&credentials, &order).await?;
+                if session.prompt.is_some() {
+                    session.url = sessions::page_url(app, charge);
+                }
+                Ok(Response::Session(session))
             }
             Order::Card(order) => {
                 let charged = provider.charge_card(&credentials, &order).await;
@@ -203,8 +203,9 @@ async fn send<O: ChargeOwner>(
     Ok(Leased::Charge(charge.clone()).hold(app, call).await)
 }
 
-fn to_fact(response: &Result<Result<Response, CallError>>, charge: &Charge) -> Fact {
+fn to_fact(app: &App, response: &Result<Result<Response, CallError>>, charge: &Charge) -> Fact {
     match response {
+        Ok(Err(error)) if is_own_duplicate(app, error, charge) => Fact::Lost,
         Ok(Ok(Response::Session(session))) => Fact::Session(Box::new(session.clone())),
         // The charge is known by the requested reference, whatever the plugin returns.
         Ok(Ok(Response::Payment(seen))) => Fact::Seen(Box::new(ProviderPayment {
@@ -217,6 +218,15 @@ fn to_fact(response: &Result<Result<Response, CallError>>, charge: &Charge) -> F
         }
         Err(_) => Fact::Rejected(Rejection::Temporary, None),
     }
+}
+
+/// Returns whether the provider has received an earlier request under the reference, after the
+/// verification that did not find it. Its payer may confirm it.
+fn is_own_duplicate(app: &App, error: &CallError, charge: &Charge) -> bool {
+    let is_duplicate = to_rejection(error) == Rejection::DuplicateReference;
+    is_duplicate
+        && charge.unsure
+        && maybe_open_until(app, charge).is_ok_and(|until| until.is_some())
 }
 
 fn to_rejection(error: &CallError) -> Rejection {
@@ -243,7 +253,7 @@ pub async fn open_page<O: ChargeOwner>(
 ) -> Result<O> {
     loop {
         let response = send(app, &owner, &charge, account).await;
-        let fact = to_fact(&response, &charge);
+        let fact = to_fact(app, &response, &charge);
         let recorded = match settle::record_session(app, &owner, &charge, &fact).await {
             Ok(None) => settle::record::<O>(app, &charge, fact).await,
             recorded => recorded,
@@ -275,113 +285,6 @@ fn needs_page<O: ChargeOwner>(owner: &O, charge: &Charge) -> bool {
     owner.is_pending() && charge.session_url.is_none()
 }
 
-/// The state of an owner that a repeated request names.
-enum Claim<O> {
-    /// This request may open a page, for this amount.
-    Won(O, Box<Charge>, Minor),
-    /// Another request is opening a page.
-    Busy(Box<Charge>),
-    /// The owner needs no page.
-    Done(O),
-    Deleted,
-}
-
-/// Opens a page for an owner without one, or waits until another request has. `None`: the owner was
-/// deleted meanwhile, because its first request was invalid.
-pub async fn resume<O: ChargeOwner>(
-    app: &App,
-    company_id: &CompanyId,
-    owner_id: &str,
-    fields: &[&str],
-) -> Result<Option<O>> {
-    let give_up_at = app.clock.elapsed() + MAX_WAIT;
-    let mut poll_interval = MIN_POLL_INTERVAL;
-    loop {
-        match claim_page::<O>(app, company_id, owner_id).await? {
-            Claim::Deleted => return Ok(None),
-            Claim::Done(owner) => return Ok(Some(owner)),
-            Claim::Won(owner, charge, amount) => {
-                return verify_and_reopen(app, owner, *charge, amount, fields).await.map(Some);
-            }
-            Claim::Busy(charge) => {
-                if app.clock.elapsed() >= give_up_at {
-                    return Err(charge.conflict(app.clock.now()));
-                }
-            }
-        }
-        tokio::time::sleep(poll_interval).await;
-        poll_interval = (poll_interval * 2).min(MAX_POLL_INTERVAL);
-    }
-}
-
-async fn claim_page<O: ChargeOwner>(
-    app: &App,
-    company_id: &CompanyId,
-    owner_id: &str,
-) -> Result<Claim<O>> {
-    let (db, app) = (app.store.clone(), app.clone());
-    let (company_id, owner_id) = (company_id.clone(), owner_id.to_owned());
-    db.write(async move |tx| {
-        let now = app.clock.now();
-        let Some((owner, charges)) = settle::lock::<O>(tx, &app, &company_id, &owner_id).await?
-        else {
-            return Ok(Claim::Deleted);
-        };
-        let Some(current) = charges.into_iter().rev().find(|charge| !charge.superseded) else {
-            return Ok(Claim::Done(owner));
-        };
-        if current.state == State::Mismatched {
-            return Err(Error::Invalid(current.mismatch.unwrap_or_default()));
-        }
-        if !current.is_undecided() || !needs_page(&owner, &current) {
-            return Ok(Claim::Done(owner));
-        }
-        if current.is_leased(now) {
-            return Ok(Claim::Busy(Box::new(current)));
-        }
-        let amount = match owner.turn(tx, &app, &current).await? {
-            Turn::Go(amount) | Turn::GoAt(amount, _) => amount,
-            Turn::Withdraw(message) => return Err(Error::invalid(message)),
-            Turn::Wait => return Ok(Claim::Busy(Box::new(current))),
-        };
-        let mut charge = current;
-        charge.claim(now);
-        store::update(tx, &charge).await?;
-        verify::schedule(tx, &charge, now).await?;
-        Ok(Claim::Won(owner, Box::new(charge), amount))
-    })
-    .await
-}
-
-/// Verifies the charges of an owner and opens another page, unless the verification has settled it.
-async fn verify_and_reopen<O: ChargeOwner>(
-    app: &App,
-    owner: O,
-    charge: Charge,
-    amount: Minor,
-    fields: &[&str],
-) -> Result<O> {
-    let verified = verify::verify_all::<O>(app, &charge.company_id, &charge.owner_id);
-    let verified = Leased::Charge(charge.clone()).hold(app, verified).await;
-    if verified.is_err() {
-        settle::record::<O>(app, &charge, Fact::Lost).await?;
-    }
-    let verified = verified?;
-    if let Some(mismatch) = verified.mismatch {
-        return Err(Error::Invalid(mismatch));
-    }
-    let is_known = verified.known.contains(&charge.id);
-    if !is_known && amount == charge.amount && is_reference_accepted(app, &charge)? {
-        return open_page(app, owner, charge, None, fields).await;
-    }
-    // No client has the URL of the earlier session, so another one is safe. A reference that
-    // violates the provider's current rules cannot be sent again.
-    match settle::supersede::<O>(app, &charge, amount).await? {
-        (owner, Some(next)) => open_page(app, owner, next, None, fields).await,
-        (owner, None) => Ok(owner),
-    }
-}
-
 /// Requests the oldest queued charge of a lane, unless another charge holds the lane.
 pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult> {
     let lane = job.subject.clone();
@@ -394,7 +297,7 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         Taken::Wait => return Ok(JobResult::RescheduleAt(now.plus_seconds(REQUEUE_SECONDS))),
     };
     let response = send(&app, &owner, &charge, None).await;
-    let fact = to_fact(&response, &charge);
+    let fact = to_fact(&app, &response, &charge);
     let recorded = settle::record::<O>(&app, &charge, fact).await?;
     let error = match response {
         Ok(Ok(_)) => None,

@@ -200,6 +200,7 @@ fn a_session_and_a_lost_response_count_for_the_current_request_only() {
         url: "https://provider.example/".into(),
         service_ref: "r".into(),
         raw: String::new(),
+        ..CheckoutSession::default()
     };
     let session = Fact::Session(Box::new(session));
     for (state, fact, fence, expected) in [

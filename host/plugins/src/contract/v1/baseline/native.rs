@@ -50,7 +50,9 @@ impl NativeWorkload {
         host_calls: Vec<HostCall>,
     ) -> NativeWorkload {
         let webhook_body = match call {
-            Call::ParseNotification(webhook) => webhook.body.clone(),
+            Call::ParseNotification(webhook)
+            | Call::ReceiveForSession(_, webhook)
+            | Call::ReceiveForRefund(_, webhook) => webhook.body.clone(),
             _ => Bytes::new(),
         };
         NativeWorkload { world, webhook_body, host_calls }

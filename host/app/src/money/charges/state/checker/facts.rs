@@ -13,6 +13,7 @@ pub fn to_fact(response: Response, queried_at: Timestamp) -> Fact {
             url: "page".to_owned(),
             service_ref: "r".to_owned(),
             raw: String::new(),
+            ..CheckoutSession::default()
         })),
         Response::Lost => Fact::Lost,
         Response::NotFound { .. } => Fact::NotFound(queried_at),
@@ -44,6 +45,7 @@ pub fn to_refund_fact(response: RefundResponse) -> RefundFact {
             status,
             provider_id: String::new(),
             message: String::new(),
+            state: None,
         })
     };
     let failed =

@@ -8,7 +8,7 @@ use std::{convert::Infallible, pin::pin};
 
 use futures::future::{Either, select};
 
-use super::{
+use super::super::{
     Charge,
     refund::{self, Refund},
     store,
