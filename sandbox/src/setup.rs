@@ -286,8 +286,10 @@ impl SandboxInfo {
             hint("Verify it: replace CODE", verify),
         ];
         if is_built_in("mpesa") {
-            hints
-                .push(hint("Ask a payer on the phone, who confirms after three seconds", by_phone));
+            hints.push(hint(
+                "Send a push payment to a phone whose payer confirms after 3 seconds",
+                by_phone,
+            ));
         }
         if is_built_in("nigeria") {
             hints.push(hint(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse_platform::random::Random;
-use tollhouse_plugins::{Limits, PrivateKey, SignedComponent};
+use tollhouse_plugins::{Limits, Manifest, PrivateKey, SignedComponent};
 use tollhouse_tools::check;
 
 use crate::{
@@ -44,6 +44,27 @@ async fn an_unknown_key_of_the_manifest_fails_with_a_suggestion() {
     let found = case(&report, "admission", "manifest keys");
     assert_eq!(found["outcome"], "failed", "{text}");
     assert_eq!(found["found"], "settings.base_url.mood, curencies (did you mean currencies?)");
+}
+
+#[tokio::test]
+async fn a_case_fails_if_its_result_is_another_one() {
+    let to = "POST /mpesa/stkpush/v1/processrequest";
+    let answer = json!({ "to": to, "status": 503, "body": "out of order" });
+    let mut manifest: Value =
+        serde_json::from_slice(Manifest::section(artifacts::MPESA).expect("a section"))
+            .expect("JSON");
+    let cases = &mut manifest["examples"]["cases"];
+    cases[0]["expect"] = json!("success");
+    cases[1] = json!({ "name": "none", "function": "checkout.start", "expect": "session" });
+    cases[2]["answers"] = json!([answer]);
+    let wasm = with_manifest(artifacts::MPESA, manifest.to_string().as_bytes());
+    let (report, text) = report(&wasm).await;
+    let outcome = |about: &str, name: &str| case(&report, about, name)["outcome"].clone();
+    assert_eq!(outcome("sessions.verify", "the case \"unanswered\""), "failed", "{text}");
+    assert_eq!(outcome("admission", "the case \"none\""), "failed", "{text}");
+    assert_eq!(outcome("sessions.start", "the case \"payer busy\""), "failed", "{text}");
+    assert_eq!(outcome("session-refunds.check", "the case \"no result yet\""), "passed", "{text}");
+    assert!(text.contains("expected  the result \"success\""), "{text}");
 }
 
 // ---- passing plugins ----------------------------------------------------------------------------

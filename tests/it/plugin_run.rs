@@ -93,6 +93,40 @@ async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
 }
 
 #[tokio::test]
+async fn recorded_calls_can_be_replayed() {
+    let (upstream, folder) =
+        (SproutUpstream::start().await, tempfile::tempdir().expect("a folder"));
+    let (file, calls) = (folder.path().join("sprout.wasm"), folder.path().join("calls"));
+    std::fs::write(&file, artifacts::SPROUT).expect("a file");
+    let base_url = format!("base_url={}", upstream.url);
+    let token = format!("token={TOKEN}");
+    let record = calls.display().to_string();
+    let mut running = Running::start(
+        &file,
+        &["--credential", &base_url, "--credential", &token, "--record", &record],
+    );
+    let (api, key) = (running.line("API  ").await, running.line("API key").await);
+    let order = json!({
+        "email": "ada@example.com", "amount": 2500.5, "currency": "NGN", "reference": "order-1",
+        "checkout": { "success_url": "https://shop.example/done" },
+    });
+    let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
+    assert_eq!(reply(request.json(&order)).await.status, 200);
+    let recorded = running.line("recorded ").await;
+    assert!(recorded.ends_with("-checkout.start.json"), "{recorded}");
+    let written = std::fs::read_to_string(&recorded).expect("a recording");
+    assert!(!written.contains("ada@example.com") && !written.contains(TOKEN), "{written}");
+    let replay = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
+        .args(["plugin", "replay"])
+        .arg(&file)
+        .arg(&recorded)
+        .output()
+        .await
+        .expect("the program");
+    assert!(replay.status.success(), "{replay:?}");
+}
+
+#[tokio::test]
 async fn failed_calls_are_shown_and_no_temporary_file_remains() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, temporary) = (folder.path().join("sprout.wasm"), folder.path().join("tmp"));

@@ -12,7 +12,7 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http::Listener;
-use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, PluginKind};
+use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, PluginKind, recording::Recording};
 use tracing::Level;
 
 use crate::{prelude::*, server::serve::stop_signal, terminal::output::without_control_characters};
@@ -45,6 +45,10 @@ pub struct Run {
     /// ports
     #[arg(long, default_value_t = 8080)]
     port: u16,
+    /// Write each call of a provider or gateway to this folder, masked, for `tollhouse plugin
+    /// replay`
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
 }
 
 impl Run {
@@ -53,6 +57,9 @@ impl Run {
         let given = read_credentials(&self.credentials)?;
         // It holds secrets.
         let private = Permissions::from_mode(0o700);
+        if let Some(folder) = &self.record {
+            fs::create_dir_all(folder).map_err(|error| file_failure(folder, error.to_string()))?;
+        }
         let folder = tempfile::Builder::new().permissions(private).tempdir();
         let folder = folder.map_err(Failure::usage)?;
         let stopped = stop_signal().map_err(Failure::refused)?;
@@ -102,11 +109,15 @@ impl Run {
         ])?;
         let reporting = config.telemetry.start(Level::WARN);
         drop(reporting.map_err(|error| Failure::usage(chain(&*error)))?);
-        let app = App::open(&config, Clock::system(), random, None).await;
+        let app = App::open(&config, Clock::system(), random.clone(), None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
-        app.plugins.set_recorder(Arc::new(|call| {
+        let record = self.record.clone();
+        app.plugins.set_recorder(Arc::new(move |call| {
             if let Some(failed) = format_failed_call(&call) {
                 print_line(&failed);
+            }
+            if let Some(folder) = record.clone() {
+                tokio::spawn(write_recording(folder, call, random.clone()));
             }
         }));
         let (stop, stopped) = watch::channel(false);
@@ -114,6 +125,18 @@ impl Run {
         let served = tokio::spawn(wiring::serve(app, public, internal, stopped));
         let host = HostClient::on_loopback(internal_listen, &token)?;
         Ok(RunningHost { host, api: format!("http://{listen}"), token, stop, served })
+    }
+}
+
+/// Writes a call to a file named after its start and its function.
+async fn write_recording(folder: PathBuf, call: CompletedCall, random: Random) {
+    let function = call.call.function();
+    let recording = Recording::of(call, &random).await;
+    let file = folder.join(format!("{}-{function}.json", recording.began_ms));
+    let json = serde_json::to_vec_pretty(&recording);
+    match json.map_err(Into::into).and_then(|json| fs::write(&file, json)) {
+        Ok(()) => print_line(&format!("recorded {}", file.display())),
+        Err(error) => print_line(&format!("{} cannot be written: {error}", file.display())),
     }
 }
 

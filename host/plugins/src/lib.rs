@@ -45,7 +45,7 @@ pub use crate::{
         bindings::DeclaredSecrets,
         country::{Country, IdentityType},
         examples::{
-            EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
+            EMAIL as EXAMPLE_EMAIL, ExampleCase, Examples, SECRET as EXAMPLE_SECRET,
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
         sessions::Lookup,

@@ -17,7 +17,7 @@ use crate::{
 
 /// The result code of a payment that is already reversed.
 const ALREADY_REVERSED: &str = "R000001";
-/// The identifier type of a shortcode. Daraja spells the field so.
+/// The identifier type of a shortcode. `RecieverIdentifierType` is Daraja's spelling.
 const SHORTCODE: &str = "11";
 
 /// What a callback reports.
@@ -56,8 +56,8 @@ struct ReversalResult {
     result_desc: String,
 }
 
-/// Requests the reversal. Daraja reverses a payment once: a repeated request ends with the code of a
-/// reversed payment.
+/// Requests the reversal. Daraja reverses a payment once: a repeated request ends with the code of
+/// a reversed payment.
 pub(crate) fn start(order: SessionRefundOrder) -> Result<SessionRefund, Fault> {
     let receipt = Notified::of(&order.session).and_then(|notified| notified.receipt);
     let receipt = receipt.unwrap_or(order.session.transaction_id);
@@ -82,7 +82,9 @@ pub(crate) fn start(order: SessionRefundOrder) -> Result<SessionRefund, Fault> {
     let (accepted, raw): (Accepted, String) =
         api::post("/mpesa/reversal/v1/request", &body)?.map_err(rejection)?;
     if accepted.response_code != "0" {
-        return Err(Fault::refused(&accepted.response_code, accepted.response_description));
+        return Err(
+            Fault::unavailable(accepted.response_description).with_code(&accepted.response_code)
+        );
     }
     Ok(SessionRefund {
         status: SessionRefundStatus::Pending,

@@ -8,7 +8,8 @@ use tollhouse_plugin::{amount::Major, settings, state};
 
 use crate::{api, callback::Notified, time};
 
-/// Result codes of a push that ended without a payment. All others are not final.
+/// Result codes of a push that ended without a payment. Any other code, except that of a success,
+/// is not final.
 const FAILED: [&str; 8] = ["1", "1001", "1019", "1025", "1032", "1037", "2001", "9999"];
 
 /// The state of a session.

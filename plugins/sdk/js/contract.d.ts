@@ -41,8 +41,8 @@ export interface Http {
 export interface Vault {
   /**
    * Returns a random placeholder for a secret, valid for this call only. Egress replaces it in a
-   * header value or the body, where the manifest binds the secret. A repeated request returns the
-   * same placeholder.
+   * header value or the body, where the manifest binds the secret. Repeated calls return the same
+   * placeholder.
    * @throws {Fault}
    */
   secret(name: string): string;
@@ -293,8 +293,8 @@ export interface Payment {
   challengeUrl?: string | null;
   /**
    * The order's metadata as the provider returns it, as JSON text; absent if it does not. The
-   * host recognizes its own payments by it: without it, a payment whose session was lost begins
-   * again.
+   * host recognizes its own payments by it: without it, a payment whose session was lost is
+   * started again. Not needed if the manifest's `sessions.lookup` is `state`.
    */
   metadata?: string | null;
   /** The provider's response as JSON text, without tokens. The company sees it. */
@@ -371,8 +371,8 @@ export interface SessionOrder {
   amount: Money;
   email: string;
   /**
-   * The payer's, in E.164, if it is known. The host requires it of clients if the manifest has
-   * `sessions.push`. Absent when a card is verified.
+   * The payer's phone number in E.164, if known. If the manifest has `sessions.push`, the host
+   * rejects payments without one. Absent when a card is verified.
    */
   phone?: string | null;
   customerName?: string | null;
@@ -396,8 +396,8 @@ export type NextStep =
   /** The URL of the page on which the payer pays. */
   | { tag: 'page'; val: string }
   /**
-   * The payer confirms elsewhere. One sentence of at most 300 bytes that instructs the payer:
-   * the host shows it on a page of its own, which waits for the outcome.
+   * An instruction for a payer who confirms elsewhere: one sentence of at most 300 bytes. The
+   * host shows it on its own page, which waits for the outcome.
    */
   | { tag: 'prompt'; val: string };
 
@@ -415,26 +415,27 @@ export interface Session {
 }
 
 /**
- * Payments with a state and a notification URL of their own: push payments, which the payer
- * confirms on a phone, and providers that report neither amount nor reference. Replaces `checkout`
- * and `verification`; `notifications` is optional.
+ * Payments for which the host stores a state and provides a notification URL: push payments, which
+ * the payer confirms on a phone, and payments that cannot be verified by reference alone. Replaces
+ * `checkout` and `verification`; `notifications` is optional.
  */
 export interface Sessions {
   /**
-   * Starts a payment. `refused` with the code `duplicate-reference` if the provider knows the
-   * reference already: from another payment, or the host cannot tell.
+   * Starts a payment. If the provider already has a payment under this reference, returns that
+   * session if it is certainly the one of this order and can still be confirmed, otherwise
+   * `refused` with the code `duplicate-reference`.
    * @throws {Fault}
    */
   start(order: SessionOrder): Session;
   /**
-   * Queries the provider. `not-found` if the provider does not know the payment, and if nothing in
+   * Queries the provider. `not-found` if the provider does not know the payment, or if nothing in
    * `session` identifies it there.
    * @throws {Fault}
    */
   verify(session: KnownSession): Payment;
   /**
-   * Reads a notification, and returns what `verify` needs of it, at most 4 KiB: the result
-   * replaces `notified`, and the host verifies. `invalid` if the notification cannot be read,
+   * Reads a notification, and returns the data that `verify` needs, at most 4 KiB. The result
+   * replaces `notified`; then the host calls `verify`. `invalid` if the notification is unreadable,
    * `refused` if its sender is not the provider. Header names are in lower case.
    * @throws {Fault}
    */
@@ -575,8 +576,8 @@ export interface KnownRefund {
 }
 
 /**
- * Refunds with a state and a notification URL of their own, for providers that report the result
- * to a URL only. Replaces `refunds`.
+ * Refunds for which the host stores a state and provides a notification URL, for providers that
+ * report the result of a refund only by a notification. Replaces `refunds`.
  */
 export interface SessionRefunds {
   /**
@@ -599,7 +600,7 @@ export interface SessionRefunds {
 export type Subject =
   /** The payment of `service-ref` is verified. */
   | 'payment'
-  /** Like `payment`: the verification finds what was returned. */
+  /** Handled like `payment`: the verification reports the refund. */
   | 'refund'
   /** Only stored. */
   | 'mandate'

@@ -1,4 +1,4 @@
-//! Example calls, the same for all plugins, and the canned upstream responses in a manifest.
+//! Example calls, with the arguments and the canned upstream responses of a manifest.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,7 +10,8 @@ use crate::{
 };
 use tollhouse_platform::values::money::{Currency, Minor, Money};
 
-/// Fixed arguments of all example calls, so that authors can write matching responses.
+/// Arguments of example calls, unless the manifest has others, so that authors can write matching
+/// responses.
 pub const SERVICE_REF: &str = "example-1";
 const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
@@ -20,7 +21,7 @@ pub const EMAIL: &str = "ada@example.com";
 const PHONE: &str = "+2348012345678";
 const NOTIFICATION_URL: &str = "https://tollhouse.example/api/v1/notifications/example";
 const STARTED_AT: &str = "2026-01-01T09:00:00Z";
-/// Value of every secret.
+/// Value of every secret, unless the manifest has another one.
 pub const SECRET: &str = "example-secret";
 /// Value of every setting without a default.
 const SETTING: &str = "example";
@@ -54,9 +55,40 @@ pub struct Examples {
     /// The refund of the calls of `session-refunds`.
     #[serde(default)]
     refund: ExampleRefund,
-    /// A webhook signed with the secret `example-secret`; by default, an unsigned one is sent.
+    /// Further results of functions.
+    #[serde(default)]
+    cases: Vec<ExampleCase>,
+    /// A webhook, signed with the secret `example-secret` if the provider signs. Required by the
+    /// check.
     #[serde(default)]
     notification: ExampleNotification,
+}
+
+/// A call with other responses or arguments, and its expected result.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct ExampleCase {
+    /// A name for reports, for example `declined`.
+    pub name: String,
+    /// A function, for example `verification.verify`.
+    pub function: String,
+    /// The status of the result, for example `pending`, or the category of the fault, for example
+    /// `not-found`.
+    pub expect: String,
+    /// Responses that take precedence over `examples.answers`.
+    #[serde(default)]
+    answers: Vec<ExampleResponse>,
+    #[serde(default)]
+    notification: Option<ExampleNotification>,
+    #[serde(default)]
+    session: Option<ExampleSession>,
+    #[serde(default)]
+    refund: Option<ExampleRefund>,
+    #[serde(default)]
+    amount: Option<u64>,
+    #[serde(default)]
+    phone: Option<String>,
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -141,6 +173,29 @@ impl Examples {
         self.phone.as_deref().unwrap_or(PHONE)
     }
 
+    #[must_use]
+    pub fn cases(&self) -> &[ExampleCase] {
+        &self.cases
+    }
+
+    /// Returns the examples of a case.
+    #[must_use]
+    pub fn with_case(&self, case: &ExampleCase) -> Examples {
+        let ExampleCase { answers, notification, session, refund, amount, phone, metadata, .. } =
+            case.clone();
+        let own = self.clone();
+        Examples {
+            answers: answers.into_iter().chain(own.answers).collect(),
+            notification: notification.unwrap_or(own.notification),
+            session: session.unwrap_or(own.session),
+            refund: refund.unwrap_or(own.refund),
+            amount: amount.or(own.amount),
+            phone: phone.or(own.phone),
+            metadata: metadata.or(own.metadata),
+            ..own
+        }
+    }
+
     /// Returns the script that replaces the upstream.
     pub fn script(
         &self,
@@ -189,6 +244,15 @@ impl Call {
     pub fn examples(plugin: &PluginHandle) -> Vec<Call> {
         let calls = Call::all_examples(plugin.manifest());
         calls.filter(|call| plugin.exports(call.interface())).collect()
+    }
+
+    /// Returns the call of a case. `None`: the plugin has no such function.
+    #[must_use]
+    pub fn of_case(plugin: &PluginHandle, case: &ExampleCase) -> Option<Call> {
+        let mut manifest = plugin.manifest().clone();
+        manifest.examples = manifest.examples.with_case(case);
+        let mut calls = Call::all_examples(&manifest);
+        calls.find(|call| call.function() == case.function && plugin.exports(call.interface()))
     }
 
     /// Returns one call of each function; for registers, of those with a fitting identity type.

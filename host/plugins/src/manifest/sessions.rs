@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "SessionRules")]
 pub struct SessionRules {
-    /// `true`: the provider asks the payer on the phone. An order then has the phone number, and a
-    /// session reaches the payer even if its response is lost.
+    /// `true`: the provider sends a prompt to the payer's phone. Payments then require a phone
+    /// number, and the prompt may reach the payer even if the response is lost.
     pub push: bool,
     pub lookup: Lookup,
     /// The time after which a payer can no longer confirm, in seconds. Required with `push`, and if
@@ -49,8 +49,8 @@ impl SessionRules {
         Ok(())
     }
 
-    /// Returns whether the host generates all references: by a caller's reference, a payment whose
-    /// response was lost could not be told from that of another system.
+    /// Returns whether the host generates all references. Under a caller's reference, a payment
+    /// whose response was lost could not be distinguished from a payment by another system.
     #[must_use]
     pub fn needs_own_reference(&self) -> bool {
         self.push && self.lookup == Lookup::Reference

@@ -30,7 +30,9 @@ mod prelude {
 }
 
 pub use self::report::{CaseFailure, CaseOutcome, CheckCase, CheckReport, FunctionUsage};
-use self::{inspection::Inspection, subject::CheckSubject, upstream::failure_cases};
+use self::{
+    example::cases, inspection::Inspection, subject::CheckSubject, upstream::failure_cases,
+};
 use tollhouse_plugins::{Call, Limits};
 
 /// Checks a component. `Err` concerns this machine, not the component.
@@ -45,9 +47,11 @@ pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<CheckReport, String>
             let outcome = CaseOutcome::noted(unbound);
             report.cases.push(CheckCase::new("admission", "secrets", outcome));
         }
+        report.cases.extend(cases::inspect_functions(&subject));
         for call in Call::examples(&subject.plugin) {
             let mut inspection = Inspection::new(&subject, &call);
             let usual = example::inspect(&mut inspection).await;
+            cases::inspect(&mut inspection).await;
             failure_cases::inspect(&mut inspection, &usual).await;
             hostile::inspect(&mut inspection, &usual).await;
             notifications::inspect(&mut inspection).await;

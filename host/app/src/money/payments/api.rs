@@ -53,7 +53,7 @@ fields! {
             (None, None) => Err(body.required("email")),
             _ => Ok(email),
         },
-        /// The payer's phone number, for providers that ask for the confirmation on the phone.
+        /// The payer's phone number, for providers that send a confirmation prompt to the phone.
         /// Default: the user's.
         phone: Option<Phone>,
         amount: Amount,

@@ -9,6 +9,7 @@ use tracing::{Dispatch, instrument::WithSubscriber};
 use self::log_capture::LogCapture;
 use super::upstream::{FailurePlan, ObservedRequest, ScriptedUpstream};
 use crate::prelude::*;
+use tollhouse_plugins::ExampleCase;
 
 /// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.
 const CALL_START_TIME: Timestamp = Timestamp(1_795_251_600_000);
@@ -73,6 +74,15 @@ impl CheckSubject {
     pub async fn run(&self, call: &Call, plan: Option<FailurePlan>) -> ObservedCall {
         self.random.reseed(SEED);
         self.make_call(&self.account(), call, plan).await
+    }
+
+    /// Makes a call of a case, with its responses.
+    pub async fn run_case(&self, call: &Call, case: &ExampleCase) -> ObservedCall {
+        let examples = &self.plugin.manifest().examples;
+        self.upstream.use_examples(&examples.with_case(case));
+        let ran = self.run(call, None).await;
+        self.upstream.use_examples(examples);
+        ran
     }
 
     /// Makes the same for an account, whose cache keeps the values of earlier calls.

@@ -42,14 +42,24 @@ impl ObservedRequest {
 type Matcher = Box<dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync>;
 
 pub struct ScriptedUpstream {
-    matcher: Matcher,
+    matcher: Mutex<Matcher>,
     /// The plan and the requests of the latest call.
     call: Mutex<(Option<FailurePlan>, Vec<ObservedRequest>)>,
 }
 
 impl ScriptedUpstream {
     pub fn new(examples: &Examples) -> ScriptedUpstream {
-        ScriptedUpstream { matcher: Box::new(examples.matcher()), call: Mutex::default() }
+        let matcher = Mutex::new(Box::new(examples.matcher()) as Matcher);
+        ScriptedUpstream { matcher, call: Mutex::default() }
+    }
+
+    /// Sets the responses of all further calls.
+    pub fn use_examples(&self, examples: &Examples) {
+        *self.matcher() = Box::new(examples.matcher());
+    }
+
+    fn matcher(&self) -> MutexGuard<'_, Matcher> {
+        self.matcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self) -> MutexGuard<'_, (Option<FailurePlan>, Vec<ObservedRequest>)> {
@@ -67,7 +77,7 @@ impl ScriptedUpstream {
     }
 
     pub fn respond(&self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
-        let example = (self.matcher)(request);
+        let example = (self.matcher())(request);
         let (plan, seen) = &mut *self.call();
         let response = match plan {
             Some(plan) if plan.requests.contains(&seen.len()) => {

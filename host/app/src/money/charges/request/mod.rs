@@ -4,9 +4,10 @@
 //! crash. No transaction is open during the call. A page is opened while its client waits. Card and
 //! mandate charges are queued: the job `charge.request` requests those of a lane one at a time.
 //!
-//! The reference at the provider is the caller's, if the provider's alphabet takes it and it is free
-//! on that account, else a generated one. If the provider returns another reference, both are in the
-//! directory, and only the provider's is verified.
+//! The reference at the provider is the caller's, if the provider accepts it, it is not in use on
+//! that account, and the provider does not look up push payments by reference. Otherwise it is
+//! generated. If the provider returns another reference, both are in the directory, and only the
+//! provider's is verified.
 
 pub mod lease;
 mod rejection;
@@ -220,13 +221,15 @@ fn to_fact(app: &App, response: &Result<Result<Response, CallError>>, charge: &C
     }
 }
 
-/// Returns whether the provider has received an earlier request under the reference, after the
-/// verification that did not find it. Its payer may confirm it.
+/// Returns whether a duplicate-reference error refers to this charge's own earlier request, which
+/// the preceding verification did not find. The payer may still confirm that request.
 fn is_own_duplicate(app: &App, error: &CallError, charge: &Charge) -> bool {
-    let is_duplicate = to_rejection(error) == Rejection::DuplicateReference;
-    is_duplicate
+    // The provider accepts a reference once: the first request decides when the prompt expires.
+    let first = Charge { requested_at: charge.begun_at, ..charge.clone() };
+    let open_until = maybe_open_until(app, &first).ok().flatten();
+    to_rejection(error) == Rejection::DuplicateReference
         && charge.unsure
-        && maybe_open_until(app, charge).is_ok_and(|until| until.is_some())
+        && open_until.is_some_and(|until| until > app.clock.now())
 }
 
 fn to_rejection(error: &CallError) -> Rejection {

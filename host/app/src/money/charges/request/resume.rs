@@ -1,7 +1,8 @@
-//! Repeated requests for a page: wait for the one that opens it, or open it, after a verification.
+//! Repeated requests for a payment without a page: wait for a concurrent request that opens one, or
+//! verify the charge and then open one.
 //!
-//! The URL of a page whose response was lost is known to no payer. A prompt may have reached its
-//! payer: no other one is sent before it has expired.
+//! If the response with a page URL was lost, no payer has the URL. A prompt whose response was lost
+//! may have reached the payer, so no other prompt is sent before it has expired.
 
 use super::{
     super::{
@@ -171,8 +172,8 @@ async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&st
     }
 }
 
-/// Assigns the page of a prompt to a charge whose payer received one although its response was lost,
-/// unless the verification has settled the owner.
+/// Assigns the page of a prompt to a charge whose payer received one although its response was
+/// lost, unless the verification has settled the owner.
 async fn adopt_prompt<O: ChargeOwner>(app: &App, charge: Charge) -> Result<O> {
     let (db, host, before) = (app.store.clone(), app.clone(), charge.clone());
     let find = db.write(async move |tx| {

@@ -1,4 +1,5 @@
-//! `POST` and `PUT /api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}`:
+//! `POST` and `PUT
+//! /api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}`:
 //! notifications of one charge or refund. The URL authenticates the sender.
 
 use axum::http::HeaderMap;

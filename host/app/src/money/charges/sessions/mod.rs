@@ -1,9 +1,9 @@
 //! Data of plugins about charges and refunds, and the signed links of each.
 //!
-//! A plugin with the interface `sessions` or `session-refunds` returns data when it starts a session
-//! or refund, and when it reads a notification; later calls receive it. Each charge and refund has a
-//! notification URL of its own, and each push payment a status page. The links are signed, so that
-//! none can be guessed and none is stored.
+//! A plugin with the interface `sessions` or `session-refunds` returns data when it starts a
+//! session or refund, and when it reads a notification; later calls receive it. Each charge and
+//! refund has a notification URL of its own, and each push payment a status page. The links are
+//! signed, so that none can be guessed and none is stored.
 
 pub mod api;
 pub mod page;
@@ -84,8 +84,8 @@ fn seal_state(app: &App, charge: &Charge, session: &CheckoutSession) -> Option<S
     Some(store::seal(app, &charge.company_id, &charge.id, state))
 }
 
-/// Stores the state of a session that is no longer the charge's, unless there is one: the payer may
-/// confirm it.
+/// Stores the state of a session that the charge no longer uses, unless a state is stored already:
+/// the payer may still confirm that session.
 pub async fn keep_state(
     tx: &mut Tx,
     app: &App,

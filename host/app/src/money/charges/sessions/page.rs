@@ -1,5 +1,5 @@
-//! `GET /pay/{company}/{charge}/{signature}`: the page on which a payer waits who confirms a payment
-//! elsewhere, for example on a phone. It reloads itself until the charge has an outcome.
+//! `GET /pay/{company}/{charge}/{signature}`: the page on which a payer waits who confirms a
+//! payment elsewhere, for example on a phone. It reloads itself until the charge has an outcome.
 
 use askama::Template;
 use axum::{
@@ -110,29 +110,37 @@ fn compose(charge: &Charge, row: Row, progress: Progress) -> Page {
         }
         // A late confirmation still counts.
         Progress::Expired => (
-            "The request has expired",
-            text("If you have confirmed the payment, wait for the receipt."),
+            "The payment request has expired",
+            text(
+                "If you have already confirmed the payment, keep this page open. It will show the result.",
+            ),
             Some(10 * RELOAD_SECONDS),
             None,
         ),
-        Progress::Paid => {
-            ("Payment successful", text("You are being returned."), Some(1), success_url)
-        }
+        Progress::Paid => (
+            "Payment successful",
+            text("Redirecting you back to the merchant."),
+            Some(1),
+            success_url,
+        ),
         Progress::InReview => (
-            "The payment is in review",
-            text("The amount differs from the requested one."),
+            "Your payment is under review",
+            text("The amount you paid differs from the amount requested."),
             None,
             other_url,
         ),
         Progress::Returned => (
-            "The payment was returned",
-            text("The provider has returned the money."),
+            "Your payment was refunded",
+            text("The money has been returned to you."),
             None,
             other_url,
         ),
-        Progress::Failed => {
-            ("The payment was not completed", text("No further action is needed."), None, other_url)
-        }
+        Progress::Failed => (
+            "The payment was not completed",
+            text("Select Continue to go back to the merchant."),
+            None,
+            other_url,
+        ),
     };
     let amount = format!("{} {}", charge.currency, charge.amount.to_major());
     Page { amount, heading, text, refresh, link }

@@ -1,5 +1,7 @@
 //! Example cases: the call succeeds with the manifest's examples, and can be repeated.
 
+pub mod cases;
+
 use url::Url;
 
 use super::prelude::*;
