@@ -337,6 +337,10 @@ async fn authenticates_by_url<S: PushSubject>(app: &TestApp) {
         app.client.post(url).body("{}").send().await.expect("a response").status().as_u16()
     };
     assert_eq!(post(&forged).await, 404);
+    let other = app.new_company("Beta Lending").await;
+    let elsewhere = urls[0].replace(app.company.id.as_str(), other.id.as_str());
+    assert_ne!(elsewhere, urls[0]);
+    assert_eq!(post(&elsewhere).await, 404);
     assert_eq!(post(&format!("{}x", urls[0])).await, 404);
     assert_eq!(post(&urls[0].replace(S::NAME, "provider_a")).await, 404);
     // A provider whose notifications say nothing may accept any body.
