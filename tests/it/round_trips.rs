@@ -82,6 +82,8 @@ async fn the_main_operations_make_few_round_trips() {
 /// The round trips of an installment: its collection, charge, webhook, verifications and event, and
 /// the searches for due jobs.
 const COLLECTED: u64 = 85;
+/// Round trips of further searches. Their number depends on when each job ends.
+const SEARCHES: u64 = 12;
 
 #[tokio::test]
 async fn a_collected_installment_makes_few_round_trips() {
@@ -100,7 +102,8 @@ async fn a_collected_installment_makes_few_round_trips() {
         app.advance(86_400).await;
         app.run_until_idle().await;
     };
-    assert_eq!(count(&app, collect).await, COLLECTED);
+    let collected = count(&app, collect).await;
+    assert!((COLLECTED..=COLLECTED + SEARCHES).contains(&collected), "{collected}");
     assert_eq!(lending::get_loan(&app, "loan-2").await["paid"], true);
     app.finish().await;
 }

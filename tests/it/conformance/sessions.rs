@@ -194,6 +194,7 @@ async fn shows_progress<S: PushSubject>(app: &TestApp) {
     app.advance(S::EXPIRES_S + 1).await;
     let expired = page(app, &paid).await;
     assert!(!expired.contains(prompt), "{expired}");
+    assert!(expired.contains("href=\"https://lender.example/not-paid\""), "{expired}");
     app.advance(3_600).await;
     initialize::<S>(app, "order-2").await;
     let second = initialize::<S>(app, "order-2").await.data().clone();

@@ -47,9 +47,12 @@ struct Page {
     amount: String,
     heading: &'static str,
     text: String,
-    /// Reloads the page, or opens `link`, after this time.
-    refresh: Option<u32>,
+    /// The page reloads itself after this number of seconds.
+    reload: Option<u32>,
+    /// Where the payer continues.
     link: Option<String>,
+    /// Opens `link` at once.
+    redirects: bool,
 }
 
 /// The progress of a charge, for its payer.
@@ -103,7 +106,7 @@ fn compose(charge: &Charge, row: Row, progress: Progress) -> Page {
     let Row { prompt, success_url, cancel_url, .. } = row;
     let other_url = cancel_url.or_else(|| success_url.clone());
     let text = |text: &str| text.to_owned();
-    let (heading, text, refresh, link) = match progress {
+    let (heading, text, reload, link) = match progress {
         Progress::Waiting => {
             let prompt = prompt.unwrap_or_else(|| text(PROMPT));
             ("Confirm the payment", prompt, Some(RELOAD_SECONDS), None)
@@ -115,14 +118,11 @@ fn compose(charge: &Charge, row: Row, progress: Progress) -> Page {
                 "If you have already confirmed the payment, keep this page open. It will show the result.",
             ),
             Some(10 * RELOAD_SECONDS),
-            None,
+            other_url,
         ),
-        Progress::Paid => (
-            "Payment successful",
-            text("Redirecting you back to the merchant."),
-            Some(1),
-            success_url,
-        ),
+        Progress::Paid => {
+            ("Payment successful", text("Redirecting you back to the merchant."), None, success_url)
+        }
         Progress::InReview => (
             "Your payment is under review",
             text("The amount you paid differs from the amount requested."),
@@ -143,5 +143,6 @@ fn compose(charge: &Charge, row: Row, progress: Progress) -> Page {
         ),
     };
     let amount = format!("{} {}", charge.currency, charge.amount.to_major());
-    Page { amount, heading, text, refresh, link }
+    let redirects = progress == Progress::Paid;
+    Page { amount, heading, text, reload, link, redirects }
 }
