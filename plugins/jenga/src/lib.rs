@@ -11,7 +11,6 @@ mod api;
 mod callback;
 mod push;
 mod status;
-mod time;
 
 use tollhouse_plugin::payments::{KnownSession, Payment};
 use tollhouse_plugin::sessions::{self, Session, SessionOrder};

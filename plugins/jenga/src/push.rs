@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use tollhouse_plugin::http::Request;
 use tollhouse_plugin::sessions::{NextStep, Session, SessionOrder};
 use tollhouse_plugin::types::{Fault, Money};
-use tollhouse_plugin::{loose, settings, state};
+use tollhouse_plugin::{loose, normal, settings, state};
 
-use crate::{api, status::State, time};
+use crate::{api, status::State};
 
 const CENTS: u64 = 100;
 /// The ranges of Equitel, the operator of Equity Bank, after the country code.
 const EQUITEL: [&str; 4] = ["763", "764", "765", "766"];
+/// East Africa Time is UTC+3 all year.
+const EAT_MINUTES: i64 = 180;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +40,7 @@ pub(crate) fn start(order: SessionOrder) -> Result<Session, Fault> {
             "currency": "KES",
             "telco": telco,
             "mobileNumber": phone,
-            "date": time::today(),
+            "date": today(),
             "callBackUrl": order.notification_url,
             "pushType": settings::get_or("push_type", "STK"),
         },
@@ -57,6 +59,13 @@ pub(crate) fn start(order: SessionOrder) -> Result<Session, Fault> {
         state: state::encode(&state),
         raw: response.text(),
     })
+}
+
+/// Returns the date of the call in Kenya as `YYYY-MM-DD`.
+fn today() -> String {
+    let mut now = normal::local_now(EAT_MINUTES);
+    now.truncate("YYYY-MM-DD".len());
+    now
 }
 
 /// Returns a Kenyan mobile number in E.164 as Jenga expects it.

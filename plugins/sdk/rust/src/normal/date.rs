@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 const DAY_MS: i64 = 86_400_000;
+const DAY_SECONDS: i64 = 86_400;
 
 const MONTHS: [&str; 12] = [
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -51,13 +52,23 @@ fn format_day((year, month, day): Day) -> Option<String> {
     Some(format!("{day:02}/{month:02}/{year:04}"))
 }
 
+fn today() -> Day {
+    day_and_seconds(now()).0
+}
+
+/// Returns the time of the call in seconds since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "in a component the clock is the host's and stands still during a call"
 )]
-fn today() -> Day {
+pub(super) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    day_from_epoch_days(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).div_euclid(DAY_MS))
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Splits seconds since 1970 into the day and the seconds since its midnight.
+pub(super) fn day_and_seconds(seconds: i64) -> (Day, i64) {
+    (day_from_epoch_days(seconds.div_euclid(DAY_SECONDS)), seconds.rem_euclid(DAY_SECONDS))
 }
 
 fn parse(value: &str, century: Century) -> Option<Day> {

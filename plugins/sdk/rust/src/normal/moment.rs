@@ -1,4 +1,4 @@
-//! Timestamps in many notations, as RFC 3339 in UTC.
+//! Timestamps in many notations, as RFC 3339 in UTC, and the local time of the call.
 
 use serde_json::Value;
 
@@ -18,6 +18,19 @@ pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
     let (year, month, day) = date::add_days(day, minutes.div_euclid(DAY_MINUTES));
     let (hour, minute) = (minutes.rem_euclid(DAY_MINUTES) / 60, minutes.rem_euclid(60));
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest}Z"))
+}
+
+/// Returns the time of the call as `YYYY-MM-DDThh:mm:ss` in local time, `ahead_minutes` ahead of
+/// UTC.
+pub fn local_now(ahead_minutes: i64) -> String {
+    format_local(date::now(), ahead_minutes)
+}
+
+/// Formats seconds since 1970 in local time.
+fn format_local(seconds: i64, ahead_minutes: i64) -> String {
+    let ((year, month, day), seconds) = date::day_and_seconds(seconds + ahead_minutes * 60);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 /// Returns the time of day without its offset, and the offset in minutes ahead of UTC.
@@ -88,6 +101,21 @@ mod tests {
         }
         let plain = json!("2022-01-21 15:49:28");
         assert_eq!(moment(&plain, 0).as_deref(), Some("2022-01-21T15:49:28Z"));
+    }
+
+    #[test]
+    fn local_times_are_ahead_of_utc() {
+        for (seconds, ahead_minutes, local) in [
+            (0, 180, "1970-01-01T03:00:00"),
+            (1_576_740_075, 180, "2019-12-19T10:21:15"),
+            (1_709_240_399, 180, "2024-02-29T23:59:59"),
+            (1_709_240_400, 180, "2024-03-01T00:00:00"),
+            (4_102_444_799, 180, "2100-01-01T02:59:59"),
+            (4_102_444_799, 0, "2099-12-31T23:59:59"),
+            (0, -90, "1969-12-31T22:30:00"),
+        ] {
+            assert_eq!(format_local(seconds, ahead_minutes), local);
+        }
     }
 
     #[test]
