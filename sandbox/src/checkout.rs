@@ -43,6 +43,15 @@ pub(crate) enum CompletionError {
     CardNotAccepted,
 }
 
+/// Returns why a prompt, which takes no card, cannot be completed.
+pub(crate) fn check_prompt(is_open: bool, card: Option<&str>) -> Result<(), CompletionError> {
+    match card {
+        _ if !is_open => Err(CompletionError::AlreadyPaid),
+        Some(_) => Err(CompletionError::CardNotAccepted),
+        None => Ok(()),
+    }
+}
+
 /// Returns a card number without the blanks between its groups.
 pub(crate) fn normalize_card_number(number: &str) -> String {
     number.chars().filter(|c| !c.is_whitespace()).collect()

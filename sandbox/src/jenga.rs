@@ -62,12 +62,7 @@ impl Jenga {
     /// Returns all pushes, oldest first.
     #[must_use]
     pub fn pushes(&self) -> Vec<Push> {
-        self.0.with_accounts(|accounts, _| {
-            let mut pushes: Vec<Push> =
-                accounts.values().flat_map(|account| account.pushes.values().cloned()).collect();
-            pushes.sort_by_key(|push| push.number);
-            pushes
-        })
+        self.0.list(|account| account.pushes.values().cloned().collect(), |push| push.number)
     }
 
     /// Answers an open push, by its reference or by the payer's phone number. Returns the push, or

@@ -75,12 +75,8 @@ impl Momo {
     /// Returns all requests to pay, oldest first.
     #[must_use]
     pub fn payments(&self) -> Vec<PaymentRequest> {
-        self.0.with_accounts(|accounts, _| {
-            let mut payments: Vec<PaymentRequest> =
-                accounts.values().flat_map(|account| account.payments.values().cloned()).collect();
-            payments.sort_by_key(|payment| payment.number);
-            payments
-        })
+        self.0
+            .list(|account| account.payments.values().cloned().collect(), |payment| payment.number)
     }
 
     /// Answers an open request, by its `X-Reference-Id` or by the payer's phone number. Returns the

@@ -76,12 +76,7 @@ impl Mpesa {
     /// Returns all prompts, oldest first.
     #[must_use]
     pub fn pushes(&self) -> Vec<Push> {
-        self.0.with_accounts(|accounts, _| {
-            let mut pushes: Vec<Push> =
-                accounts.values().flat_map(|account| account.pushes.values().cloned()).collect();
-            pushes.sort_by_key(|push| push.number);
-            pushes
-        })
+        self.0.list(|account| account.pushes.values().cloned().collect(), |push| push.number)
     }
 
     /// Answers a prompt, by its `CheckoutRequestID` or by the payer's phone number. Returns the

@@ -104,6 +104,17 @@ impl<M: MerchantAccount> Provider<M> {
         locked(&self.accounts).values().find_map(|account| look(account, &self.env))
     }
 
+    /// Returns records of all accounts, sorted by their numbers of [`Env::next_id`].
+    pub(crate) fn list<R>(
+        &self,
+        records: impl Fn(&M) -> Vec<R>,
+        number: impl Fn(&R) -> u64,
+    ) -> Vec<R> {
+        let mut list: Vec<R> = locked(&self.accounts).values().flat_map(records).collect();
+        list.sort_by_key(number);
+        list
+    }
+
     pub(crate) fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
         self.apply_to_all(|account, _| account.tamper(reference, amount_minor, currency))
     }

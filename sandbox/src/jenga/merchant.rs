@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completion, CompletionError},
+    checkout::{Checkout, Completion, CompletionError, check_prompt},
     env::Env,
     provider::MerchantAccount,
     timer_queue::TimerQueue,
@@ -67,15 +67,11 @@ impl MerchantAccount for Account {
         outcome: Outcome,
         card: Option<&str>,
     ) -> Option<Result<Completion, CompletionError>> {
-        let push = self.pushes.get(id)?;
-        if !push.is_open() {
-            return Some(Err(CompletionError::AlreadyPaid));
-        }
-        if card.is_some() {
-            return Some(Err(CompletionError::CardNotAccepted));
-        }
-        self.settle(env, id, outcome.into());
-        Some(Ok(Completion { outcome, redirect_url: None }))
+        let is_open = self.pushes.get(id)?.is_open();
+        Some(check_prompt(is_open, card).map(|()| {
+            self.settle(env, id, outcome.into());
+            Completion { outcome, redirect_url: None }
+        }))
     }
 
     /// The query reports no currency, so only the amount can be another.

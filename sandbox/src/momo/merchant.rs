@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completion, CompletionError},
+    checkout::{Checkout, Completion, CompletionError, check_prompt},
     env::Env,
     provider::MerchantAccount,
     timer_queue::TimerQueue,
@@ -80,15 +80,11 @@ impl MerchantAccount for Account {
         outcome: Outcome,
         card: Option<&str>,
     ) -> Option<Result<Completion, CompletionError>> {
-        let payment = self.payments.get(id)?;
-        if !payment.is_open() {
-            return Some(Err(CompletionError::AlreadyPaid));
-        }
-        if card.is_some() {
-            return Some(Err(CompletionError::CardNotAccepted));
-        }
-        self.settle(env, id, Answer::from(outcome).status());
-        Some(Ok(Completion { outcome, redirect_url: None }))
+        let is_open = self.payments.get(id)?.is_open();
+        Some(check_prompt(is_open, card).map(|()| {
+            self.settle(env, id, Answer::from(outcome).status());
+            Completion { outcome, redirect_url: None }
+        }))
     }
 
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool {
