@@ -48,7 +48,6 @@ pub use crate::{
             EMAIL as EXAMPLE_EMAIL, ExampleCase, Examples, SECRET as EXAMPLE_SECRET,
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
-        sessions::Lookup,
     },
     registry::{lifecycle::InstallOptions, serving::Unavailability},
     runtime::{

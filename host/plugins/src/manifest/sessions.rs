@@ -39,8 +39,9 @@ impl SessionRules {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        if (self.push || self.lookup == Lookup::State) && self.expires_s == 0 {
-            return Err("the manifest's sessions.expires_s is required if sessions.push is true or sessions.lookup is \"state\"".to_owned());
+        if self.outlives_response() && self.expires_s == 0 {
+            let why = "is required if sessions.push is true or sessions.lookup is \"state\"";
+            return Err(format!("the manifest's sessions.expires_s {why}"));
         }
         if self.expires_s > Self::MAX_EXPIRES_S {
             let most = Self::MAX_EXPIRES_S;
@@ -53,14 +54,20 @@ impl SessionRules {
     /// whose response was lost could not be distinguished from a payment by another system.
     #[must_use]
     pub fn needs_own_reference(&self) -> bool {
-        self.push && self.lookup == Lookup::Reference
+        self.push && !self.is_found_by_state()
+    }
+
+    /// Returns whether only the response or a notification identifies the session.
+    #[must_use]
+    pub fn is_found_by_state(&self) -> bool {
+        self.lookup == Lookup::State
     }
 
     /// Returns whether a session can be confirmed although its response was lost. Another one must
     /// not begin before it has expired.
     #[must_use]
     pub fn outlives_response(&self) -> bool {
-        self.push || self.lookup == Lookup::State
+        self.push || self.is_found_by_state()
     }
 }
 

@@ -54,7 +54,7 @@ pub use self::{
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;
-use tollhouse_plugins::{Credentials, Lookup};
+use tollhouse_plugins::Credentials;
 
 /// The job that requests the queued charges of a lane. Its subject is the lane.
 pub const REQUEST_JOB: &str = "charge.request";
@@ -98,7 +98,7 @@ impl ChargeVerifier {
     async fn fetch(&self, app: &App, charge: &Charge) -> Result<Option<ProviderPayment>> {
         let session = sessions::known(app, &self.provider, charge).await?;
         let has_data = session.state.is_some() || session.notified.is_some();
-        let is_found_by_state = self.provider.manifest().sessions.lookup == Lookup::State;
+        let is_found_by_state = self.provider.manifest().sessions.is_found_by_state();
         if is_found_by_state && !has_data {
             return Ok(None);
         }

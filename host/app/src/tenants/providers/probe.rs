@@ -5,8 +5,7 @@ use super::Account;
 use crate::state::prelude::*;
 use tollhouse_platform::random::Random;
 use tollhouse_plugins::{
-    CallError, Credentials, FaultCategory, KnownSession, Lookup, PluginKind, Provider,
-    ReferenceRules,
+    CallError, Credentials, FaultCategory, KnownSession, PluginKind, Provider, ReferenceRules,
 };
 
 /// Outcome of a provider test.
@@ -47,7 +46,9 @@ impl ProbeOutcome {
                 "the response of NAME does not show whether the credentials are valid: check its URL settings"
             }
             ProbeOutcome::NotTestable => {
-                "NAME cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person, a provider without lookup by reference would send a prompt to a payer"
+                "NAME cannot be tested without a paid call: an SMS gateway would send a message, \
+                 a register would look up a person, \
+                 a provider without lookup by reference would send a prompt to a payer"
             }
         };
         sentence.replace("NAME", provider)
@@ -61,7 +62,7 @@ pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String
         return Ok((ProbeOutcome::NotTestable, String::new()));
     }
     let provider = app.plugins.provider(name, Owner::from(&account.owner).column())?;
-    if provider.manifest().sessions.lookup == Lookup::State {
+    if provider.manifest().sessions.is_found_by_state() {
         return Ok((ProbeOutcome::NotTestable, String::new()));
     }
     let reference = unknown_reference(&provider.manifest().reference, &app.new_id());

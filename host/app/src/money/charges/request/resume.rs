@@ -12,7 +12,6 @@ use super::{
     needs_page, open_page,
 };
 use crate::money::prelude::*;
-use tollhouse_plugins::Lookup;
 
 /// Maximum wait of a second request for the checkout URL that another one opens.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -74,10 +73,9 @@ pub async fn resume<O: ChargeOwner>(
     }
 }
 
-/// Returns whether only the response or a notification identifies the session.
 fn is_found_by_state(app: &App, charge: &Charge) -> Result<bool> {
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
-    Ok(provider.manifest().sessions.lookup == Lookup::State)
+    Ok(provider.manifest().sessions.is_found_by_state())
 }
 
 /// Returns until when the payer may confirm a session whose response was lost. `None`: no payer has
