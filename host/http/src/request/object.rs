@@ -204,27 +204,26 @@ impl Fields {
         rows.collect::<Result<Vec<_>>>().map(Some)
     }
 
-    /// Reads an object of texts. Only keys and certificates in PEM may have line breaks: in any other
-    /// text, one is a mistake.
+    /// Reads an object of texts. Only keys and certificates in PEM may have line breaks: in any
+    /// other text, one is a mistake.
     pub(super) fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
         if !self.is_given(field) {
             return Ok(None);
         }
         let inside = self.nested(field)?;
         let text = |name: &String| {
-            let is_pem = inside.prose(name, MAX_PEM_CHARACTERS)?.is_some_and(is_pem);
-            let text = if is_pem {
-                inside.prose(name, MAX_PEM_CHARACTERS)
-            } else {
-                inside.text(name, 4_096)
+            let pem = inside.prose(name, MAX_PEM_CHARACTERS)?.filter(|text| is_pem(text));
+            let text = match pem {
+                Some(pem) => Some(pem),
+                None => inside.text(name, 4_096)?,
             };
-            Ok(text?.map(|text| (name.clone(), text)))
+            Ok(text.map(|text| (name.clone(), text)))
         };
         inside.names().filter_map(|name| text(name).transpose()).collect::<Result<_>>().map(Some)
     }
 }
 
-fn is_pem(text: String) -> bool {
+fn is_pem(text: &str) -> bool {
     text.starts_with("-----BEGIN ")
 }
 
