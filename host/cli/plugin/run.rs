@@ -219,8 +219,8 @@ struct DevelopedPlugin<'a> {
 }
 
 impl DevelopedPlugin<'_> {
-    /// Installs the component and configures its account. Returns what the host says about it, and
-    /// its manifest.
+    /// Installs the component and configures its account. Returns the host's response and the
+    /// manifest.
     async fn install(&self) -> Result<(Value, Manifest)> {
         let wasm = read_bytes(self.file)?;
         let manifest = Manifest::read(&wasm).map_err(Failure::refused)?;

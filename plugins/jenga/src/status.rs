@@ -59,7 +59,7 @@ pub(crate) fn verify(session: KnownSession) -> Result<Payment, Fault> {
     })
 }
 
-/// Whether Jenga has confirmed that it has the push, in its response or by a callback.
+/// Returns whether Jenga has confirmed that it has the push, in its response or by a callback.
 fn is_known(session: &KnownSession) -> bool {
     session.state.is_some() || session.notified.is_some()
 }

@@ -106,7 +106,7 @@ pub struct Push {
 }
 
 impl Push {
-    /// Whether the push waits for an answer.
+    /// Returns whether the push waits for an answer.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.status == Status::Pending

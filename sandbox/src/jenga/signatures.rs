@@ -21,7 +21,7 @@ pub fn sign(text: &str) -> String {
     BASE64_STANDARD.encode(signature.expect("the key is long enough for the digest"))
 }
 
-/// Whether a signature is that of a text by the counterpart of a public key.
+/// Returns whether a signature is that of a text by the counterpart of a public key.
 pub(super) fn is_signature(public_key: &str, text: &str, signature: &str) -> bool {
     let key = PublicKey::from_public_key_pem(public_key).ok();
     let signature = BASE64_STANDARD.decode(signature).ok();

@@ -124,13 +124,13 @@ pub struct PaymentRequest {
 }
 
 impl PaymentRequest {
-    /// Whether the request waits for an answer.
+    /// Returns whether the request waits for an answer.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.status == Status::Pending
     }
 
-    /// Whether the payer paid, including payments that were refunded later.
+    /// Returns whether the payer paid, including payments that were refunded later.
     #[must_use]
     pub fn is_paid(&self) -> bool {
         self.status == Status::Successful

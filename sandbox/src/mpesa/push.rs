@@ -83,7 +83,7 @@ pub(crate) fn result_description(code: u16) -> &'static str {
     }
 }
 
-/// Whether a text is a number of a Safaricom subscriber, such as `254708374149`.
+/// Returns whether a text is a number of a Safaricom subscriber, such as `254708374149`.
 pub(crate) fn is_subscriber(phone: &str) -> bool {
     let rest = phone.strip_prefix("2547").or_else(|| phone.strip_prefix("2541"));
     rest.is_some_and(|rest| rest.len() == 8 && rest.bytes().all(|b| b.is_ascii_digit()))
@@ -119,13 +119,13 @@ pub struct Push {
 }
 
 impl Push {
-    /// Whether the prompt waits for an answer.
+    /// Returns whether the prompt waits for an answer.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.result_code.is_none()
     }
 
-    /// Whether the payer paid, including payments that were returned later.
+    /// Returns whether the payer paid, including payments that were returned later.
     #[must_use]
     pub fn is_paid(&self) -> bool {
         self.result_code == Some(SUCCESS)

@@ -27,7 +27,7 @@ pub fn security_credential(password: &str) -> String {
     BASE64_STANDARD.encode(encrypted.expect("the password is short"))
 }
 
-/// Whether a `SecurityCredential` contains this password.
+/// Returns whether a `SecurityCredential` contains this password.
 pub(super) fn is_password(credential: &str, password: &str) -> bool {
     // Invalid padding decrypts to a synthetic message, which differs from the password.
     let decrypted = BASE64_STANDARD.decode(credential).ok();

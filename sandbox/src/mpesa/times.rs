@@ -22,7 +22,7 @@ pub(super) fn day(at: Timestamp) -> String {
     east_africa(at).format("%Y%m%d").to_string()
 }
 
-/// Whether a text is a time like `20191219102115`.
+/// Returns whether a text is a time like `20191219102115`.
 pub(super) fn is_timestamp(text: &str) -> bool {
     text.len() == 14
         && text.bytes().all(|b| b.is_ascii_digit())

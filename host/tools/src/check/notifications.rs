@@ -16,8 +16,8 @@ struct ForgedWebhook {
     strict: bool,
 }
 
-/// Inspects functions that read webhooks. If the URL of a webhook authenticates it, unsigned ones are
-/// not forged.
+/// Inspects functions that read webhooks. If the URL of a webhook authenticates it, unsigned ones
+/// are not forged.
 pub async fn inspect(inspection: &mut Inspection<'_>) {
     let example = inspection.call;
     let (webhook, is_signed) = match example {
@@ -79,8 +79,8 @@ fn alter_signature(value: &str) -> String {
     value.chars().map(alter).collect()
 }
 
-/// Returns whether a function that returns faults rejects the webhook. `notifications.parse` has its
-/// own result for that.
+/// Returns whether a function that returns faults rejects the webhook. `notifications.parse` has
+/// its own result for that.
 fn is_rejection(fault: &Fault) -> bool {
     matches!(fault.category, FaultCategory::Invalid | FaultCategory::Refused)
 }

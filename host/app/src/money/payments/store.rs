@@ -161,10 +161,11 @@ pub async fn find_by_reference(
 
 /// The shown columns of the payments of a page, whose ids are found first.
 const SELECT_LISTED: &str = select_with_user_id!(
-    "t.company_id, t.id, t.user_key, t.email, t.phone, t.payment_service, t.account_id, t.amount_minor,
-     t.fees_minor, t.currency, t.reference, t.status, t.narration, '' AS payment_response,
+    "t.company_id, t.id, t.user_key, t.email, t.phone, t.payment_service, t.account_id,
+     t.amount_minor, t.fees_minor, t.currency, t.reference, t.status, t.narration, '' AS payment_response,
      t.metadata, t.service_ref, t.message, t.callback_url, t.success_url, t.cancel_url,
-     t.checkout_url, t.checkout_prompt, t.channels, t.paid_at, t.payment_channel, t.created_at, t.updated_at",
+     t.checkout_url, t.checkout_prompt, t.channels, t.paid_at, t.payment_channel, t.created_at,
+     t.updated_at",
     " FROM (SELECT id AS found"
 );
 const LISTED_ROWS: &str = "page CROSS JOIN payments t WHERE t.id = page.found AND t.company_id = ";

@@ -17,7 +17,8 @@ use tollhouse_http::openapi::{Describe, Operation};
 
 /// Interval at which the page reloads itself.
 const RELOAD_SECONDS: u32 = 3;
-const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'";
 
 /// The page as HTML.
 pub struct PayPage(String);

@@ -1,11 +1,11 @@
-//! The rows of plugins' data about charges and refunds.
+//! The table of plugin data about charges and refunds.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 
 use crate::state::storage::*;
 use tollhouse_plugins::PluginData;
 
-/// What the host keeps about a charge or refund.
+/// Plugin data of a charge or refund, and the status page of a charge.
 #[derive(Clone, Debug, FromRow)]
 pub struct Row {
     pub company_id: CompanyId,
@@ -70,8 +70,8 @@ pub async fn insert(tx: &mut Tx, row: &Row) -> Result<()> {
              revision)
          VALUES ($1, $2, $3, $4, $5, $6, 0)
          ON CONFLICT (company_id, id) DO UPDATE SET
-             state = COALESCE(excluded.state, charge_sessions.state), prompt = excluded.prompt, success_url = excluded.success_url,
-             cancel_url = excluded.cancel_url",
+             state = COALESCE(excluded.state, charge_sessions.state), prompt = excluded.prompt,
+             success_url = excluded.success_url, cancel_url = excluded.cancel_url",
     )
     .params(params![
         &row.company_id, &row.id, &row.state, &row.prompt, &row.success_url, &row.cancel_url
