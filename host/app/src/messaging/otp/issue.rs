@@ -45,7 +45,7 @@ impl CodeRequest {
 struct SendFailure {
     error: Error,
     /// `None` if the order could not be made.
-    request: Option<CodeRequest>,
+    request: Option<Box<CodeRequest>>,
 }
 
 impl<E: Into<Error>> From<E> for SendFailure {
@@ -89,7 +89,7 @@ where
     if let Some(order) = order
         && matches!(error, Error::InsufficientBalance)
     {
-        record_rejected_sends(app, company, order).await;
+        record_rejected_sends(app, company, *order).await;
     }
     Err(error)
 }
@@ -107,7 +107,7 @@ where
     let send = async move |tx: &mut Tx| -> Result<(), SendFailure> {
         let order = order(tx, &host, &payer).await?;
         let issued = issue(tx, &host, &payer, &order, mode).await;
-        issued.map_err(|error| SendFailure { error, request: Some(order) })
+        issued.map_err(|error| SendFailure { error, request: Some(Box::new(order)) })
     };
     app.store.write(send).await
 }
