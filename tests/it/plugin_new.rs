@@ -11,8 +11,9 @@ use tollhouse_plugins::{Manifest, PluginKind};
 
 use crate::command_line::{ProgramOutput, program, program_output};
 
-const KINDS: [(&str, PluginKind); 3] = [
+const KINDS: [(&str, PluginKind); 4] = [
     ("provider", PluginKind::Provider),
+    ("push", PluginKind::Provider),
     ("country", PluginKind::Country),
     ("sms", PluginKind::Sms),
 ];
@@ -174,7 +175,10 @@ fn missing_arguments_are_rejected_without_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, message) in [
         (&["plugin", "new"][..], "tollhouse: NAME is required"),
-        (&["plugin", "new", "acme"], "tollhouse: --kind (provider, country, sms) is required"),
+        (
+            &["plugin", "new", "acme"],
+            "tollhouse: --kind (provider, push, country, sms) is required",
+        ),
         (
             &["plugin", "new", "acme", "--kind", "sms"],
             "tollhouse: --lang (rust, js, python) is required",

@@ -48,7 +48,7 @@ function commands(folder) {
 
 for (const lang of ['rust', 'js', 'python']) {
   describe(`templates in ${lang}`, () => {
-    for (const kind of ['provider', 'country', 'sms']) {
+    for (const kind of ['provider', 'push', 'country', 'sms']) {
       test(kind, () => {
         const name = `sample_${lang}_${kind}`;
         const folder = `${FOLDER}/${name}`;
@@ -67,6 +67,7 @@ for (const lang of ['rust', 'js', 'python']) {
         const results = functions.map(({ function: called, answer }) => `${called} ${answer}`);
         const expected = {
           provider: ['checkout.start ok', 'notifications.parse ok', 'verification.verify ok'],
+          push: ['sessions.receive ok', 'sessions.start ok', 'sessions.verify ok'],
           country: ['identity-lookup.lookup ok'],
           sms: ['sms.send ok'],
         };

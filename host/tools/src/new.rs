@@ -30,8 +30,13 @@ const RESERVED_NAME: &str = "tollhouse-plugin";
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum TemplateKind {
+    /// A payment provider with a hosted checkout page
     Provider,
+    /// A payment provider whose payers confirm on a phone
+    Push,
+    /// The identity registers of a country
     Country,
+    /// An SMS gateway
     Sms,
 }
 
@@ -47,6 +52,7 @@ impl TemplateKind {
     fn world(self) -> &'static str {
         match self {
             TemplateKind::Provider => "provider-basic",
+            TemplateKind::Push => "provider-sessions-basic",
             TemplateKind::Country => "country-basic",
             TemplateKind::Sms => "sms-gateway",
         }
