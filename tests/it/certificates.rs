@@ -23,19 +23,27 @@ use crate::{
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
-struct CertifiedKey {
-    certificate: String,
-    key: String,
+pub struct CertifiedKey {
+    pub certificate: String,
+    pub key: String,
+}
+
+impl CertifiedKey {
+    pub fn parse(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes());
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
+        (vec![certificate.expect("PEM")], key)
+    }
 }
 
 /// A self-signed CA, as `openssl req -x509` creates it.
-struct Authority {
-    own: CertifiedKey,
+pub struct Authority {
+    pub own: CertifiedKey,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Authority {
+    pub fn new(name: &str) -> Authority {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name = DistinguishedName::new();
@@ -46,7 +54,11 @@ impl Authority {
         Authority { own, issuer: Issuer::new(params, key) }
     }
 
-    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> CertifiedKey {
+    pub fn sign(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> CertifiedKey {
         let names = names.iter().copied().map(str::to_owned).collect::<Vec<_>>();
         let mut params = CertificateParams::new(names).expect("names");
         change(&mut params);
@@ -56,14 +68,13 @@ impl Authority {
     }
 }
 
-fn for_clients(params: &mut CertificateParams) {
+pub fn for_clients(params: &mut CertificateParams) {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
 }
 
 /// Starts a server that presents this certificate, like a proxy in front of a host.
 async fn present(made: &CertifiedKey) -> SocketAddr {
-    let chain = vec![CertificateDer::from_pem_slice(made.certificate.as_bytes()).expect("PEM")];
-    let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).expect("a key");
+    let (chain, key) = made.parse();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().expect("versions");
     let config = config.with_no_client_auth().with_single_cert(chain, key).expect("a pair");

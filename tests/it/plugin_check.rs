@@ -131,6 +131,7 @@ mod built_in {
         provider_a: PROVIDER_A, &PROVIDER;
         provider_b: PROVIDER_B, &PROVIDER;
         provider_c: PROVIDER_C, &PROVIDER;
+        sapling: SAPLING, &SESSIONS[..3];
         sprout: SPROUT, &["checkout.start", "verification.verify", "notifications.parse"];
         termii: TERMII, &["sms.send"];
         twilio: TWILIO, &["sms.send"];

@@ -1,11 +1,6 @@
 //! `tollhouse plugin run`, as plugin authors use it: a component is built, rebuilt and broken.
 
-use std::{
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{os::unix::fs::PermissionsExt, path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -24,29 +19,28 @@ use crate::{
 
 const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 
-struct Running {
+pub struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Running {
-    fn start(file: &PathBuf, more: &[&str]) -> Running {
-        Running::start_in(&std::env::temp_dir(), file, more)
+    pub fn start(file: &Path, more: &[&str]) -> Running {
+        Running::start_with(file, more, |_| {})
     }
 
-    /// Runs it with `folder` as the folder for temporary files.
-    fn start_in(folder: &Path, file: &PathBuf, more: &[&str]) -> Running {
+    pub fn start_with(file: &Path, more: &[&str], set_up: impl FnOnce(&mut Command)) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-        command.env("TMPDIR", folder);
         command.args(["plugin", "run"]).arg(file).args(["--port", "0"]).args(more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        set_up(&mut command);
         let mut child = command.spawn().expect("a child");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         Running { child, lines }
     }
 
     /// Waits for the next line with this prefix and returns the rest of it.
-    async fn line(&mut self, begins: &str) -> String {
+    pub async fn line(&mut self, begins: &str) -> String {
         let next = async {
             loop {
                 let line = self.lines.next_line().await.expect("a pipe").expect("another line");
@@ -133,7 +127,9 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
     std::fs::write(&file, artifacts::SPROUT).expect("a file");
     std::fs::create_dir(&temporary).expect("a folder");
     let base_url = format!("base_url=http://{}", ports::reserve_address());
-    let mut running = Running::start_in(&temporary, &file, &["--credential", &base_url]);
+    let mut running = Running::start_with(&file, &["--credential", &base_url], |command| {
+        command.env("TMPDIR", &temporary);
+    });
     let (api, key) = (running.line("API  ").await, running.line("API key").await);
     let made: Vec<_> = std::fs::read_dir(&temporary).expect("a folder").collect();
     for entry in made {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use axum::{
@@ -30,6 +33,8 @@ pub struct SproutUpstream {
     /// Status, amount and currency by reference.
     pub sessions: Arc<Mutex<BTreeMap<String, Value>>>,
     pub began: Arc<watch::Sender<usize>>,
+    /// Loses the response to the next request for a session.
+    pub loses_response: Arc<AtomicBool>,
     /// Holds back responses while it is locked for writing.
     pub gate: Arc<RwLock<()>>,
 }
@@ -60,10 +65,14 @@ impl SproutUpstream {
         let url = format!("{}/pay/{reference}", upstream.url);
         let session = json!({
             "status": "open", "amount": request["amount"], "currency": request["currency"],
+            "notify": request["notify"],
         });
         upstream.sessions.lock().unwrap().insert(reference, session);
         upstream.began.send_modify(|began| *began += 1);
         let _open = upstream.gate.read().await;
+        if upstream.loses_response.swap(false, Ordering::Relaxed) {
+            return (StatusCode::GATEWAY_TIMEOUT, Json(Value::Null));
+        }
         (StatusCode::OK, Json(json!({ "url": url })))
     }
 

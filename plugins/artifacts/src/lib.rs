@@ -15,6 +15,7 @@
 //! fn provider_a() {}
 //! fn provider_b() {}
 //! fn provider_c() {}
+//! fn sapling() {}
 //! fn sprout() {}
 //! fn termii() {}
 //! fn twilio() {}

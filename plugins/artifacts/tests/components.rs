@@ -85,6 +85,10 @@ fn provider_c() {
     exports(artifacts::PROVIDER_C, &ALL);
 }
 
+fn sapling() {
+    exports(artifacts::SAPLING, &["sessions"]);
+}
+
 fn sprout() {
     exports(artifacts::SPROUT, &BASIC);
 }
