@@ -8,7 +8,7 @@ mod flutterwave;
 mod jenga;
 mod momo;
 mod monnify;
-mod mpesa;
+pub mod mpesa;
 mod paystack;
 mod recordings;
 mod reversals;

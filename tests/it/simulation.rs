@@ -1,6 +1,6 @@
-//! A seeded simulation of payments, cards, loans and repayments under faults of the provider, lost,
-//! duplicate and late webhooks, disconnecting clients, and crashes between any two transactions
-//! (`CrashPoint::crash_after`).
+//! A seeded simulation of payments by page and by push, cards, loans and repayments under faults of
+//! the providers, lost, duplicate and late webhooks, disconnecting clients, and crashes between any
+//! two transactions (`CrashPoint::crash_after`).
 //!
 //! After each step no money was created or lost, no status has moved back, and payments, loans,
 //! schedules, wallets, fees and events agree. At the end, without faults, every payment has
@@ -12,6 +12,7 @@
 mod crashing_host;
 mod debts;
 mod payments;
+mod pushes;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -37,6 +38,7 @@ const OWN_KEY: &str = "sk_test_the_companys_own_account";
 /// The initial balance of a wallet.
 const FUNDS: i64 = 1_000;
 const DAY: i64 = 86_400;
+const CURRENCIES: [&str; 2] = ["NGN", pushes::CURRENCY];
 
 /// The principal of a request.
 #[derive(Clone, Copy)]
@@ -79,7 +81,7 @@ impl World<'_> {
 
     /// Runs a random action, then checks the invariants.
     async fn step(&mut self) {
-        match self.pick(32) {
+        match self.pick(35) {
             0..=1 => self.begin_payment().await,
             2 => self.repeat_initialize().await,
             3..=4 => self.pay_payment().await,
@@ -95,6 +97,8 @@ impl World<'_> {
             25 => drop(self.app.simulators.release()),
             26 => self.crash_during_jobs().await,
             27..=29 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
+            30 => self.begin_push().await,
+            31..=32 => self.answer_push().await,
             _ => self.app.advance(DAY).await,
         }
         self.check().await;
@@ -143,7 +147,9 @@ impl World<'_> {
         };
         // The lease of a crashed host on a refund has not expired yet.
         let busy = path.ends_with("/refund") && reply.status == 409;
-        let expected = busy || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
+        // The payer may still confirm a push whose response was lost.
+        let open = path == "/payment/initialize" && reply.status == 409;
+        let expected = busy || open || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
         assert!(expected, "{path}: {}", reply.body);
         Some(reply)
     }
@@ -195,12 +201,17 @@ impl World<'_> {
         self.app.check_ledger().await;
         let events = [self.events(0).await, self.events(1).await];
         let mut expected = self.check_payments(&events).await;
-        expected[0].0 += FUNDS * 100 + self.check_debts(&events[0]).await;
+        expected[0].entry("NGN").or_default().0 += FUNDS * 100 + self.check_debts(&events[0]).await;
         for (company, expected) in self.companies.iter().zip(expected) {
             let path = format!("/companies/{}/wallet", company.id);
             let wallet = self.app.operator(Method::GET, &path, Value::Null).await.data().clone();
-            let wallet = (minor(&wallet["balance"]), minor(&wallet["pending"]));
-            assert_eq!(wallet, expected, "balance and pending of {}", company.id);
+            for currency in CURRENCIES {
+                let of = |name: &str| wallet["balances"][currency].get(name).map_or(0, minor);
+                let (wallet, expected) =
+                    ((of("balance"), of("pending")), expected.get(currency).copied());
+                let what = format!("balance and pending of {} in {currency}", company.id);
+                assert_eq!(wallet, expected.unwrap_or_default(), "{what}");
+            }
         }
     }
 
@@ -241,8 +252,9 @@ impl World<'_> {
         self.verify_open_recollections().await;
         self.app.run_until_idle().await;
         self.check().await;
-        self.check_paid_succeeded();
+        self.check_paid_succeeded().await;
         self.check_provider().await;
+        self.check_pushes().await;
         for company in 0..2 {
             for event in self.all_events(company).await {
                 assert_eq!(event["deliveries"][0]["state"], "delivered", "{event}");
@@ -309,6 +321,7 @@ fn simulate(engine: &Engine) {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let mut app = TestApp::start(engine.clone()).await;
+            pushes::set_up(&app).await;
             for seed in seeds {
                 println!("TOLLHOUSE_SIMULATION_SEEDS={seed}");
                 let mut world = World::new(&mut app, *seed).await;

@@ -1,12 +1,26 @@
 //! M-Pesa as a subject of the suite for providers that ask payers on the phone.
 
 use serde_json::{Value, json};
-use tollhouse_sandbox::mpesa::{Answer, CERTIFICATE, Credentials};
+use tollhouse_sandbox::{
+    Simulators,
+    mpesa::{Answer, CERTIFICATE, Credentials},
+};
 
 use super::sessions::{PayerAnswer, Push, PushSubject};
 use crate::app::TestApp;
 
 pub struct Mpesa;
+
+/// Returns the credentials of the default account.
+pub fn credentials(simulators: &Simulators) -> Value {
+    let account = Credentials::default();
+    json!({
+        "consumer_key": account.consumer_key, "consumer_secret": account.consumer_secret,
+        "shortcode": account.shortcode, "passkey": account.passkey,
+        "initiator_name": account.initiator, "initiator_password": account.initiator_password,
+        "certificate": CERTIFICATE, "base_url": format!("{}/mpesa", simulators.url()),
+    })
+}
 
 impl PushSubject for Mpesa {
     const NAME: &'static str = "mpesa";
@@ -21,14 +35,7 @@ impl PushSubject for Mpesa {
     }
 
     fn credentials(app: &TestApp) -> Value {
-        let account = Credentials::default();
-        json!({
-            "consumer_key": account.consumer_key, "consumer_secret": account.consumer_secret,
-            "shortcode": account.shortcode, "passkey": account.passkey,
-            "initiator_name": account.initiator,
-            "initiator_password": account.initiator_password,
-            "certificate": CERTIFICATE, "base_url": format!("{}/mpesa", app.simulators.url()),
-        })
+        credentials(&app.simulators)
     }
 
     fn pushes(app: &TestApp) -> Vec<Push> {

@@ -84,7 +84,7 @@ conforms! {
 pub const SUBJECTS: &[&str] = &[Jenga::NAME, Mpesa::NAME];
 
 /// Sets up the service account. Returns `None` if the component cannot be built here.
-async fn set_up<S: PushSubject>(app: &TestApp) -> Option<()> {
+pub async fn set_up<S: PushSubject>(app: &TestApp) -> Option<()> {
     app.install(&S::component()?).await;
     let set = json!({ "credentials": S::credentials(app), "active": true });
     let path = format!("/providers/{}", S::NAME);

@@ -9,11 +9,12 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tollhouse_platform::clock::{Clock, Timestamp};
-use tollhouse_sandbox::{Fault, FaultKind, Outcome};
+use tollhouse_sandbox::{Fault, FaultKind, Outcome, mpesa::Answer};
 
 use super::{Lab, Process, TIMEOUT, id};
 use crate::{
     app::{Company, Engine, PAYSTACK_KEY, postgres, reply},
+    conformance::mpesa,
     ledger::ForeignConnection,
 };
 
@@ -145,6 +146,23 @@ impl World {
     fn initialize(&self, reference: &str) -> RequestBuilder {
         let order = json!({
             "email": "ada@example.com", "amount": 100, "currency": "NGN", "reference": reference,
+            "checkout": { "success_url": "https://a.example/" },
+        });
+        self.post("/payment/initialize", order)
+    }
+
+    /// Installs M-Pesa, and sets up its service account.
+    async fn set_up_pushes(&self) {
+        let install = self.lab.to_operator(Method::POST, "/plugins?grant=true");
+        reply(install.body(artifacts::MPESA)).await.data();
+        let set = json!({ "credentials": mpesa::credentials(&self.lab.simulators) });
+        self.lab.operator(Method::PUT, "/providers/mpesa", set).await;
+    }
+
+    fn push(&self, reference: &str) -> RequestBuilder {
+        let order = json!({
+            "email": "ada@example.com", "phone": "+254722000000", "amount": 100,
+            "currency": "KES", "payment_service": "mpesa", "reference": reference,
             "checkout": { "success_url": "https://a.example/" },
         });
         self.post("/payment/initialize", order)
@@ -430,4 +448,44 @@ async fn killing_the_host_between_the_transactions_of_a_charge_on_sqlite() {
 async fn killing_the_host_between_the_transactions_of_a_charge_on_postgres() {
     let Some(server) = postgres() else { return };
     killing_the_host(Engine::Postgres(server)).await;
+}
+
+/// The payer of a push has the prompt although its response was lost with the host.
+async fn killing_the_host_of_a_push(engine: Engine) {
+    let lab = Lab::build(engine).await;
+    let process = Process::start(&lab).await;
+    let mut world = World::set_up(lab).await;
+    world.set_up_pushes().await;
+    world.since = Clock::system().now();
+    world.refuse(Cut::Response).await;
+    let lost = reply(world.push("push-1")).await;
+    assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR, "{}", lost.body);
+    process.kill();
+    world.allow(Cut::Response).await;
+    let process = Process::start(&world.lab).await;
+    let simulator = world.lab.simulators.mpesa().clone();
+    let prompt = simulator.pushes().pop().expect("a prompt").checkout_request_id;
+    simulator.answer(&prompt, Answer::Pay).expect("an open prompt");
+    let path = "/payment/fetch/reference/push-1";
+    world.until(async |world: &World| world.get(path).await["status"] == "success").await;
+    world.lab.advance(180).await;
+    let again = reply(world.push("push-1")).await;
+    assert_eq!(again.data()["status"], "success", "{}", again.body);
+    assert_eq!(simulator.pushes().len(), 1);
+    world.lab.advance(3_600).await;
+    let expected = ["card.validation.success", "payment.success"].map(|kind| (kind.to_owned(), 1));
+    assert_eq!(world.events(), BTreeMap::from(expected));
+    process.kill();
+    world.lab.database.drop_schema().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_of_a_push_on_sqlite() {
+    killing_the_host_of_a_push(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_of_a_push_on_postgres() {
+    let Some(server) = postgres() else { return };
+    killing_the_host_of_a_push(Engine::Postgres(server)).await;
 }

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::store::Tx;
 
-use super::{Caller, Events, World, check_events, minor};
+use super::{Caller, Events, World, check_events, minor, pushes};
 
 /// Seconds after which the lease of an abandoned request may have expired.
 const LEASE_WAIT_SECONDS: i64 = 21;
@@ -14,14 +14,19 @@ const LEASE_WAIT_SECONDS: i64 = 21;
 /// A payment as the simulation knows it.
 pub struct Payment {
     company: usize,
-    reference: String,
-    order: Value,
-    /// The checkout URL, once a client has received it.
+    pub reference: String,
+    pub order: Value,
+    /// The payer confirms on a phone.
+    pub is_push: bool,
+    /// The URL of the provider's page, once a client has received it.
     url: Option<String>,
     /// The customer has paid.
-    paid: bool,
-    status: String,
+    pub paid: bool,
+    pub status: String,
 }
+
+/// Balance and pending balance by currency, in minor units.
+pub type Balances = BTreeMap<&'static str, (i64, i64)>;
 
 impl World<'_> {
     fn any_payment(&self) -> Option<usize> {
@@ -32,8 +37,11 @@ impl World<'_> {
         let reference = format!("sim-{}-{}", self.seed, self.payments.len());
         let mut order = self.app.order(&reference);
         order["amount"] = json!(1 + self.random.up_to(500_000));
-        let (company, status) = (self.pick(2), "pending".to_owned());
-        self.payments.push(Payment { company, reference, order, url: None, paid: false, status });
+        self.begin(Payment::new(self.pick(2), reference, order)).await;
+    }
+
+    pub async fn begin(&mut self, payment: Payment) {
+        self.payments.push(payment);
         self.initialize(self.payments.len() - 1).await;
     }
 
@@ -51,10 +59,12 @@ impl World<'_> {
             return self.app.advance(LEASE_WAIT_SECONDS).await;
         };
         match reply.status.as_u16() {
+            200 if known.is_push => {}
             200 => {
                 let url = reply.data()["checkout"]["url"].as_str();
                 self.payments[n].url = url.map(str::to_owned);
             }
+            409 if known.is_push => {}
             502 | 504 => {}
             _ => panic!("{}", reply.body),
         }
@@ -103,8 +113,8 @@ impl World<'_> {
 
     // ---- what must hold ------------------------------------------------------------------------
 
-    /// Returns balance and pending balance that result from the payments, for both companies.
-    pub async fn check_payments(&mut self, events: &[Events; 2]) -> [(i64, i64); 2] {
+    /// Returns the balances that result from the payments, for both companies.
+    pub async fn check_payments(&mut self, events: &[Events; 2]) -> [Balances; 2] {
         let refunds = self.payment_refunds().await;
         let mut listed = BTreeMap::new();
         for company in &self.companies {
@@ -114,7 +124,7 @@ impl World<'_> {
                 listed.insert(reference, payment.clone());
             }
         }
-        let mut shares = [(0, 0); 2];
+        let mut shares = [Balances::new(), Balances::new()];
         for known in &mut self.payments {
             let Some(payment) = listed.get(&known.reference) else {
                 assert_eq!(known.status, "pending", "a stored payment is missing");
@@ -129,8 +139,9 @@ impl World<'_> {
                     .get(id)
                     .is_some_and(|state| ["requested", "stalled"].contains(&&**state));
                 let (balance, pending) = share(payment, held);
-                shares[0].0 += balance;
-                shares[0].1 += pending;
+                let currency = if known.is_push { pushes::CURRENCY } else { "NGN" };
+                let sum = shares[0].entry(currency).or_default();
+                *sum = (sum.0 + balance, sum.1 + pending);
             }
         }
         shares
@@ -148,15 +159,30 @@ impl World<'_> {
         self.app.app.store.read(read).await.expect("the refunds").into_iter().collect()
     }
 
-    pub fn check_paid_succeeded(&self) {
+    pub async fn check_paid_succeeded(&self) {
+        let identified = self.identified_pushes().await;
         for known in &self.payments {
             let arrived = ["success", "refunded"].contains(&&*known.status);
-            assert_eq!(arrived, known.paid, "{}: {}", known.reference, known.status);
+            let expected = match known.is_push {
+                true => self.is_paid_by(known, &identified),
+                false => known.paid,
+            };
+            assert_eq!(arrived, expected, "{}: {}", known.reference, known.status);
         }
     }
 }
 
 impl Payment {
+    fn new(company: usize, reference: String, order: Value) -> Payment {
+        let status = "pending".to_owned();
+        Payment { company, reference, order, is_push: false, url: None, paid: false, status }
+    }
+
+    /// Of the company that uses the service account.
+    pub fn push(reference: String, order: Value) -> Payment {
+        Payment { is_push: true, ..Payment::new(0, reference, order) }
+    }
+
     fn check(&mut self, payment: &Value, kinds: &[String]) {
         let (before, status) = (&*self.status, payment["status"].as_str().expect("a status"));
         let legal = before == status
