@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// Operations for which a fault can be scripted.
-pub const OPERATIONS: [&str; 28] = [
+pub const OPERATIONS: [&str; 33] = [
     "login", "initialize", "verify", "fetch", "list", "charge", "authorize", "token", "deactivate",
     "refund", "refund_status", "refund_list", "refund_retry", "chargeback_list", "mandate",
-    "mandate_verify", "mandate_list", "mandate_activate", "bin", "resend", "notification",
-    "events", "termii", "africastalking", "twilio", "smtp", "prembly", "dojah",
+    "mandate_verify", "mandate_list", "mandate_activate", "reserve", "reserve_status",
+    "deallocate", "banks", "resolve", "bin", "resend", "notification", "events", "termii",
+    "africastalking", "twilio", "smtp", "prembly", "dojah",
 ];
 
 /// The kind of failure. Unless stated otherwise, a kind applies to API calls, and to e-mails at the

@@ -5,6 +5,7 @@
 //! the major unit on the wire and in minor units inside.
 
 mod accounts;
+mod banks;
 mod cards;
 mod challenges;
 mod charges;
@@ -17,6 +18,7 @@ mod merchant;
 mod notify;
 mod refunds;
 mod render;
+mod reserved;
 mod times;
 mod transactions;
 mod transfers;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::from_fn,
-    routing::{get, patch, post, put},
+    routing::{delete, get, patch, post, put},
 };
 
 use crate::{
@@ -103,6 +105,16 @@ impl Monnify {
         })
     }
 
+    /// Simulates a bank transfer to a reserved account. Returns its payment reference; `None` if no
+    /// account has this number.
+    #[must_use]
+    pub fn transfer_to_account(&self, account_number: &str, amount_minor: u64) -> Option<String> {
+        self.0.with_accounts(|accounts, env| {
+            let mut all = accounts.values_mut();
+            all.find_map(|account| account.transfer_to_reserved(env, account_number, amount_minor))
+        })
+    }
+
     /// Returns method and path (relative to Monnify's own base URL) of the most recent requests,
     /// oldest first.
     #[must_use]
@@ -137,6 +149,17 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/v1/merchant/cards/otp/authorize", on("authorize", post(challenges::authorize)))
         .route("/v1/refunds/initiate-refund", on("refund", post(refunds::create)))
         .route("/v1/refunds/{reference}", on("refund_status", get(refunds::fetch)))
+        .route("/v2/bank-transfer/reserved-accounts", on("reserve", post(reserved::create)))
+        .route(
+            "/v2/bank-transfer/reserved-accounts/{reference}",
+            on("reserve_status", get(reserved::fetch)),
+        )
+        .route(
+            "/v1/bank-transfer/reserved-accounts/reference/{reference}",
+            on("deallocate", delete(reserved::close)),
+        )
+        .route("/v1/banks", on("banks", get(banks::list)))
+        .route("/v1/disbursements/account/validate", on("resolve", get(banks::resolve)))
         .route("/v1/direct-debit/mandate/create", on("mandate", post(mandates::create)))
         .route("/v1/direct-debit/mandate", on("mandate_verify", get(mandates::list)))
         .route("/v1/direct-debit/mandate/debit", on("charge", post(debits::debit)))

@@ -2,6 +2,7 @@
 //!
 //! A new provider needs an implementation of [`Subject`] and a line in [`conforms`].
 
+mod accounts;
 mod cards;
 mod debits;
 mod flutterwave;

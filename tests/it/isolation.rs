@@ -16,7 +16,8 @@ use crate::{
     exceptions::insert_exception,
     identity,
     lending::{
-        SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, loan_body, put_loan,
+        SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, insert_virtual_account,
+        loan_body, put_loan,
     },
 };
 
@@ -180,6 +181,8 @@ both! {
             ("/api/v1/user/bulk/", "users"),
             ("/api/v1/kyc/{country}", "identity"),
             ("/api/v1/card/", "cards"),
+            ("/api/v1/virtual-account/", "payments"),
+            ("/api/v1/account/", "payments"),
             ("/api/v1/recollection/", "recollections"),
         ];
         let path = format!("/companies/{}/subscription", app.company.id);
@@ -231,6 +234,7 @@ struct CompanyRecords {
     movement: &'static str,
     uid: String,
     card: Value,
+    virtual_account: String,
     refund: String,
     exception: String,
     recollection: Value,
@@ -263,6 +267,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let saved = json!({ "user_id": "user-of-a", "currency": "NGN", "payment_service": "provider_a", "checkout": { "success_url": "https://lender.example/" } });
     let card = app.post("/card/create", saved).await.data().clone();
     complete_page(app, &card, "success", SUCCESS_CARD).await;
+    let virtual_account = insert_virtual_account(app, &app.company.id, &user).await;
     let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
     let exception = insert_exception(app, &app.company.id).await;
     put_loan(app, "loan-of-a", loan_body("user-of-a")).await;
@@ -279,6 +284,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
         movement: "movement-of-a",
         uid,
         card,
+        virtual_account,
         refund,
         exception,
         recollection,
@@ -324,6 +330,9 @@ const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/card/fetch/{card}", |a| vec![text(&a.card, "id")]),
     ("/api/v1/card/default/set/{card}", |a| vec![text(&a.card, "id")]),
     ("/api/v1/card/delete/{card}", |a| vec![text(&a.card, "id")]),
+    ("/api/v1/virtual-account/fetch/{virtual_account}", |a| vec![&a.virtual_account]),
+    ("/api/v1/virtual-account/list/{user_id}", |a| a.of_user()),
+    ("/api/v1/virtual-account/delete/{virtual_account}", |a| vec![&a.virtual_account]),
     ("/api/v1/recollection/verify/{reference}", |a| a.of_recollection()),
     ("/api/v1/recollection/fetch/{recollection}", |a| a.of_recollection()),
     ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),

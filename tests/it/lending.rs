@@ -112,6 +112,27 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
     app.operator(Method::PUT, &path, body).await.data().clone()
 }
 
+/// Inserts an open virtual account of a user. Returns its id.
+pub async fn insert_virtual_account(app: &TestApp, company_id: &str, user: &Value) -> String {
+    let (company_id, user) = (company_id.to_owned(), user.clone());
+    let insert = async move |tx: &mut store::Tx| {
+        tx.sql(
+            "INSERT INTO virtual_accounts (company_id, id, user_key, user_id, payment_service,
+                 account_id, account_ref, provider_id, currency, account_number, bank, holder,
+                 created_at, updated_at)
+             VALUES ($1, 'virtual-account-of-a', $2, $3, 'provider_c', 'a', 'a', 'a', 'NGN',
+                 '7000000001', 'Wema bank', 'Ada Obi', 0, 0)",
+        )
+        .bind(&company_id)
+        .bind(user["id"].as_str().expect("an id"))
+        .bind(user["user_id"].as_str().expect("an id"))
+        .run()
+        .await
+    };
+    app.app.store.write(insert).await.expect("an account");
+    "virtual-account-of-a".to_owned()
+}
+
 /// Marks the refund of a card's verification charge as failed. Returns the refund's id.
 pub async fn fail_card_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
     let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());

@@ -32,6 +32,8 @@ const NO_KEY: (u16, &str) = (400, "payment service key not found");
 /// Every route of companies that calls a plugin, or queues a job that does; each is called by
 /// [`call_all`].
 const CALLS_A_PLUGIN: &[&str] = &[
+    "/api/v1/account/banks/{provider}/{currency}",
+    "/api/v1/account/resolve",
     "/api/v1/card/create",
     "/api/v1/card/delete/{card}",
     "/api/v1/card/verify/{card}",
@@ -43,6 +45,8 @@ const CALLS_A_PLUGIN: &[&str] = &[
     "/api/v1/recollection/create",
     "/api/v1/recollection/verify/{reference}",
     "/api/v1/user/phone-verification/send/{user_id}",
+    "/api/v1/virtual-account/create",
+    "/api/v1/virtual-account/delete/{virtual_account}",
 ];
 
 /// Every other route of companies.
@@ -70,6 +74,8 @@ const CALLS_NO_PLUGIN: &[&str] = &[
     "/api/v1/user/list",
     "/api/v1/user/phone-verification/verify/{user_id}",
     "/api/v1/user/sample-csv",
+    "/api/v1/virtual-account/fetch/{virtual_account}",
+    "/api/v1/virtual-account/list/{user_id}",
 ];
 
 /// An upstream that counts requests.
@@ -99,12 +105,17 @@ fn key_of(mode: &str) -> String {
 }
 
 /// The service accounts, with their credentials at the simulators.
-fn accounts(app: &TestApp, mode: &str) -> [(&'static str, Value); 3] {
+fn accounts(app: &TestApp, mode: &str) -> [(&'static str, Value); 4] {
     let base_url = format!("{}/paystack", app.simulators.url());
+    let monnify = json!({
+        "api_key": format!("MK_TEST_{}MODE", mode.to_uppercase()), "secret_key": key_of(mode),
+        "contract_code": "4934121686", "base_url": format!("{}/monnify", app.simulators.url()),
+    });
     [
         ("provider_a", json!({ "secret_key": key_of(mode), "base_url": base_url })),
         ("termii", gateway(app, "termii").1),
         ("nigeria", account(app, "nigeria")["credentials"].clone()),
+        ("provider_c", monnify),
     ]
 }
 
@@ -118,9 +129,11 @@ async fn set(app: &TestApp, provider: &str, mode: &str, credentials: Value) -> V
 
 /// Sets up the service accounts of a mode at the simulators.
 async fn set_up(app: &TestApp, mode: &str) {
+    app.install(artifacts::PROVIDER_C).await;
     for (provider, credentials) in accounts(app, mode) {
         let account = set(app, provider, mode, credentials).await;
-        if let Some(url) = account["notification_url"].as_str() {
+        if provider == "provider_a" {
+            let url = account["notification_url"].as_str().expect("a URL");
             app.simulators.paystack().set_webhook(&key_of(mode), url);
         }
     }
@@ -175,6 +188,14 @@ async fn move_cards_to(app: &TestApp, account: String) {
     app.app.store.write(moved).await.expect("moved cards");
 }
 
+/// An order of a virtual account of the user, or of the loan.
+fn account_order(loan: Option<&str>) -> Value {
+    json!({
+        "user_id": "ada", "currency": "NGN", "loan": loan, "payment_service": "provider_c",
+        "identity": { "type": "bvn", "number": BVN },
+    })
+}
+
 /// Records that exist before the service accounts lose their credentials.
 struct Records {
     payment: Value,
@@ -184,6 +205,7 @@ struct Records {
     second_card: Value,
     recollection: Value,
     uid: Value,
+    virtual_account: Value,
 }
 
 async fn records(app: &TestApp) -> Records {
@@ -207,6 +229,11 @@ async fn records(app: &TestApp) -> Records {
         second_card,
         recollection: create_recollection(app, repay("checkout")).await.data().clone(),
         uid: app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await.data().clone(),
+        virtual_account: app
+            .post("/virtual-account/create", account_order(None))
+            .await
+            .data()
+            .clone(),
     };
     app.run_until_idle().await;
     before
@@ -223,6 +250,10 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
     let refund = format!("/companies/{}/payments/{}/refund", app.company.id, id(&before.paid));
     let recollection = before.recollection["reference"].as_str().expect("a reference");
     let delete = format!("/card/delete/{}", id(&before.second_card));
+    let close = format!("/virtual-account/delete/{}", id(&before.virtual_account));
+    let holder = json!({
+        "bank_code": "058", "account_number": "0123456789", "payment_service": "provider_c",
+    });
     assert_eq!(before.payment["status"], "pending");
     vec![
         ("initialize", app.post("/payment/initialize", app.order("order-1")).await),
@@ -238,6 +269,10 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
             "verify recollection",
             app.post(&format!("/recollection/verify/{recollection}"), json!({})).await,
         ),
+        ("open account", app.post("/virtual-account/create", account_order(Some("loan-1"))).await),
+        ("close account", app.request(&app.company, Method::DELETE, &close, None).await),
+        ("banks", app.get("/account/banks/provider_c/NGN").await),
+        ("holder", app.post("/account/resolve", holder).await),
         ("otp", app.post("/otp/send", otp).await),
         ("phone", app.get("/user/phone-verification/send/ada").await),
         ("number", app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await),

@@ -92,6 +92,12 @@ const PROVIDER: [&str; 8] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "refunds.start", "refunds.check", "notifications.parse",
 ];
+const ACCOUNTS: [&str; 13] = [
+    "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
+    "direct-debit.debit", "refunds.start", "refunds.check", "virtual-accounts.open",
+    "virtual-accounts.close", "virtual-accounts.find-transfer", "account-enquiry.banks",
+    "account-enquiry.resolve", "notifications.parse",
+];
 const SESSIONS: [&str; 6] = [
     "sessions.start", "sessions.verify", "sessions.receive", "session-refunds.start",
     "session-refunds.check", "session-refunds.receive",
@@ -130,7 +136,7 @@ mod built_in {
         nigeria: NIGERIA, &COUNTRY;
         provider_a: PROVIDER_A, &PROVIDER;
         provider_b: PROVIDER_B, &PROVIDER;
-        provider_c: PROVIDER_C, &PROVIDER;
+        provider_c: PROVIDER_C, &ACCOUNTS;
         sapling: SAPLING, &SESSIONS[..3];
         sprout: SPROUT, &["checkout.start", "verification.verify", "notifications.parse"];
         termii: TERMII, &["sms.send"];

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::{
     customers as users, identity,
-    lending::{loans, mandates, recollections},
+    lending::{loans, mandates, recollections, virtual_accounts},
     messaging::{messages, otp},
-    money::{cards, charges::sessions, exceptions, payments, refunds},
+    money::{cards, charges::sessions, enquiry, exceptions, payments, refunds},
     operations::{jobs, master_key, operator_events, plugins, recordings},
     state::App,
     tenants::{companies, plans, providers, wallet},
@@ -118,6 +118,12 @@ pub fn public_routes() -> Vec<Route> {
         get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
         get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
         get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
+        post "/api/v1/virtual-account/create" Company virtual_accounts::api::create "Open a virtual account, or return the user's own" [404 502 504];
+        get  "/api/v1/virtual-account/fetch/{virtual_account}" Company virtual_accounts::api::fetch "Fetch a virtual account" [];
+        get  "/api/v1/virtual-account/list/{user_id}" Company virtual_accounts::api::list "List a user's virtual accounts" [];
+        delete "/api/v1/virtual-account/delete/{virtual_account}" Company virtual_accounts::api::delete "Close a virtual account" [502 504];
+        get  "/api/v1/account/banks/{provider}/{currency}" Company enquiry::banks "List the banks whose accounts can be resolved" [502 504];
+        post "/api/v1/account/resolve" Company enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
         post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
         put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];
@@ -285,6 +291,12 @@ const TAGS: &[Tag] = &[
         "Notifications of one charge or refund, and the page on which a payer waits.",
     ),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
+    (
+        "virtual_accounts",
+        "virtual accounts",
+        "Bank accounts of users, whose transfers become payments or repay a loan.",
+    ),
+    ("enquiry", "account enquiry", "Banks, and the names of the holders of their accounts."),
     ("refunds", "refunds", "Refunds of payments and of verification charges."),
     ("exceptions", "exceptions", "Differences between charges and their providers."),
     (

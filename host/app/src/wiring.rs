@@ -21,6 +21,7 @@ use crate::{
     lending::{
         loans, mandates,
         recollections::{self, Recollection},
+        virtual_accounts,
     },
     messaging::{messages, otp},
     money::{
@@ -63,6 +64,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (users::REMOVE_JOB, |app, job| users::remove_job(app, job).boxed()),
     (cards::CONFIRM_JOB, |app, job| cards::confirm_job(app, job).boxed()),
     (cards::REVOKE_JOB, |app, job| cards::revoke_job(app, job).boxed()),
+    (virtual_accounts::TRANSFER_JOB, |app, job| virtual_accounts::transfer_job(app, job).boxed()),
     (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
     // Jobs that hosts of the previous version enqueue.
     (payments::FORMER_JOB, |app, job| charges::adopt_job::<Payment>(app, job).boxed()),
@@ -133,6 +135,7 @@ const TABLES: Tables = Tables {
         (payments::SUBJECT, payments::FORMER_JOB),
         (recollections::SUBJECT, recollections::FORMER_JOB),
     ],
+    transfer_job: virtual_accounts::TRANSFER_JOB,
 };
 
 impl App {

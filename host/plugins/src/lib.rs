@@ -291,6 +291,43 @@ pub enum ProviderRefundStatus {
     Failed,
 }
 
+/// A virtual account to open for a payer.
+#[derive(Clone)]
+pub struct AccountOrder {
+    pub account_ref: String,
+    pub currency: String,
+    pub email: String,
+    pub name: String,
+    pub phone: Option<String>,
+    /// Type and number.
+    pub identity: Option<(String, String)>,
+}
+
+/// A bank account whose transfers arrive without an order.
+#[derive(Clone)]
+pub struct VirtualAccount {
+    pub account_number: String,
+    /// The name of the bank.
+    pub bank: String,
+    /// The account's name, as payers see it.
+    pub holder: String,
+    pub provider_id: String,
+}
+
+/// A transfer to a virtual account.
+pub struct IncomingTransfer {
+    /// The reference, the provider's id or the number of the account.
+    pub account: String,
+    pub payment: ProviderPayment,
+}
+
+/// A bank whose accounts can be queried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bank {
+    pub code: String,
+    pub name: String,
+}
+
 /// The subject of a webhook. It is not trusted: the host verifies the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notification {

@@ -82,7 +82,7 @@ fn provider_b() {
 }
 
 fn provider_c() {
-    exports(artifacts::PROVIDER_C, &ALL);
+    exports(artifacts::PROVIDER_C, &[&ALL[..], &["account-enquiry", "virtual-accounts"]].concat());
 }
 
 fn sapling() {

@@ -1,4 +1,5 @@
-//! Monnify: hosted checkout, verification, saved cards, direct debit, refunds and webhooks.
+//! Monnify: hosted checkout, verification, saved cards, direct debit, refunds, virtual accounts,
+//! account enquiry and webhooks.
 //!
 //! Amounts on the wire are decimals of the naira, as numbers or strings; there is no other
 //! currency. Monnify has no idempotency keys; instead, a `paymentReference` can be used only once,
@@ -11,6 +12,7 @@ mod api;
 mod channels;
 mod charge;
 mod checkout;
+mod enquiry;
 mod instrument;
 mod naira;
 mod notifications;
@@ -18,13 +20,15 @@ mod refunds;
 mod status;
 mod token;
 mod transaction;
+mod virtual_accounts;
 
 /// The plugin.
 #[derive(Debug)]
 pub struct Monnify;
 
 tollhouse_plugin::export!(
-    Monnify: checkout, verification, saved_card, direct_debit, refunds, notifications
+    Monnify: checkout, verification, saved_card, direct_debit, refunds, virtual_accounts,
+    account_enquiry, notifications
 );
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod refunds;
 mod statuses;
 mod tokens;
 mod verification;
+mod virtual_accounts;
 
 use serde_json::{Value, json};
 use tollhouse_plugin::testing::FakeHost;

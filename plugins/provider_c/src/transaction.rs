@@ -80,6 +80,8 @@ pub(crate) struct Transaction {
     pub(crate) card_details: Value,
     pub(crate) customer: Value,
     pub(crate) mandate_code: Value,
+    /// What was paid: for a transfer to a virtual account, that account.
+    pub(crate) product: Value,
 }
 
 impl Transaction {

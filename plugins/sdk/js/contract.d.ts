@@ -597,6 +597,83 @@ export interface SessionRefunds {
   receive(refund: KnownRefund, headers: [string, string][], body: Uint8Array): Uint8Array;
 }
 
+export interface AccountOrder {
+  /** The reference to use at the provider, valid by the manifest's `reference` rules. */
+  accountRef: string;
+  currency: string;
+  email: string;
+  /** The payer's name. */
+  name: string;
+  /** The payer's phone number in E.164, if known. */
+  phone?: string | null;
+  /**
+   * Type and number of an identity of the payer, such as "bvn", if the company has sent one. Many
+   * banks require it.
+   */
+  identity?: [string, string] | null;
+}
+
+export interface VirtualAccount {
+  accountNumber: string;
+  /** The name of the bank. */
+  bank: string;
+  /** The account's name, as payers see it. */
+  holder: string;
+  /** The argument of `close`. */
+  providerId: string;
+}
+
+export interface IncomingTransfer {
+  /** The reference, the provider's id or the number of the virtual account. */
+  account: string;
+  /** As `verification.verify` returns it. */
+  payment: Payment;
+}
+
+/**
+ * Virtual accounts: bank accounts that the provider opens for one payer each, and whose transfers
+ * arrive without an order.
+ */
+export interface VirtualAccounts {
+  /**
+   * Opens an account. If the provider already has one under this reference, that one is returned.
+   * @throws {Fault}
+   */
+  open(order: AccountOrder): VirtualAccount;
+  /**
+   * Closes an account, or reports that it is closed. `false` if the provider has no such call: the
+   * host only hides the account.
+   * @throws {Fault}
+   */
+  close(providerId: string): boolean;
+  /**
+   * Queries a payment of a notification whose `service-ref` no order has. `not-found` if it is not
+   * a transfer to a virtual account.
+   * @throws {Fault}
+   */
+  findTransfer(serviceRef: string): IncomingTransfer;
+}
+
+export interface Bank {
+  /** The argument of `resolve`. */
+  code: string;
+  name: string;
+}
+
+/** Names of the holders of bank accounts. */
+export interface AccountEnquiry {
+  /**
+   * Lists the banks with accounts in a currency, at most 1,000.
+   * @throws {Fault}
+   */
+  banks(currency: string): Bank[];
+  /**
+   * Returns the name of an account's holder. `not-found` if the bank has no such account.
+   * @throws {Fault}
+   */
+  resolve(bankCode: string, accountNumber: string): string;
+}
+
 export type Subject =
   /** The payment of `service-ref` is verified. */
   | 'payment'

@@ -10,6 +10,7 @@ use super::{
     mandates::Mandate,
     merchant::TimerEvent,
     refunds::Refund,
+    reserved::ReservedAccount,
     transactions::Transaction,
 };
 use crate::{env::Env, timer_queue::TimerQueue};
@@ -30,6 +31,8 @@ pub(super) struct Account {
     pub saved_cards: BTreeMap<String, SavedCard>,
     /// Keyed by the merchant's reference.
     pub refunds: BTreeMap<String, Refund>,
+    /// Keyed by the merchant's reference.
+    pub reserved: BTreeMap<String, ReservedAccount>,
     /// Keyed by code.
     pub mandates: BTreeMap<String, Mandate>,
     pub pages: HashMap<String, Page>,
@@ -66,6 +69,7 @@ impl Account {
             references: HashMap::new(),
             saved_cards: BTreeMap::new(),
             refunds: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
             timers: TimerQueue::default(),

@@ -77,6 +77,7 @@ impl Account {
             Origin::Checkout => ("WEB_SDK", &transaction.payment_reference),
             Origin::CardToken => ("API_NOTIFICATION", &transaction.payment_reference),
             Origin::Debit(code) => ("DIRECT_DEBIT", code),
+            Origin::Reserved(account) => ("RESERVED_ACCOUNT", account),
         };
         json!({
             "transactionReference": transaction.reference,

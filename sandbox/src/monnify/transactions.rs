@@ -55,6 +55,8 @@ pub(super) enum Origin {
     CardToken,
     /// A debit, by the code of its mandate.
     Debit(String),
+    /// A transfer to a reserved account, by the merchant's reference of the account.
+    Reserved(String),
 }
 
 pub(super) struct Transaction {

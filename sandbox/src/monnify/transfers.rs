@@ -1,6 +1,7 @@
-//! Bank transfers into a checkout, of the requested amount or another.
+//! Bank transfers: into a checkout, of the requested amount or another, and to a reserved account.
 
 use axum::{
+    Json,
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -85,19 +86,28 @@ impl Account {
 
 #[derive(Deserialize)]
 struct Transfer {
+    #[serde(default)]
     reference: String,
+    /// A reserved account, in place of a checkout.
+    account_number: Option<String>,
     amount_minor: u64,
     #[serde(default)]
     underpaid: UnderpaymentPolicy,
 }
 
-/// Control endpoint of the simulators: simulates a transfer into a checkout.
+/// Control endpoint of the simulators: simulates a transfer into a checkout or to a reserved account.
 pub(super) async fn create_transfer(State(monnify): State<Monnify>, body: String) -> Response {
     let Ok(transfer) = serde_json::from_str::<Transfer>(&body) else {
-        let wanted = "reference and amount_minor are required; underpaid is rejected or kept";
+        let wanted = "reference or account_number, and amount_minor are required; underpaid is rejected or kept";
         return error_response(StatusCode::BAD_REQUEST, wanted);
     };
-    let Transfer { reference, amount_minor, underpaid } = transfer;
+    let Transfer { reference, account_number, amount_minor, underpaid } = transfer;
+    if let Some(number) = account_number {
+        return match monnify.transfer_to_account(&number, amount_minor) {
+            Some(reference) => Json(json!({ "reference": reference })).into_response(),
+            None => error_response(StatusCode::NOT_FOUND, "no open account has this number"),
+        };
+    }
     match monnify.transfer(&reference, amount_minor, underpaid) {
         true => StatusCode::NO_CONTENT.into_response(),
         false => error_response(StatusCode::NOT_FOUND, "no open checkout has this reference"),

@@ -2,7 +2,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tollhouse_sandbox::monnify::sign;
 
-use super::Subject;
+use super::{Subject, accounts::AccountSubject};
 use crate::app::{TestApp, reply};
 
 const KEY: &str = "MK_TEST_SERVICE001";
@@ -119,5 +119,17 @@ impl Subject for Monnify {
     async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let card = queried(app, reference).await["cardDetails"].clone();
         vec![card["cardToken"].as_str().expect("a card token").to_owned()]
+    }
+}
+
+impl AccountSubject for Monnify {
+    const OPEN: &'static str = "reserve";
+    const OPEN_REQUEST: (&'static str, &'static str) =
+        ("POST", "/api/v2/bank-transfer/reserved-accounts");
+    const BANK: (&'static str, &'static str, &'static str) = ("058", "0123456789", "0001234567");
+
+    fn transfer(app: &TestApp, account_number: &str, minor: u64) -> String {
+        let reference = app.simulators.monnify().transfer_to_account(account_number, minor);
+        reference.expect("an account with this number")
     }
 }

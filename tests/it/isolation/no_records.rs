@@ -14,6 +14,7 @@ pub const NO_RECORDS: &[(&str, &str)] = &[
     (NOTIFICATION, "authenticated by the host's signature, in `conformance/sessions.rs`"),
     (PAY_PAGE, "named by a signed link, in `conformance/sessions.rs`"),
     ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
+    ("/api/v1/account/banks/{provider}/{currency}", "a plugin, which all share"),
     ("/api/v1/kyc/{country}/{*path}", "an identity type, which all share"),
     ("/internal/v1/companies/{company}/loans/{loan}", "an internal consumer's id, in `loans.rs`"),
     (

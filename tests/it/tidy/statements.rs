@@ -26,7 +26,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 17] = [
+const UNSCOPED: [(&str, &str, &str); 18] = [
     (
         "host/app/src/operations/monitor/store.rs",
         "charge_refunds",
@@ -72,6 +72,11 @@ const UNSCOPED: [(&str, &str, &str); 17] = [
         "host/app/src/webhooks/incoming/store.rs",
         "service_refs",
         "a reference finds its record within an account",
+    ),
+    (
+        "host/app/src/lending/virtual_accounts/store.rs",
+        "virtual_accounts",
+        "a transfer finds its virtual account within a provider account",
     ),
     ("host/platform/src/background/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/app/src/operations/jobs/store.rs", "jobs", "operators see all companies"),

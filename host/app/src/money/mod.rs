@@ -2,6 +2,7 @@
 
 pub mod cards;
 pub mod charges;
+pub mod enquiry;
 pub mod exceptions;
 pub mod payments;
 pub mod prelude;

@@ -81,6 +81,9 @@ pub struct Tables {
     pub on_event_url_set: EventUrlHook,
     /// The subjects of provider references, and the jobs that a provider webhook enqueues.
     pub webhook_subjects: &'static [(&'static str, &'static str)],
+    /// The job for a webhook of a payment without an order. Its subject names provider account and
+    /// reference.
+    pub transfer_job: &'static str,
 }
 
 pub struct RateLimits {

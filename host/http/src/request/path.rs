@@ -28,13 +28,14 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 28] = [
+const PARAMETERS: [(&str, &str); 30] = [
     ("account", "Account id from the notification URL."),
     ("card", "Card id."),
     ("charge", "Charge id."),
     ("charge_or_refund", "Charge id or refund id."),
     ("company", "Company id."),
     ("country", "Country, such as `nigeria`."),
+    ("currency", "Currency code, such as `NGN`."),
     ("digest", "SHA-256 digest of the component."),
     ("direct_debit", "Direct debit id, assigned by the system that created it."),
     ("email_or_id", "The user's e-mail address, `user_id` or id."),
@@ -57,6 +58,7 @@ const PARAMETERS: [(&str, &str); 28] = [
     ("signature", "The host's signature of the URL."),
     ("uid_id", "Id of an identity record."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
+    ("virtual_account", "Virtual account id."),
 ];
 
 impl<T> Describe for Path<T> {

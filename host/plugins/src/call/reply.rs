@@ -1,12 +1,11 @@
 //! Results of plugin calls in one type for all functions.
 
 use crate::{
-    Call, CallError, CheckoutSession, Credentials, FaceComparison, Notification,
-    NotificationRefusal, PaymentStatus, PluginData, PluginHandle, ProviderPayment, ProviderRefund,
-    ProviderRefundStatus, RegisterEntry,
+    Bank, Call, CallError, CheckoutSession, Credentials, FaceComparison, IncomingTransfer,
+    Notification, NotificationRefusal, PaymentStatus, PluginData, PluginHandle, ProviderPayment,
+    ProviderRefund, ProviderRefundStatus, RegisterEntry, VirtualAccount,
 };
 
-#[expect(clippy::large_enum_variant, reason = "a reply is short-lived and in no collection")]
 pub enum PluginReply {
     Session(CheckoutSession),
     Payment(ProviderPayment),
@@ -17,6 +16,13 @@ pub enum PluginReply {
     Parsed(Result<Vec<Notification>, NotificationRefusal>),
     /// The data of a notification of one payment or refund.
     Received(PluginData),
+    Account(VirtualAccount),
+    /// `false`: the provider cannot close accounts.
+    Closed(bool),
+    Transfer(IncomingTransfer),
+    Banks(Vec<Bank>),
+    /// The name of an account's holder.
+    Holder(String),
     /// The gateway's message id.
     Accepted(String),
     Entry(RegisterEntry),
@@ -31,14 +37,18 @@ impl PluginReply {
     pub fn summary(&self) -> &'static str {
         match self {
             PluginReply::Session(_) => "session",
-            PluginReply::Payment(payment) => match payment.status {
+            PluginReply::Payment(payment)
+            | PluginReply::Transfer(IncomingTransfer { payment, .. }) => match payment.status {
                 PaymentStatus::Pending => "pending",
                 PaymentStatus::Success => "success",
                 PaymentStatus::Failed => "failed",
                 PaymentStatus::Reversed => "reversed",
             },
-            PluginReply::Deauthorized(true) => "true",
-            PluginReply::Deauthorized(false) => "false",
+            PluginReply::Deauthorized(true) | PluginReply::Closed(true) => "true",
+            PluginReply::Deauthorized(false) | PluginReply::Closed(false) => "false",
+            PluginReply::Account(_) => "account",
+            PluginReply::Banks(_) => "banks",
+            PluginReply::Holder(_) => "holder",
             PluginReply::Refund(refund) => match refund.status {
                 ProviderRefundStatus::Pending => "pending",
                 ProviderRefundStatus::Done => "done",

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::prelude::*;
 use crate::{
-    CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image, KnownRefund,
-    KnownSession, Person, PluginData, RefundOrder, SessionRefundOrder, TextMessage, Webhook,
+    AccountOrder, CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image,
+    KnownRefund, KnownSession, Person, PluginData, RefundOrder, SessionRefundOrder, TextMessage,
+    Webhook,
 };
 use tollhouse_platform::values::money::{Currency, Minor, Money};
 
@@ -17,6 +18,10 @@ const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
 const REFUND_REF: &str = "example-refund-1";
 const AMOUNT: Minor = Minor(500_000);
+const ACCOUNT_ID: &str = "3001";
+const BANK_CODE: &str = "058";
+const ACCOUNT_NUMBER: &str = "0123456789";
+const NAME: &str = "Ada Obi";
 pub const EMAIL: &str = "ada@example.com";
 const PHONE: &str = "+2348012345678";
 const NOTIFICATION_URL: &str = "https://tollhouse.example/api/v1/notifications/example";
@@ -274,6 +279,11 @@ impl Call {
             Call::Debit(debit_order(manifest)),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
+            Call::OpenAccount(account_order(manifest)),
+            Call::CloseAccount(ACCOUNT_ID.to_owned()),
+            Call::FindTransfer(reference(manifest)),
+            Call::ListBanks(currency(manifest).to_string()),
+            Call::ResolveAccount(BANK_CODE.to_owned(), ACCOUNT_NUMBER.to_owned()),
             Call::ParseNotification(notification.to_webhook()),
             Call::SendText(text_message(manifest)),
         ];
@@ -286,8 +296,12 @@ fn reference(manifest: &Manifest) -> String {
     own.unwrap_or_else(|| manifest.reference.conform(SERVICE_REF))
 }
 
+fn currency(manifest: &Manifest) -> Currency {
+    manifest.currencies.first().map_or("NGN", String::as_str).into()
+}
+
 fn amount(manifest: &Manifest) -> Money {
-    let currency: Currency = manifest.currencies.first().map_or("NGN", String::as_str).into();
+    let currency = currency(manifest);
     let own = manifest.examples.amount;
     own.and_then(|minor| Money::from_iso_minor(minor, currency.clone()))
         .unwrap_or(Money { minor: AMOUNT, currency })
@@ -339,7 +353,7 @@ fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
         amount: amount(manifest),
         email: EMAIL.to_owned(),
         phone: Some(phone(manifest)),
-        customer_name: Some("Ada Obi".to_owned()),
+        customer_name: Some(NAME.to_owned()),
         narration: "Example".to_owned(),
         channels: Vec::new(),
         success_url: "https://shop.example/done".to_owned(),
@@ -347,6 +361,17 @@ fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
         notification_url: NOTIFICATION_URL.to_owned(),
         metadata: metadata(manifest),
         save_instrument: false,
+    }
+}
+
+fn account_order(manifest: &Manifest) -> AccountOrder {
+    AccountOrder {
+        account_ref: reference(manifest),
+        currency: currency(manifest).to_string(),
+        email: EMAIL.to_owned(),
+        name: NAME.to_owned(),
+        phone: Some(phone(manifest)),
+        identity: Some(("bvn".to_owned(), "22222222222".to_owned())),
     }
 }
 

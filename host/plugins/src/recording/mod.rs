@@ -105,15 +105,7 @@ impl Mask {
             Call::ReceiveForSession(session, webhook) => {
                 Call::ReceiveForSession(self.session(session), self.webhook(webhook))
             }
-            Call::StartSessionRefund(order) => {
-                self.keep_references(&[&order.refund_ref]);
-                Call::StartSessionRefund(SessionRefundOrder {
-                    session: self.session(order.session),
-                    reason: self.text(&order.reason),
-                    notification_url: self.url(&order.notification_url),
-                    ..order
-                })
-            }
+            Call::StartSessionRefund(order) => Call::StartSessionRefund(self.refund_order(order)),
             Call::CheckSessionRefund(refund) => Call::CheckSessionRefund(self.refund(refund)),
             Call::ReceiveForRefund(refund, webhook) => {
                 Call::ReceiveForRefund(self.refund(refund), self.webhook(webhook))
@@ -159,7 +151,24 @@ impl Mask {
                 call
             }
             // Never recorded.
-            Call::LookUp(_) | Call::Compare(..) | Call::Read(..) => call,
+            Call::LookUp(_)
+            | Call::Compare(..)
+            | Call::Read(..)
+            | Call::OpenAccount(_)
+            | Call::CloseAccount(_)
+            | Call::FindTransfer(_)
+            | Call::ListBanks(_)
+            | Call::ResolveAccount(..) => call,
+        }
+    }
+
+    fn refund_order(&mut self, order: SessionRefundOrder) -> SessionRefundOrder {
+        self.keep_references(&[&order.refund_ref]);
+        SessionRefundOrder {
+            session: self.session(order.session),
+            reason: self.text(&order.reason),
+            notification_url: self.url(&order.notification_url),
+            ..order
         }
     }
 

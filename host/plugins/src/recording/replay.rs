@@ -176,8 +176,17 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
         }
         Ok(PluginReply::Received(data)) => json!({ "received": data }),
         Ok(PluginReply::Accepted(id)) => json!({ "accepted": id }),
-        // Never recorded: results of registers are personal data.
-        Ok(PluginReply::Entry(_) | PluginReply::Compared(_) | PluginReply::Read(_)) => json!({}),
+        // Never recorded, because they are personal data.
+        Ok(
+            PluginReply::Entry(_)
+            | PluginReply::Compared(_)
+            | PluginReply::Read(_)
+            | PluginReply::Account(_)
+            | PluginReply::Closed(_)
+            | PluginReply::Transfer(_)
+            | PluginReply::Banks(_)
+            | PluginReply::Holder(_),
+        ) => json!({}),
     };
     value["outcome"] = json!(outcome(reply));
     value["end"] = json!(reply.as_ref().map_or("", PluginReply::summary));

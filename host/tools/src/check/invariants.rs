@@ -3,7 +3,8 @@
 
 use super::{prelude::*, rules};
 use tollhouse_plugins::{
-    EXAMPLE_EMAIL, EXAMPLE_SECRET, MISSING_SETTING_PREFIX, NotificationRefusal, REDACTED,
+    EXAMPLE_EMAIL, EXAMPLE_SECRET, IncomingTransfer, MISSING_SETTING_PREFIX, NotificationRefusal,
+    REDACTED,
 };
 
 /// Prefix of a placeholder, and its number of hexadecimal digits.
@@ -102,10 +103,11 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
             let prompt = session.prompt.as_deref().unwrap_or_default();
             vec![&session.url, prompt, &session.service_ref, &session.raw]
         }
-        PluginReply::Payment(payment) => {
+        PluginReply::Payment(payment) | PluginReply::Transfer(IncomingTransfer { payment, .. }) => {
             vec![&payment.transaction_id, &payment.channel, &payment.message, &payment.raw]
         }
         PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
+        PluginReply::Account(account) => vec![&account.provider_id],
         PluginReply::Accepted(id) => vec![id],
         PluginReply::Parsed(Ok(notifications)) => {
             notifications.iter().flat_map(|one| [&*one.event, &*one.transaction_id]).collect()
@@ -113,6 +115,9 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         PluginReply::Deauthorized(_)
         | PluginReply::Parsed(Err(_))
         | PluginReply::Received(_)
+        | PluginReply::Closed(_)
+        | PluginReply::Banks(_)
+        | PluginReply::Holder(_)
         | PluginReply::Entry(_)
         | PluginReply::Compared(..)
         | PluginReply::Read(..) => Vec::new(),
@@ -160,9 +165,9 @@ pub fn contains_personal_data(text: &str, private: &[&str]) -> bool {
 fn raw_violation(ran: &ObservedCall) -> Option<String> {
     let (raw, token) = match &ran.reply {
         Ok(PluginReply::Session(session)) => (&session.raw, None),
-        Ok(PluginReply::Payment(payment)) => {
-            (&payment.raw, payment.instrument.as_ref().map(|instrument| &instrument.token))
-        }
+        Ok(
+            PluginReply::Payment(payment) | PluginReply::Transfer(IncomingTransfer { payment, .. }),
+        ) => (&payment.raw, payment.instrument.as_ref().map(|instrument| &instrument.token)),
         _ => return None,
     };
     if !raw.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() {

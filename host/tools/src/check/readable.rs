@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::upstream::ObservedRequest;
 use crate::prelude::*;
 use tollhouse_platform::values::money::Money;
-use tollhouse_plugins::NotificationRefusal;
+use tollhouse_plugins::{IncomingTransfer, NotificationRefusal};
 
 const MAX_CHARS: usize = 600;
 
@@ -95,6 +95,16 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             format!("malformed: {why}")
         }
         Ok(PluginReply::Received(data)) => format!("accepted, {} bytes of data", data.0.len()),
+        Ok(PluginReply::Account(account)) => {
+            format!("an account with id {:?}", account.provider_id)
+        }
+        Ok(PluginReply::Closed(done)) => format!("closed: {done}"),
+        Ok(PluginReply::Transfer(IncomingTransfer { payment, .. })) => {
+            let status = word(payment.status);
+            format!("a transfer with status {status}, of {}", money(&payment.amount))
+        }
+        Ok(PluginReply::Banks(banks)) => format!("{} banks", banks.len()),
+        Ok(PluginReply::Holder(_)) => "a name".to_owned(),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(PluginReply::Entry(_)) => "an entry".to_owned(),
         Ok(PluginReply::Compared((_, comparison))) => {

@@ -5,7 +5,7 @@ use crate::check::upstream::failure::FailureMeaning::{self, *};
 use tollhouse_plugins::{
     Call, CallError,
     FaultCategory::{self, *},
-    PaymentStatus, PluginKind, PluginReply, ProviderRefundStatus,
+    IncomingTransfer, PaymentStatus, PluginKind, PluginReply, ProviderRefundStatus,
 };
 
 /// The part of a result on which the rules depend.
@@ -38,7 +38,10 @@ impl ResultClass {
         match reply {
             Err(error) if is_aborted(error) => Aborted,
             Err(error) => Fault(error.fault.category),
-            Ok(PluginReply::Payment(payment)) => match payment.status {
+            Ok(
+                PluginReply::Payment(payment)
+                | PluginReply::Transfer(IncomingTransfer { payment, .. }),
+            ) => match payment.status {
                 PaymentStatus::Pending => Unknown,
                 PaymentStatus::Success => Success,
                 PaymentStatus::Failed | PaymentStatus::Reversed => Failed,
@@ -51,14 +54,18 @@ impl ResultClass {
                 ) => Unknown,
                 _ => Done,
             },
-            Ok(PluginReply::Deauthorized(false)) => Unknown,
+            Ok(PluginReply::Deauthorized(false) | PluginReply::Closed(false)) => Unknown,
             Ok(_) => Done,
         }
     }
 }
 
 fn is_verification(function: &str) -> bool {
-    matches!(function, "verification.verify" | "sessions.verify")
+    matches!(function, "verification.verify" | "sessions.verify" | "virtual-accounts.find-transfer")
+}
+
+fn is_removal(function: &str) -> bool {
+    matches!(function, "saved-card.deauthorize" | "virtual-accounts.close")
 }
 
 /// Returns whether the call ended in a trap or at a limit.
@@ -75,6 +82,7 @@ pub fn evaluate(
     result: ResultClass,
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, is_verification(function));
+    let enquires = function == "account-enquiry.resolve";
     match (meaning, result) {
         (_, Aborted) => Violation("a value or a fault, without a trap or an exceeded limit"),
 
@@ -87,8 +95,8 @@ pub fn evaluate(
             "the response is unusable: return unavailable instead of a pending result, so that operators see the reason",
         ),
         // Some upstreams respond to a removal with an empty body.
-        (Outage, Success | Failed | Done) if function == "saved-card.deauthorize" => Note(
-            "reports the token as deauthorized although the upstream confirmed nothing: return true for the documented response only",
+        (Outage, Success | Failed | Done) if is_removal(function) => Note(
+            "returns true although the upstream confirmed nothing: return true for the documented response only",
         ),
         (Outage, _) => {
             Violation("unavailable: the upstream failed, or its response is late or unreadable")
@@ -126,7 +134,7 @@ pub fn evaluate(
         (UnknownWords, Failed) if verifies => {
             Violation("pending: failed and reversed require a known status")
         }
-        (_, Fault(NotFound)) if kind != PluginKind::Provider || verifies => {
+        (_, Fault(NotFound)) if kind != PluginKind::Provider || verifies || enquires => {
             Violation("another fault: an unknown response does not mean that the record is missing")
         }
         (_, Fault(Invalid | Refused)) if is_sms => {
@@ -145,7 +153,7 @@ mod tests {
     use PluginKind::*;
 
     /// The last column is `true` if the result is wrong.
-    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 34] = [
+    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 38] = [
         (Provider, "checkout.start", Outage, Fault(Unavailable), false),
         (Provider, "checkout.start", Outage, Fault(Other), false),
         (Provider, "checkout.start", Outage, Fault(Misconfigured), true),
@@ -166,6 +174,10 @@ mod tests {
         (Provider, "saved-card.charge", AccountRejected, Fault(Refused), false),
         (Provider, "saved-card.charge", AccountRejected, Fault(NotFound), true),
         (Provider, "saved-card.charge", AccountRejected, Success, true),
+        (Provider, "virtual-accounts.close", Outage, Done, false),
+        (Provider, "virtual-accounts.find-transfer", UnknownWords, Failed, true),
+        (Provider, "virtual-accounts.find-transfer", UnknownWords, Fault(NotFound), true),
+        (Provider, "account-enquiry.resolve", UnknownWords, Fault(NotFound), true),
         (Sms, "sms.send", AccountRejected, Fault(Refused), true),
         (Sms, "sms.send", Outage, Done, true),
         (Provider, "verification.verify", UnknownWords, Unknown, false),

@@ -1,10 +1,12 @@
 //! The examples in the manifest suffice for every call.
 
+use tollhouse_plugin::account_enquiry;
 use tollhouse_plugin::checkout::{self, CheckoutOrder};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::refunds::{self, RefundOrder};
 use tollhouse_plugin::saved_card::{self, CardOrder};
 use tollhouse_plugin::testing::{FakeHost, example_notification};
+use tollhouse_plugin::virtual_accounts;
 use tollhouse_plugin::{notifications, verification};
 
 use super::naira;
@@ -39,6 +41,7 @@ fn every_call_succeeds_with_the_examples() {
         amount: amount.clone(),
         reason: "Example".into(),
     };
+    let account = super::virtual_accounts::order();
     let page = CheckoutOrder {
         service_ref: service_ref.clone(),
         amount: amount.clone(),
@@ -52,12 +55,20 @@ fn every_call_succeeds_with_the_examples() {
         save_instrument: false,
     };
     assert!(<Monnify as checkout::Guest>::start(page).is_ok());
-    let verified = <Monnify as verification::Guest>::verify(service_ref).unwrap();
+    let verified = <Monnify as verification::Guest>::verify(service_ref.clone()).unwrap();
     assert_eq!(verified.requested, Some(amount.clone()));
     assert_eq!(<Monnify as saved_card::Guest>::charge(card).unwrap().amount, amount);
     assert_eq!(<Monnify as direct_debit::Guest>::debit(debit).unwrap().amount, amount);
     assert_eq!(<Monnify as refunds::Guest>::start(refund).unwrap().provider_id, "example-refund-1");
     assert_eq!(<Monnify as refunds::Guest>::check("2001".into()).unwrap().provider_id, "2001");
+    let opened = <Monnify as virtual_accounts::Guest>::open(account).unwrap();
+    assert_eq!(opened.account_number, "7023576853");
+    assert_eq!(<Monnify as virtual_accounts::Guest>::close("3001".into()), Ok(true));
+    let transfer = <Monnify as virtual_accounts::Guest>::find_transfer(service_ref).unwrap();
+    assert_eq!((transfer.account.as_str(), transfer.payment.amount), ("example-1", amount));
+    assert_eq!(<Monnify as account_enquiry::Guest>::banks("NGN".into()).unwrap().len(), 2);
+    let holder = <Monnify as account_enquiry::Guest>::resolve("058".into(), "0123456789".into());
+    assert_eq!(holder.unwrap(), "Ada Obi");
 }
 
 #[test]

@@ -204,6 +204,19 @@ interface!(
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
+    /// Virtual accounts: bank accounts whose transfers arrive without an order.
+    virtual_accounts,
+    "package tollhouse:sdk-virtual-accounts; world with-virtual-accounts { export tollhouse:plugin/virtual-accounts@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/payments@1.0.0" => crate::payments
+);
+interface!(
+    /// Account enquiry: the names of the holders of bank accounts.
+    account_enquiry,
+    "package tollhouse:sdk-account-enquiry; world with-account-enquiry { export tollhouse:plugin/account-enquiry@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
     /// Provider webhooks: authenticates and parses them.
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"

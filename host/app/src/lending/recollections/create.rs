@@ -2,7 +2,7 @@
 //! session is opened, and the charge of a card or mandate is queued.
 
 use super::{
-    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, Status,
+    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, Status, VIRTUAL_ACCOUNT,
     api::{NewRecollection, Pages},
     owner, store,
 };
@@ -13,7 +13,7 @@ use crate::{
     },
     money::{
         cards::{self, CardId},
-        charges::{Method, NewCharge, OwnerKind},
+        charges::{Method, NewCharge, OwnerKind, Received},
         prelude::*,
     },
 };
@@ -119,6 +119,36 @@ pub async fn insert(
     }
     charges::insert_composed(tx, app, &charge).await?;
     Ok((new, Some(charge)))
+}
+
+/// Records a transfer to a virtual account as a recollection of a loan that the caller has locked, to
+/// be verified at once. Fails as a duplicate if a record has the provider's reference.
+pub async fn receive(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    virtual_account: &str,
+    received: Received<'_>,
+) -> Result<()> {
+    let mut new = blank(app, loan, received.amount.minor);
+    set_account(&mut new, VIRTUAL_ACCOUNT, received.account);
+    let metadata = json!({ "virtual_account": virtual_account });
+    new.metadata = Json(metadata.as_object().cloned().unwrap_or_default());
+    let order = NewCharge {
+        company_id: &new.company_id,
+        owner: (OwnerKind::Recollection, &new.id),
+        method: Method::Checkout,
+        account: received.account,
+        amount: received.amount,
+        reference: Some(received.service_ref),
+        lane: None,
+    };
+    let charge = charges::compose_received(app, order);
+    new.service_ref.clone_from(&charge.service_ref);
+    if !store::insert(tx, &new, Some(&charge)).await? {
+        return Err(Error::internal("generated reference is already taken"));
+    }
+    charges::insert_received(tx, app, &charge).await
 }
 
 /// Returns the recollection of a repeated request. If it waits for a checkout session, any checkout

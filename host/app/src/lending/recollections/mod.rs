@@ -18,6 +18,8 @@ mod view;
 
 pub use self::{
     automatic::collect_job,
+    create::receive,
+    owner::obstacle,
     store::{Recollection, RecollectionId},
     view::EventData,
 };
@@ -34,6 +36,8 @@ pub const SUBJECT: &str = "recollection";
 pub const CHECKOUT: &str = "checkout";
 pub const CARD: &str = "card";
 pub const DIRECT_DEBIT: &str = "direct_debit";
+/// The payment channel of transfers to a virtual account.
+pub const VIRTUAL_ACCOUNT: &str = "virtual_account";
 
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr,

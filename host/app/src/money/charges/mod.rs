@@ -46,7 +46,10 @@ pub use self::{
         begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
         refund_job,
     },
-    request::{NewCharge, check_amount, compose, insert_composed, open_page, request_job, resume},
+    request::{
+        NewCharge, Received, check_amount, compose, compose_received, insert_composed,
+        insert_received, open_page, request_job, resume,
+    },
     sessions::SEALED,
     settle::lock,
     state::fees,

@@ -3,11 +3,13 @@
 pub mod api;
 mod flow;
 mod owner;
+mod receive;
 mod refund;
 mod store;
 mod view;
 
 pub use self::{
+    receive::receive,
     store::{Payment, PaymentId, Status},
     view::EventData,
 };

@@ -36,9 +36,11 @@ pub async fn receive(
         }
         Err(error) => return Err(Error::internal(error.fault.message)),
     };
+    let has_transfers = plugin.exports("virtual-accounts");
     let mut verifications = Vec::new();
     for notification in &notifications {
-        verifications.extend(find_verification(&app, &account.id, notification).await?);
+        let found = find_verification(&app, &account, notification, has_transfers).await?;
+        verifications.extend(found);
     }
     let digest = hex::encode(Sha256::digest(&body));
     let db = app.store.clone();

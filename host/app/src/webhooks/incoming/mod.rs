@@ -18,21 +18,37 @@ use tollhouse_plugins::{Notification, NotificationSubject};
 /// The subject of references that belong to a charge.
 pub const CHARGE: &str = "charge";
 
+/// Splits the subject of a transfer's job into provider account and reference.
+pub fn parse_transfer(subject: &str) -> (AccountId, &str) {
+    let (account_id, service_ref) = subject.split_once('/').unwrap_or_default();
+    (AccountId::from(account_id), service_ref)
+}
+
 /// A job: company, kind and subject.
 type Verification = (CompanyId, &'static str, String);
 
-/// Returns the job that verifies the charge of a webhook; `None` if the reference is unknown.
+/// Returns the job that verifies the charge of a webhook. An unknown payment may be a transfer, if the
+/// provider has virtual accounts; otherwise `None`.
 async fn find_verification(
     app: &App,
-    account_id: &AccountId,
+    account: &Account,
     notification: &Notification,
+    has_transfers: bool,
 ) -> Result<Option<Verification>> {
     if !matches!(notification.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
         return Ok(None);
     }
-    let find = async |tx: &mut Tx| store::owner_of(tx, account_id, &notification.service_ref).await;
+    let Notification { subject, service_ref, .. } = notification;
+    let find = async |tx: &mut Tx| store::owner_of(tx, &account.id, service_ref).await;
     let owner = app.store.select(find).await?;
-    let Some((company_id, subject, id, charge_id)) = owner else { return Ok(None) };
+    let Some((company_id, subject, id, charge_id)) = owner else {
+        if !has_transfers || *subject != NotificationSubject::Payment || service_ref.is_empty() {
+            return Ok(None);
+        }
+        let owner = Owner::from(&account.owner).column().into();
+        let subject = format!("{}/{service_ref}", account.id);
+        return Ok(Some((owner, app.tables.transfer_job, subject)));
+    };
     let (subject, id) = charge_id.map_or((subject, id), |id| (CHARGE.to_owned(), id));
     let job = app.tables.webhook_subjects.iter().find(|(name, _)| *name == subject);
     Ok(job.map(|(_, job)| (company_id, *job, id)))

@@ -35,7 +35,7 @@ fn strip_nul(mut text: String) -> String {
     text
 }
 
-fn truncate(text: String, max_bytes: usize) -> String {
+pub(super) fn truncate(text: String, max_bytes: usize) -> String {
     let mut text = strip_nul(text);
     text.truncate(text.floor_char_boundary(max_bytes));
     text
@@ -50,7 +50,7 @@ fn bounded_raw(text: String) -> String {
     if text.len() > MAX_RAW_BYTES { String::new() } else { strip_nul(text) }
 }
 
-fn unexpected(message: &str) -> Fault {
+pub(super) fn unexpected(message: &str) -> Fault {
     Fault::new(FaultCategory::Unavailable, "unexpected-answer", message)
 }
 

@@ -10,15 +10,16 @@ use wasmtime::{
 };
 
 use super::{
+    accounts::{banks, holder},
     convert::{converted, message_id, notifications, received},
     exported, versioned_name,
 };
 use crate::{
-    CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin, Credentials, DebitOrder,
-    FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image, KnownRefund, KnownSession,
-    Notification, NotificationRefusal, PluginData, PluginReply, Provider, ProviderPayment,
-    ProviderRefund, RefundOrder, RegisterEntry, SessionRefundOrder, TextMessage, Webhook,
-    runtime::engine::State,
+    AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
+    Credentials, DebitOrder, FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image,
+    IncomingTransfer, KnownRefund, KnownSession, Notification, NotificationRefusal, PluginData,
+    PluginReply, Provider, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
+    SessionRefundOrder, TextMessage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
 /// The result of an exported function. The outer error is a trap.
@@ -219,6 +220,31 @@ functions! {
         CheckRefund(provider_id: str) = "refunds.check",
         check_refund -> Refund(ProviderRefund),
         call_check(provider_id) as converted;
+    }
+    virtual_accounts = "virtual-accounts" of Provider, personal: true {
+        OpenAccount(order: AccountOrder) = "virtual-accounts.open",
+        open_account -> Account(VirtualAccount),
+        call_open(&order.into()) as converted;
+
+        /// Returns `false` if the provider cannot close accounts.
+        CloseAccount(provider_id: str) = "virtual-accounts.close",
+        close_account -> Closed(bool),
+        call_close(provider_id) as converted;
+
+        /// Returns a payment that has no order. `NotFound`: it is none to a virtual account.
+        FindTransfer(service_ref: str) = "virtual-accounts.find-transfer",
+        find_transfer -> Transfer(IncomingTransfer),
+        call_find_transfer(service_ref) as converted;
+    }
+    account_enquiry = "account-enquiry" of Provider, personal: true {
+        ListBanks(currency: str) = "account-enquiry.banks",
+        list_banks -> Banks(Vec<Bank>),
+        call_banks(currency) as banks;
+
+        /// Returns the name of an account's holder.
+        ResolveAccount(bank_code: str, account_number: str) = "account-enquiry.resolve",
+        resolve_account -> Holder(String),
+        call_resolve(bank_code, account_number) as holder;
     }
     notifications = "notifications" of Provider, personal: false {
         /// Authenticates a webhook and returns its subjects.

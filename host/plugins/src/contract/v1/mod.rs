@@ -2,6 +2,7 @@
 //!
 //! The world `everything` exists in the host only; loading a component finds its interfaces.
 
+mod accounts;
 pub mod baseline;
 mod convert;
 pub mod functions;
@@ -27,7 +28,7 @@ use tollhouse_platform::outbound::egress::EgressResponse;
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit/v1",
-        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/provider-sessions@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider-accounts@1.0.0; include tollhouse:plugin/provider-sessions@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },
     });

@@ -16,8 +16,9 @@ mod resume;
 use self::{lease::Leased, resume::maybe_open_until};
 pub use self::{rejection::check_amount, resume::resume};
 use super::{
-    Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, REQUEST_JOB,
-    ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, sessions, settle, store, verify,
+    Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, RECONCILE_JOB,
+    REQUEST_JOB, ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, sessions, settle,
+    store, verify,
 };
 use crate::money::prelude::*;
 use tollhouse_plugins::{Cause, Manifest};
@@ -37,14 +38,48 @@ pub struct NewCharge<'c> {
     pub lane: Option<String>,
 }
 
+/// Money that arrived without a request.
+pub struct Received<'r> {
+    /// The account at which it arrived.
+    pub account: &'r Account,
+    pub amount: Money,
+    /// The provider's reference.
+    pub service_ref: &'r str,
+}
+
 /// Composes the first charge of an owner. Its reference is the caller's, if the provider's alphabet
 /// takes it, else a generated one. A page is requested at once. 400 if the provider does not accept
 /// the amount.
 pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
     let provider = app.plugins.provider(&new.account.provider, new.company_id)?;
     rejection::check_amount(&provider, &new.amount)?;
+    let has_reference = new.reference.is_some();
+    let mut charge = first(app, new);
+    let Manifest { reference: rules, sessions, .. } = provider.manifest();
+    if !has_reference || !rules.accepts(&charge.service_ref) || sessions.needs_own_reference() {
+        charge.service_ref = charge.generate_reference(app)?;
+        charge.reference_source = ReferenceSource::Host;
+    }
+    if charge.method == Method::Checkout {
+        charge.claim(charge.created_at);
+    }
+    Ok(charge)
+}
+
+/// Composes the charge of money that arrived without a request. `new` has the provider's reference.
+pub fn compose_received(app: &App, new: NewCharge<'_>) -> Charge {
+    let mut charge = first(app, new);
+    charge.reference_source = ReferenceSource::Provider;
+    charge.claim(charge.created_at);
+    // No request is in progress.
+    charge.lease_until = None;
+    charge
+}
+
+/// Returns the first charge of an owner, under the caller's reference.
+fn first(app: &App, new: NewCharge<'_>) -> Charge {
     let now = app.clock.now();
-    let mut charge = Charge {
+    Charge {
         company_id: new.company_id.clone(),
         id: app.random.id(now).into(),
         owner_kind: new.owner.0,
@@ -62,7 +97,7 @@ pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
         credited: Minor(0),
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
-        service_ref: String::new(),
+        service_ref: new.reference.unwrap_or_default().to_owned(),
         reference_source: ReferenceSource::Caller,
         transaction_id: String::new(),
         state: State::Queued,
@@ -79,22 +114,15 @@ pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
         mismatch: None,
         created_at: now,
         updated_at: now,
-    };
-    if let Some(reference) = new.reference {
-        charge.service_ref = reference.to_owned();
     }
-    let Manifest { reference: rules, sessions, .. } = provider.manifest();
-    if new.reference.is_none()
-        || !rules.accepts(&charge.service_ref)
-        || sessions.needs_own_reference()
-    {
-        charge.service_ref = charge.generate_reference(app)?;
-        charge.reference_source = ReferenceSource::Host;
-    }
-    if charge.method == Method::Checkout {
-        charge.claim(now);
-    }
-    Ok(charge)
+}
+
+/// Inserts the charge of money that arrived, and enqueues its verification. Fails as a duplicate if
+/// a record has the reference.
+pub async fn insert_received(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
+    insert_composed(tx, app, charge).await?;
+    let Charge { company_id, id, created_at, .. } = charge;
+    Ok(jobs::enqueue(tx, company_id, RECONCILE_JOB, id, *created_at).await?)
 }
 
 /// Inserts a composed charge with its reference. Fails as a duplicate if the reference is taken.

@@ -1,0 +1,149 @@
+//! Opening and closing a virtual account.
+
+use super::{INTERFACE, VirtualAccount, api::NewVirtualAccount, store};
+use crate::{
+    lending::loans::{self, LoanId},
+    money::prelude::*,
+};
+use tollhouse_plugins::{AccountOrder, Credentials};
+
+/// The request fields that an error of the provider may name.
+const FIELDS: [&str; 4] = ["currency", "email", "phone", "identity"];
+
+/// Returns the account of a payer, which is opened unless it exists. A repeated request after a lost
+/// response uses the same reference, so the provider opens the account once.
+#[instrument(target = SPAN_TARGET, name = "virtual_accounts.create", skip_all)]
+pub async fn open(
+    app: &App,
+    company: &Company,
+    order: NewVirtualAccount,
+) -> Result<VirtualAccount> {
+    let identity = order.identity.clone().map(|known| (known.kind, known.number));
+    let (account, user) = record(app, company, order).await?;
+    if !account.account_number.is_empty() {
+        return Ok(account);
+    }
+    let (provider, credentials) = verifier(app, &account).await?;
+    let order = AccountOrder {
+        account_ref: account.account_ref.clone(),
+        currency: account.currency.to_string(),
+        email: user.email.ok_or_else(missing_email)?,
+        name: format!("{} {}", user.first_name, user.last_name).trim().to_owned(),
+        phone: user.phone,
+        identity,
+    };
+    match provider.open_account(&credentials, &order).await {
+        Ok(opened) => {
+            let (db, now) = (app.store.clone(), app.clock.now());
+            db.write(async move |tx| {
+                store::set_opened(tx, &account, &opened, now).await?;
+                let found = store::find(tx, &account.company_id, &account.id).await?;
+                found.ok_or_else(|| Error::internal("an opened account is missing"))
+            })
+            .await
+        }
+        Err(error) => {
+            if error.certainty == Certainty::NotDone {
+                let (db, account) = (app.store.clone(), account.clone());
+                db.write(async move |tx| -> Result<()> {
+                    Ok(store::delete_unopened(tx, &account).await?)
+                })
+                .await?;
+            }
+            Err(client_error(error, &account.payment_service))
+        }
+    }
+}
+
+/// Closes an account at the provider, then hides it. Transfers to it are still recorded.
+#[instrument(target = SPAN_TARGET, name = "virtual_accounts.close", skip_all)]
+pub async fn close(app: &App, account: VirtualAccount) -> Result<()> {
+    let (provider, credentials) = verifier(app, &account).await?;
+    let closed = provider.close_account(&credentials, &account.provider_id).await;
+    closed.map_err(|error| error.into_error(&account.payment_service))?;
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| Ok(store::set_closed(tx, &account, now).await?)).await
+}
+
+fn missing_email() -> Error {
+    Error::invalid("email address not found for this user")
+}
+
+async fn verifier(app: &App, account: &VirtualAccount) -> Result<(Provider, Credentials)> {
+    let VirtualAccount { company_id, payment_service, account_id, .. } = account;
+    let ChargeVerifier { provider, credentials } =
+        ChargeVerifier::open(app, company_id, payment_service, account_id).await?;
+    if !provider.exports(INTERFACE) {
+        let message = format!("{payment_service} no longer supports virtual accounts");
+        return Err(Error::Invalid(message));
+    }
+    Ok((provider, credentials))
+}
+
+/// Records an account to open, or returns the payer's own.
+async fn record(
+    app: &App,
+    company: &Company,
+    order: NewVirtualAccount,
+) -> Result<(VirtualAccount, User)> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        let user = users::get(tx, &company.id, &order.user_id).await?;
+        if user.email.is_none() {
+            return Err(missing_email());
+        }
+        if let Some(loan) = &order.loan {
+            check_loan(tx, &company.id, loan, &user, &order.currency).await?;
+        }
+        let provider = app.plugins.provider(&order.payment_service, &company.id)?;
+        let account = providers::resolve(tx, &company, &order.payment_service).await?;
+        let now = app.clock.now();
+        let id = app.random.id(now);
+        let new = VirtualAccount {
+            company_id: company.id.clone(),
+            account_ref: provider.manifest().reference.conform(&format!("acc-{id}")),
+            id: id.into(),
+            user_key: user.id.clone(),
+            user_id: user.user_id.clone(),
+            loan_id: order.loan,
+            payment_service: order.payment_service,
+            account_id: account.id,
+            currency: order.currency,
+            created_at: now,
+            ..VirtualAccount::default()
+        };
+        store::insert(tx, &new).await?;
+        let recorded = store::find_like(tx, &new).await?;
+        let recorded = recorded.ok_or_else(|| Error::internal("the reference is taken"))?;
+        Ok((recorded, user))
+    })
+    .await
+}
+
+async fn check_loan(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    loan: &LoanId,
+    user: &User,
+    currency: &Currency,
+) -> Result<()> {
+    let found = loans::find(tx, company_id, loan).await?;
+    let found = found.filter(|loan| loan.user_key == user.id);
+    let found = found.ok_or_else(|| Error::not_found("loan not found"))?;
+    match found.currency == *currency {
+        true => Ok(()),
+        false => Err(Error::invalid("currency mismatch")),
+    }
+}
+
+fn client_error(error: CallError, provider: &str) -> Error {
+    let is_rejected =
+        matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
+    if !is_rejected || error.certainty != Certainty::NotDone {
+        return error.into_error(provider);
+    }
+    Error::Invalid(match error.fault.detail("field").filter(|field| FIELDS.contains(field)) {
+        Some(field) => format!("the {field} field must be one that {provider} accepts"),
+        None => format!("{provider} does not open an account for this user"),
+    })
+}

@@ -1,0 +1,56 @@
+//! Payments that arrive without a request.
+
+use super::{Payment, store};
+use crate::money::{
+    charges::{Method, NewCharge, OwnerKind, Received},
+    prelude::*,
+};
+
+const NARRATION: &str = "Bank transfer";
+
+/// Records a transfer to a virtual account as a payment of its user, to be verified at once. Fails
+/// as a duplicate if a record has the provider's reference.
+pub async fn receive(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    user: Option<&User>,
+    virtual_account: &str,
+    received: Received<'_>,
+) -> Result<()> {
+    let (now, account) = (app.clock.now(), received.account);
+    let metadata = json!({
+        "company": company.id, "server": company.server, "event": "payment",
+        "virtual_account": virtual_account,
+    });
+    let mut payment = Payment {
+        company_id: company.id.clone(),
+        id: app.random.id(now).into(),
+        user_key: user.map(|user| user.id.clone()),
+        user_id: user.map(|user| user.user_id.clone()),
+        email: user.and_then(|user| user.email.clone()).unwrap_or_default(),
+        payment_service: account.provider.clone(),
+        amount: received.amount.minor,
+        currency: received.amount.currency.clone(),
+        reference: format!("trf-{}", app.random.id(now)),
+        narration: NARRATION.to_owned(),
+        metadata: Json(metadata.as_object().cloned().unwrap_or_default()),
+        created_at: now,
+        updated_at: now,
+        ..Payment::default()
+    };
+    let new = NewCharge {
+        company_id: &company.id,
+        owner: (OwnerKind::Payment, &payment.id),
+        method: Method::Checkout,
+        account,
+        amount: received.amount,
+        reference: Some(received.service_ref),
+        lane: None,
+    };
+    let charge = charges::compose_received(app, new);
+    payment.service_ref.clone_from(&charge.service_ref);
+    store::insert(tx, &payment, &charge).await?;
+    charges::insert_received(tx, app, &charge).await?;
+    charges::begin_pending(tx, app, &charge).await
+}
