@@ -10,6 +10,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, email_request, use_gateways},
+    conformance::monnify::{self, account_order},
     exceptions::insert_exception,
     identity,
     lending::{
@@ -27,6 +28,7 @@ struct Tenant {
     uid: String,
     /// The default card, and one that is paid but not verified yet.
     cards: [Value; 2],
+    virtual_account: String,
     refund: String,
     exception: String,
 }
@@ -48,6 +50,9 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     let exception = insert_exception(app, &company.id).await;
     let loan = path("/loans/loan-1");
     app.operator(Method::PUT, &loan, loan_body("ada")).await.data();
+    monnify::set_up(app).await;
+    let order = Some(account_order(None));
+    let account = app.request(&company, Method::POST, "/virtual-account/create", order).await;
     use_gateways(app, &["termii"]).await;
     for what in ["email", "phone"] {
         let send = format!("/user/{what}-verification/send/ada");
@@ -74,6 +79,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         payment: text(payment.data(), "id"),
         uid,
         cards: [first["id"].clone(), second["id"].clone()],
+        virtual_account: text(account.data(), "id"),
         refund,
         exception,
         company,
@@ -115,6 +121,13 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/api/v1/card/verify/{card}", |_| json!({})),
     ("put", "/api/v1/card/default/set/{card}", |_| json!({})),
     ("delete", "/api/v1/card/delete/{card}", |_| json!({})),
+    ("post", "/api/v1/virtual-account/create", |_| account_order(Some("loan-1"))),
+    ("delete", "/api/v1/virtual-account/delete/{virtual_account}", |_| json!({})),
+    ("post", "/api/v1/account/resolve", |_| {
+        json!({
+            "bank_code": "058", "account_number": "0123456789", "payment_service": "provider_c",
+        })
+    }),
     (
         "post",
         "/api/v1/recollection/create",
@@ -208,6 +221,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{reference}" => "order-1",
         "{card}" if route.method == "delete" || route.path.contains("verify") => &second,
         "{card}" => &first,
+        "{virtual_account}" => &own.virtual_account,
         "{loan}" => "loan-1",
         "{direct_debit}" => "dd-1",
         "{refund}" => &own.refund,

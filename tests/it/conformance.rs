@@ -8,7 +8,7 @@ mod debits;
 mod flutterwave;
 mod jenga;
 mod momo;
-mod monnify;
+pub mod monnify;
 pub mod mpesa;
 mod paystack;
 mod recordings;

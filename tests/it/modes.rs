@@ -17,6 +17,7 @@ use tollhouse_platform::store::Tx;
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres, reply},
     codes::{EMAIL, PHONE, credit, gateway, merged},
+    conformance::monnify::account_order,
     events::production_host,
     identity::{BVN, account},
     lending::{
@@ -188,14 +189,6 @@ async fn move_cards_to(app: &TestApp, account: String) {
     app.app.store.write(moved).await.expect("moved cards");
 }
 
-/// An order of a virtual account of the user, or of the loan.
-fn account_order(loan: Option<&str>) -> Value {
-    json!({
-        "user_id": "ada", "currency": "NGN", "loan": loan, "payment_service": "provider_c",
-        "identity": { "type": "bvn", "number": BVN },
-    })
-}
-
 /// Records that exist before the service accounts lose their credentials.
 struct Records {
     payment: Value,
@@ -291,8 +284,9 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
 
 fn expected(what: &str) -> (u16, &'static str) {
     match what {
-        // The job that calls the plugin waits for an account.
+        // The jobs that call the plugins wait for an account.
         "delete card" => (200, "Card deleted successfully"),
+        "close account" => (200, "Virtual account deleted successfully"),
         // The e-mail is sent.
         "uid" => (200, "Verification token sent successfully"),
         _ => NO_KEY,

@@ -1,5 +1,6 @@
 //! Secrets are in no response, log, event or sandbox, and not in clear in the database.
 
+mod accounts;
 mod codes;
 mod debts;
 mod identities;
@@ -189,6 +190,7 @@ async fn operate(lab: &Lab) {
     lab.settle().await;
     lab.send("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
     phones::pay(lab).await;
+    accounts::open(lab).await;
     for base in
         [format!("{}/api/v1/payment/list", lab.api), format!("{}/internal/v1/audit", lab.internal)]
     {
@@ -196,6 +198,7 @@ async fn operate(lab: &Lab) {
         assert_eq!(refused["error"], true);
     }
     read_all(lab).await;
+    lab.call(accounts::DELETE, json!({})).await;
     lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
 }
 
@@ -204,7 +207,7 @@ async fn read_all(lab: &Lab) {
     for route in routes::public_routes().into_iter().chain(routes::internal_routes()) {
         let route_name = format!("GET {}", route.path);
         let is_json = ![METRICS, phones::PAGE].contains(&route.path)
-            && route_name != FILE
+            && ![FILE, accounts::BANKS].contains(&&*route_name)
             && !is_on_both_listeners(route.path);
         if route.method == "get" && is_json {
             let response = lab.send(&route_name, "").await;
@@ -255,6 +258,7 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("the key at a gateway", TERMII_KEY.to_owned(), ""),
         ("the key at the registers", PREMBLY_KEY.to_owned(), ""),
         ("a one-time password", lab.named("code"), ""),
+        ("the key at Monnify", "the_secret_at_monnify".to_owned(), ""),
         ("a passkey", mpesa::Credentials::default().passkey, ""),
         ("a consumer secret", mpesa::Credentials::default().consumer_secret, ""),
         ("an initiator's password", mpesa::Credentials::default().initiator_password, ""),

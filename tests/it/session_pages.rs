@@ -117,7 +117,7 @@ both! {
         assert_eq!(initialize(app).await.status, 200);
         let pages = references(&upstream);
         assert_eq!(pages.len(), 2);
-        // Whoever found the first page can still pay on it.
+        // The first page can still be paid.
         for page in &pages {
             pay(app, &upstream, page).await;
         }

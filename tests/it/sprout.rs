@@ -63,10 +63,12 @@ impl SproutUpstream {
         }
         let reference = request["ref"].as_str().expect("a reference").to_owned();
         let url = format!("{}/pay/{reference}", upstream.url);
-        let session = json!({
+        let mut session = json!({
             "status": "open", "amount": request["amount"], "currency": request["currency"],
-            "notify": request["notify"],
         });
+        if let Some(url) = request.get("notify") {
+            session["notify"] = url.clone();
+        }
         upstream.sessions.lock().unwrap().insert(reference, session);
         upstream.began.send_modify(|began| *began += 1);
         let _open = upstream.gate.read().await;

@@ -64,6 +64,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (users::REMOVE_JOB, |app, job| users::remove_job(app, job).boxed()),
     (cards::CONFIRM_JOB, |app, job| cards::confirm_job(app, job).boxed()),
     (cards::REVOKE_JOB, |app, job| cards::revoke_job(app, job).boxed()),
+    (virtual_accounts::CLOSE_JOB, |app, job| virtual_accounts::close_job(app, job).boxed()),
     (virtual_accounts::TRANSFER_JOB, |app, job| virtual_accounts::transfer_job(app, job).boxed()),
     (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
     // Jobs that hosts of the previous version enqueue.
@@ -135,6 +136,7 @@ const TABLES: Tables = Tables {
         (payments::SUBJECT, payments::FORMER_JOB),
         (recollections::SUBJECT, recollections::FORMER_JOB),
     ],
+    has_virtual_accounts: |tx, account_id| Box::pin(virtual_accounts::is_any_at(tx, account_id)),
     transfer_job: virtual_accounts::TRANSFER_JOB,
 };
 

@@ -135,6 +135,13 @@ pub enum Certainty {
 }
 
 impl CallError {
+    /// Like [`CallError::into_error`], for a call about a person: the log does not get the plugin's
+    /// message either.
+    pub fn into_private_error(self, provider: &str) -> Error {
+        let fault = Fault { message: String::new(), ..self.fault };
+        CallError { fault, ..self }.into_error(provider)
+    }
+
     /// Converts to an error for clients, which does not contain the plugin's message.
     pub fn into_error(self, provider: &str) -> Error {
         let Fault { category, code, message, .. } = self.fault;
@@ -314,10 +321,17 @@ pub struct VirtualAccount {
     pub provider_id: String,
 }
 
+/// How a provider identifies a virtual account. Never empty.
+#[derive(Clone)]
+pub enum AccountName {
+    Reference(String),
+    ProviderId(String),
+    Number(String),
+}
+
 /// A transfer to a virtual account.
 pub struct IncomingTransfer {
-    /// The reference, the provider's id or the number of the account.
-    pub account: String,
+    pub account: AccountName,
     pub payment: ProviderPayment,
 }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::virtual_accounts::{self, AccountOrder, IncomingTransfer, VirtualAccount};
+use tollhouse_plugin::virtual_accounts::{
+    self, AccountId, AccountOrder, IncomingTransfer, VirtualAccount,
+};
 use tollhouse_plugin::{http, loose, settings};
 
 use crate::transaction::{self, Transaction};
@@ -11,6 +13,9 @@ use crate::{Monnify, api, naira};
 
 /// The `product.type` of a transfer to a reserved account.
 const RESERVED: &str = "RESERVED_ACCOUNT";
+/// The products of other payments.
+const OTHER_PRODUCTS: [&str; 5] =
+    ["WEB_SDK", "MOBILE_SDK", "API_NOTIFICATION", "DIRECT_DEBIT", "INVOICE"];
 /// The identity types that Monnify takes, and its fields.
 const IDENTITIES: [&str; 2] = ["bvn", "nin"];
 
@@ -101,16 +106,18 @@ impl virtual_accounts::Guest for Monnify {
         }
     }
 
-    fn find_transfer(service_ref: String) -> Result<IncomingTransfer, Fault> {
+    fn find_transfer(service_ref: String) -> Result<Option<IncomingTransfer>, Fault> {
         let value = transaction::find(&service_ref)?;
         let found: Transaction = value.read()?;
-        if loose::text(&found.product["type"]) != RESERVED {
-            return Err(Fault::not_found("the payment is no transfer to a reserved account"));
+        match loose::text(&found.product["type"]).as_str() {
+            RESERVED => {}
+            product if OTHER_PRODUCTS.contains(&product) => return Ok(None),
+            _ => return Err(Fault::unavailable("Monnify's transaction is of an unknown product")),
         }
-        Ok(IncomingTransfer {
-            account: loose::text(&found.product["reference"]),
+        Ok(Some(IncomingTransfer {
+            account: AccountId::Reference(loose::text(&found.product["reference"])),
             payment: transaction::parse_payment(&value, &service_ref, None)?,
-        })
+        }))
     }
 }
 
@@ -129,7 +136,8 @@ fn find(account_ref: &str) -> Result<Option<RawJson>, Fault> {
 /// Names the field of a refusal that concerns the identity.
 fn account_fault(fault: Fault) -> Fault {
     let words = fault.message.to_lowercase();
-    match words.contains("bvn") || words.contains("nin ") {
+    let mut words = words.split(|c: char| !c.is_alphanumeric());
+    match words.any(|word| IDENTITIES.contains(&word)) {
         true => Fault::invalid("identity", &fault.message).with_code(&fault.code),
         false => fault,
     }

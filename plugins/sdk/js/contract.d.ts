@@ -623,9 +623,15 @@ export interface VirtualAccount {
   providerId: string;
 }
 
+/** How the provider identifies a virtual account. */
+export type AccountId =
+  /** By the `account-ref` of its order. */
+  | { tag: 'reference'; val: string }
+  | { tag: 'provider-id'; val: string }
+  | { tag: 'number'; val: string };
+
 export interface IncomingTransfer {
-  /** The reference, the provider's id or the number of the virtual account. */
-  account: string;
+  account: AccountId;
   /** As `verification.verify` returns it. */
   payment: Payment;
 }
@@ -647,11 +653,12 @@ export interface VirtualAccounts {
    */
   close(providerId: string): boolean;
   /**
-   * Queries a payment of a notification whose `service-ref` no order has. `not-found` if it is not
-   * a transfer to a virtual account.
+   * Queries the payment of a notification whose `service-ref` belongs to no order. Absent if the
+   * payment is certainly not a transfer to a virtual account. `not-found` if the provider does not
+   * know the payment: the host queries it again.
    * @throws {Fault}
    */
-  findTransfer(serviceRef: string): IncomingTransfer;
+  findTransfer(serviceRef: string): IncomingTransfer | null;
 }
 
 export interface Bank {

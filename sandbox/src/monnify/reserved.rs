@@ -86,7 +86,8 @@ impl Account {
         found.ok_or_else(|| ApiError::not_found("Reserved account not found"))
     }
 
-    /// Returns the payment reference; `None` if no account has this number.
+    /// Returns the payment reference; `None` if no account has this number. A closed account accepts
+    /// transfers that were sent before.
     pub(super) fn transfer_to_reserved(
         &mut self,
         env: &Env,

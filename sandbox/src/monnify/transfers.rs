@@ -105,7 +105,7 @@ pub(super) async fn create_transfer(State(monnify): State<Monnify>, body: String
     if let Some(number) = account_number {
         return match monnify.transfer_to_account(&number, amount_minor) {
             Some(reference) => Json(json!({ "reference": reference })).into_response(),
-            None => error_response(StatusCode::NOT_FOUND, "no open account has this number"),
+            None => error_response(StatusCode::NOT_FOUND, "no account has this number"),
         };
     }
     match monnify.transfer(&reference, amount_minor, underpaid) {

@@ -4,12 +4,17 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_platform::store::Tx;
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use super::{Subject, monnify::Monnify};
+use super::{
+    Subject,
+    monnify::{Monnify, account_order},
+};
 use crate::{
     app::{Reply, TestApp},
     lending::{create_loan, create_user, get_loan},
+    telemetry::scrape,
 };
 
 /// A provider with virtual accounts, and its simulator.
@@ -23,6 +28,8 @@ pub trait AccountSubject: Subject {
 
     /// Transfers this amount to a virtual account. Returns the provider's reference.
     fn transfer(app: &TestApp, account_number: &str, minor: u64) -> String;
+    /// Opens a virtual account without the host. Returns its number.
+    async fn open_elsewhere(app: &TestApp) -> String;
 }
 
 macro_rules! conforms {
@@ -40,6 +47,9 @@ macro_rules! conforms {
                 async fn a_transfer_is_recorded_once(app: TestApp) { receives_once::<S>(app).await }
                 async fn a_transfer_is_recorded_after_failures_of_the_provider(app: TestApp) { retries::<S>(app).await }
                 async fn a_transfer_to_a_closed_account_is_recorded(app: TestApp) { receives_after_closing::<S>(app).await }
+                async fn a_transfer_that_the_provider_does_not_know_yet_is_queried_again(app: TestApp) { queries_again::<S>(app).await }
+                async fn a_transfer_to_an_account_of_another_system_raises_an_alarm(app: TestApp) { alarms_unmatched::<S>(app).await }
+                async fn each_company_receives_the_transfers_of_its_users(app: TestApp) { separates_companies::<S>(app).await }
                 async fn a_payment_of_another_system_is_not_recorded(app: TestApp) { ignores_others::<S>(app).await }
                 async fn the_holder_of_an_account_is_resolved(app: TestApp) { resolves::<S>(app).await }
             }
@@ -57,10 +67,7 @@ async fn set_up<S: Subject>(app: &TestApp) {
 }
 
 fn order<S: Subject>(loan: Option<&str>) -> Value {
-    json!({
-        "user_id": "ada", "currency": "NGN", "payment_service": S::NAME, "loan": loan,
-        "identity": { "type": "bvn", "number": "22222222222" },
-    })
+    crate::codes::merged(account_order(loan), json!({ "payment_service": S::NAME }))
 }
 
 async fn create<S: Subject>(app: &TestApp, loan: Option<&str>) -> Reply {
@@ -115,6 +122,8 @@ async fn opens<S: AccountSubject>(app: &TestApp) {
     assert_eq!(deleted.status, 200, "{}", deleted.body);
     let again = app.request(&app.company, Method::DELETE, &path, None).await;
     assert_eq!(again.failure(), (404, "virtual account not found"));
+    app.run_until_idle().await;
+    assert!(S::requests(app).iter().any(|(method, _)| method == "DELETE"));
     assert_ne!(create::<S>(app, None).await.data()["account_number"], account["account_number"]);
 }
 
@@ -160,6 +169,11 @@ async fn receives_payment<S: AccountSubject>(app: &TestApp) {
     let wallet = app.wallet().await;
     assert_eq!(wallet["balance"].as_f64(), Some(2500.5 - S::FEES));
     assert_eq!(wallet["pending"], 0);
+    // A repeated initialization opens no page.
+    let mut again = app.order(text(payment, "reference"));
+    again["payment_service"] = json!(S::NAME);
+    let again = app.post("/payment/initialize", again).await;
+    assert_eq!(again.data()["checkout"]["url"], Value::Null, "{}", again.body);
     // It can be refunded like every other payment.
     let path = format!("/companies/{}/payments/{}/refund", app.company.id, text(payment, "id"));
     assert_eq!(app.operator(Method::POST, &path, json!({})).await.status, 200);
@@ -218,6 +232,7 @@ async fn receives_after_closing<S: AccountSubject>(app: &TestApp) {
     let account = create::<S>(app, None).await.data().clone();
     let path = format!("/virtual-account/delete/{}", text(&account, "id"));
     assert_eq!(app.request(&app.company, Method::DELETE, &path, None).await.status, 200);
+    app.run_until_idle().await;
     transfer::<S>(app, &account, 100_000).await;
     assert_eq!(payments(app).await[0]["status"], "success");
 }
@@ -227,15 +242,73 @@ async fn ignores_others<S: AccountSubject>(app: &TestApp) {
     create_user(app, "ada").await;
     create::<S>(app, None).await.data();
     S::take_reference(app, "elsewhere-1").await;
-    for reference in ["elsewhere-1", "unknown-1"] {
-        let body = S::notification(reference);
-        let (header, signature) = S::signature(&body, true);
-        let sent = app.client.post(&url).header(header, signature).body(body).send().await;
-        assert_eq!(sent.expect("a response").status(), 200);
-    }
+    notify::<S>(app, &url, "elsewhere-1").await;
     app.run_until_idle().await;
     assert!(payments(app).await.is_empty());
-    assert!(app.events().is_empty());
+    assert_eq!(jobs_left(app).await, 0);
+}
+
+/// Sends the provider's webhook for a payment.
+async fn notify<S: Subject>(app: &TestApp, url: &str, reference: &str) {
+    let body = S::notification(reference);
+    let (header, signature) = S::signature(&body, true);
+    let sent = app.client.post(url).header(header, signature).body(body).send().await;
+    assert_eq!(sent.expect("a response").status(), 200);
+}
+
+/// Number of jobs that record transfers.
+async fn jobs_left(app: &TestApp) -> i64 {
+    let count = async |tx: &mut Tx| {
+        tx.sql("SELECT COUNT(*) FROM jobs WHERE kind = 'virtual_account.transfer'")
+            .one::<(i64,)>()
+            .await
+    };
+    app.app.store.select(count).await.expect("a count").0
+}
+
+/// The provider may report a transfer before it can be queried.
+async fn queries_again<S: AccountSubject>(app: &TestApp) {
+    let url = S::set_up(app).await;
+    create_user(app, "ada").await;
+    create::<S>(app, None).await.data();
+    notify::<S>(app, &url, "unknown-1").await;
+    app.run_until_idle().await;
+    assert_eq!(jobs_left(app).await, 1);
+    for _ in 0..110 {
+        app.advance(1_800).await;
+    }
+    assert_eq!(jobs_left(app).await, 0);
+    assert!(scrape(app).await.contains("alarm=\"unmatched transfer\"} 1"));
+    assert!(payments(app).await.is_empty());
+}
+
+async fn alarms_unmatched<S: AccountSubject>(app: &TestApp) {
+    set_up::<S>(app).await;
+    create::<S>(app, None).await.data();
+    let number = S::open_elsewhere(app).await;
+    S::transfer(app, &number, 100_000);
+    app.run_until_idle().await;
+    assert!(payments(app).await.is_empty());
+    assert!(scrape(app).await.contains("alarm=\"unmatched transfer\"} 1"));
+}
+
+/// Companies share the service account, and each receives the transfers of its own users.
+async fn separates_companies<S: AccountSubject>(app: &TestApp) {
+    set_up::<S>(app).await;
+    let other = app.new_company("Beta Lending").await;
+    let user = json!({
+        "user_id": "ada", "first_name": "Ada", "last_name": "Eze", "email": "eze@example.com",
+    });
+    app.request(&other, Method::POST, "/user/create", Some(user)).await.data();
+    let own = create::<S>(app, None).await.data().clone();
+    let create_other = Some(order::<S>(None));
+    let of_other = app.request(&other, Method::POST, "/virtual-account/create", create_other).await;
+    transfer::<S>(app, of_other.data(), 100_000).await;
+    assert!(payments(app).await.is_empty());
+    let list = app.request(&other, Method::GET, "/payment/list", None).await;
+    assert_eq!(list.data()["docs"][0]["email"], "eze@example.com");
+    transfer::<S>(app, &own, 200_000).await;
+    assert_eq!(payments(app).await.len(), 1);
 }
 
 async fn resolves<S: AccountSubject>(app: &TestApp) {
@@ -254,13 +327,15 @@ async fn resolves<S: AccountSubject>(app: &TestApp) {
     assert!(!text(holder.data(), "account_name").is_empty());
     let absent = resolve(bank, unknown, S::NAME).await;
     assert_eq!(absent.failure(), (404, "bank account not found"));
-    let message = format!("{} cannot query this account", S::NAME);
+    let message = format!("{} does not accept the bank_code or account_number field", S::NAME);
     assert_eq!(resolve("999", known, S::NAME).await.failure(), (400, &*message));
     let other = resolve(bank, known, "provider_a").await;
-    assert_eq!(other.failure(), (400, "provider_a does not support account enquiry"));
+    let rule = "the payment_service field must be a provider with account enquiry";
+    assert_eq!(other.failure(), (400, rule));
     for (path, message) in [
         (format!("{}/USD", S::NAME), format!("{} does not support USD", S::NAME)),
         ("provider_x/NGN".to_owned(), "payment service key not found".to_owned()),
+        ("provider_a/NGN".to_owned(), "provider_a does not support account enquiry".to_owned()),
     ] {
         let refused = app.get(&format!("/account/banks/{path}")).await;
         assert_eq!(refused.failure(), (400, &*message));

@@ -11,6 +11,28 @@ const CONTRACT: &str = "4934121686";
 
 pub struct Monnify;
 
+/// Sets up the service account. Returns its notification URL.
+pub async fn set_up(app: &TestApp) -> String {
+    app.install(artifacts::PROVIDER_C).await;
+    let base_url = format!("{}/monnify", app.simulators.url());
+    let credentials = json!({
+        "api_key": KEY, "secret_key": SECRET, "contract_code": CONTRACT, "base_url": base_url,
+    });
+    let set = json!({ "credentials": credentials, "active": true });
+    let account = app.operator(Method::PUT, "/providers/provider_c", set).await.data().clone();
+    let url = account["notification_url"].as_str().expect("a URL").to_owned();
+    app.simulators.monnify().set_webhook(KEY, SECRET, &url);
+    url
+}
+
+/// A virtual account for the user `ada`, or for a loan.
+pub fn account_order(loan: Option<&str>) -> Value {
+    json!({
+        "user_id": "ada", "currency": "NGN", "loan": loan, "payment_service": "provider_c",
+        "identity": { "type": "bvn", "number": "22222222222" },
+    })
+}
+
 async fn provider_request(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
     let url = |path: &str| format!("{}/monnify/api{path}", app.simulators.url());
     let login = app.client.post(url("/v1/auth/login")).basic_auth(KEY, Some(SECRET));
@@ -34,16 +56,7 @@ impl Subject for Monnify {
     const SUPPORTS_USD: bool = false;
 
     async fn set_up(app: &TestApp) -> String {
-        app.install(artifacts::PROVIDER_C).await;
-        let base_url = format!("{}/monnify", app.simulators.url());
-        let credentials = json!({
-            "api_key": KEY, "secret_key": SECRET, "contract_code": CONTRACT, "base_url": base_url,
-        });
-        let set = json!({ "credentials": credentials, "active": true });
-        let account = app.operator(Method::PUT, "/providers/provider_c", set).await.data().clone();
-        let url = account["notification_url"].as_str().expect("a URL").to_owned();
-        app.simulators.monnify().set_webhook(KEY, SECRET, &url);
-        url
+        set_up(app).await
     }
 
     fn requests(app: &TestApp) -> Vec<(String, String)> {
@@ -131,5 +144,17 @@ impl AccountSubject for Monnify {
     fn transfer(app: &TestApp, account_number: &str, minor: u64) -> String {
         let reference = app.simulators.monnify().transfer_to_account(account_number, minor);
         reference.expect("an account with this number")
+    }
+
+    async fn open_elsewhere(app: &TestApp) -> String {
+        let order = json!({
+            "accountReference": "elsewhere-1", "accountName": "Eve", "currencyCode": "NGN",
+            "contractCode": CONTRACT, "customerEmail": "eve@example.com", "customerName": "Eve",
+            "bvn": "22222222222",
+        });
+        let path = "/v2/bank-transfer/reserved-accounts";
+        let opened = provider_request(app, Method::POST, path).await.json(&order);
+        let opened = reply(opened).await.body["responseBody"]["accounts"][0].clone();
+        opened["accountNumber"].as_str().expect("a number").to_owned()
     }
 }

@@ -22,6 +22,8 @@ pub struct Payment {
     url: Option<String>,
     /// The customer has paid.
     pub paid: bool,
+    /// A client has received the prompt of a push.
+    pub prompted: bool,
     pub status: String,
 }
 
@@ -59,7 +61,9 @@ impl World<'_> {
             return self.app.advance(LEASE_WAIT_SECONDS).await;
         };
         match reply.status.as_u16() {
-            200 if known.is_push => {}
+            200 if known.is_push => {
+                self.payments[n].prompted |= reply.data()["checkout"]["prompt"].is_string()
+            }
             200 => {
                 let url = reply.data()["checkout"]["url"].as_str();
                 self.payments[n].url = url.map(str::to_owned);
@@ -175,7 +179,16 @@ impl World<'_> {
 impl Payment {
     fn new(company: usize, reference: String, order: Value) -> Payment {
         let status = "pending".to_owned();
-        Payment { company, reference, order, is_push: false, url: None, paid: false, status }
+        Payment {
+            company,
+            reference,
+            order,
+            is_push: false,
+            url: None,
+            paid: false,
+            prompted: false,
+            status,
+        }
     }
 
     /// Of the company that uses the service account.

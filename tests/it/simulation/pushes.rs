@@ -92,6 +92,13 @@ impl World<'_> {
     /// pushes that nothing identifies.
     pub async fn check_pushes(&self) {
         let (identified, mut held, mut booked) = (self.identified_pushes().await, 0, 0);
+        // The host records the state of a push before its client gets the prompt.
+        for known in self.payments.iter().filter(|known| known.prompted) {
+            let pushes = self.pushes();
+            let mut own = pushes.iter().filter(|push| is_of(push, known));
+            let is_known = own.any(|push| identified.contains(&push.account_reference));
+            assert!(is_known, "{}: the state of its push is lost", known.reference);
+        }
         for push in self.pushes().iter().filter(|push| push.is_paid() && !push.reversed) {
             let amount = i64::try_from(push.amount).expect("a small amount") * 100;
             held += amount;

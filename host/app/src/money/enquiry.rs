@@ -19,13 +19,14 @@ pub struct BankView {
 
 fields! {
     /// A bank account.
-    Body AccountQuestion {
+    Body AccountEnquiry(body, app: &App, company: &Company) {
         /// The code of the bank, from the list of banks.
         bank_code: Text<20>,
         account_number: Text<40>,
         /// The provider. Default: the company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_c"]))]
-        payment_service: Option<Text<100>>,
+        payment_service: Option<Text<100>> as String
+            => choose_provider(app, company, body, payment_service.as_deref()),
     }
 }
 
@@ -37,6 +38,21 @@ pub struct AccountHolder {
     /// The name of the holder.
     account_name: String,
     payment_service: String,
+}
+
+fn choose_provider(
+    app: &App,
+    company: &Company,
+    body: &Fields,
+    sent: Option<&str>,
+) -> Result<String> {
+    let name = providers::choose_provider(app, company, sent, body)?;
+    match app.plugins.provider(&name, &company.id) {
+        Ok(plugin) if !plugin.exports(INTERFACE) => {
+            Err(body.must_be("payment_service", "a provider with account enquiry"))
+        }
+        _ => Ok(name),
+    }
 }
 
 /// A provider with account enquiry, and its account.
@@ -69,21 +85,22 @@ pub async fn banks(
         return Err(Error::Invalid(format!("{name} does not support {currency}")));
     }
     let banks = provider.list_banks(&credentials, &currency).await;
-    let banks = banks.map_err(|error| error.into_error(&name))?.into_iter();
+    let banks = banks.map_err(|error| error.into_private_error(&name))?.into_iter();
     let banks = banks.map(|Bank { code, name }| BankView { code, name }).collect();
     DataResponse::data(banks, "Banks retrieved successfully")
 }
 
-/// Returns the name of an account's holder, which is not stored.
+/// Returns the name of an account's holder.
 pub async fn resolve(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    body: Body<AccountQuestion>,
+    body: Body<AccountEnquiry>,
 ) -> Result<DataResponse<AccountHolder>> {
     company.check_feature(FEATURE)?;
-    let AccountQuestion { bank_code, account_number, payment_service } = body.read()?;
-    let name = payment_service.unwrap_or_else(|| providers::default_provider(&app, &company));
-    let Enquiry { name, provider, credentials } = Enquiry::open(&app, &company, name).await?;
+    let AccountEnquiry { bank_code, account_number, payment_service } =
+        AccountEnquiry::read(&body, &app, &company)?;
+    let Enquiry { name, provider, credentials } =
+        Enquiry::open(&app, &company, payment_service).await?;
     let holder = provider.resolve_account(&credentials, &bank_code, &account_number).await;
     let account_name = holder.map_err(|error| client_error(error, &name))?;
     let holder = AccountHolder { bank_code, account_number, account_name, payment_service: name };
@@ -97,9 +114,9 @@ fn client_error(error: CallError, provider: &str) -> Error {
             let field = error.fault.detail("field").filter(|field| FIELDS.contains(field));
             Error::Invalid(match field {
                 Some(field) => format!("the {field} field must be one that {provider} accepts"),
-                None => format!("{provider} cannot query this account"),
+                None => format!("{provider} does not accept the bank_code or account_number field"),
             })
         }
-        _ => error.into_error(provider),
+        _ => error.into_private_error(provider),
     }
 }

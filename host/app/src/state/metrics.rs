@@ -13,10 +13,11 @@ use tollhouse_platform::{
 };
 
 /// All alarms. Each counter starts at 0, so that its first alarm is an increase.
-const ALARMS: [&str; 12] = [
+const ALARMS: [&str; 14] = [
     "amount mismatch", "card not revoked", "card refund failed", "currency mismatch",
     "charge without an owner", "foreign payment", "paid twice", "refund failed",
-    "refund still pending", "repaid twice", "repayment reversed", "unverified charge",
+    "refund still pending", "repaid twice", "repayment reversed", "unmatched transfer",
+    "unverified charge", "virtual account not closed",
 ];
 
 /// All kinds of operator events, for the same reason.

@@ -70,6 +70,10 @@ pub type Sweep = fn(App) -> BoxFuture<'static, Result<u64>>;
 pub type EventUrlHook =
     for<'t> fn(&'t mut Tx, &'t CompanyId, &'t str) -> BoxFuture<'t, store::Result<()>>;
 
+/// Returns whether a provider account, by its id, has virtual accounts.
+pub type VirtualAccountsHook =
+    for<'t> fn(&'t mut Tx, &'t str) -> BoxFuture<'t, store::Result<bool>>;
+
 /// Tables over all areas.
 #[derive(Clone, Copy)]
 pub struct Tables {
@@ -81,6 +85,7 @@ pub struct Tables {
     pub on_event_url_set: EventUrlHook,
     /// The subjects of provider references, and the jobs that a provider webhook enqueues.
     pub webhook_subjects: &'static [(&'static str, &'static str)],
+    pub has_virtual_accounts: VirtualAccountsHook,
     /// The job for a webhook of a payment without an order. Its subject names provider account and
     /// reference.
     pub transfer_job: &'static str,

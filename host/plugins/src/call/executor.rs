@@ -21,7 +21,7 @@ use super::{
 use crate::metrics::{self, PluginMetrics};
 use crate::{
     Call, CallError, Certainty, Fault, FaultCategory, NotificationRefusal, Plugin, PluginHandle,
-    PluginKind, PluginReply,
+    PluginReply,
     contract::v1,
     limits::{
         breaker::CircuitBreakers,
@@ -153,9 +153,7 @@ impl CallExecutor {
         if let Err(CallError { fault, .. }) = &result
             && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
         {
-            // A register's fault message may contain personal data.
-            let is_country = plugin.manifest.kind == PluginKind::Country;
-            let fault_message = if is_country { "" } else { &*fault.message };
+            let fault_message = if call.is_personal() { "" } else { &*fault.message };
             let (plugin, code) = (&*plugin.label, &*fault.code);
             tracing::error!(
                 alarm = "plugin",
@@ -296,11 +294,8 @@ impl CallExecutor {
         if state.memory.budget_exhausted {
             return RunOutcome::MemoryBudgetFull(Box::new(state.session));
         }
-        // Panic messages. Those of a register may contain personal data.
-        let level = match plugin.manifest.kind {
-            PluginKind::Country => tracing::Level::DEBUG,
-            PluginKind::Provider | PluginKind::Sms => tracing::Level::WARN,
-        };
+        // Panic messages.
+        let level = if call.is_personal() { tracing::Level::DEBUG } else { tracing::Level::WARN };
         let wrote = log_output(&mut state, level);
         // With scripted responses, the output is for the author and not personal.
         let wrote = if self.breakers.is_none() { wrote } else { String::new() };

@@ -19,7 +19,8 @@ pub enum PluginReply {
     Account(VirtualAccount),
     /// `false`: the provider cannot close accounts.
     Closed(bool),
-    Transfer(IncomingTransfer),
+    /// `None`: not a transfer to a virtual account.
+    Transfer(Option<IncomingTransfer>),
     Banks(Vec<Bank>),
     /// The name of an account's holder.
     Holder(String),
@@ -38,7 +39,8 @@ impl PluginReply {
         match self {
             PluginReply::Session(_) => "session",
             PluginReply::Payment(payment)
-            | PluginReply::Transfer(IncomingTransfer { payment, .. }) => match payment.status {
+            | PluginReply::Transfer(Some(IncomingTransfer { payment, .. })) => match payment.status
+            {
                 PaymentStatus::Pending => "pending",
                 PaymentStatus::Success => "success",
                 PaymentStatus::Failed => "failed",
@@ -46,6 +48,7 @@ impl PluginReply {
             },
             PluginReply::Deauthorized(true) | PluginReply::Closed(true) => "true",
             PluginReply::Deauthorized(false) | PluginReply::Closed(false) => "false",
+            PluginReply::Transfer(None) => "none",
             PluginReply::Account(_) => "account",
             PluginReply::Banks(_) => "banks",
             PluginReply::Holder(_) => "holder",

@@ -103,7 +103,8 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
             let prompt = session.prompt.as_deref().unwrap_or_default();
             vec![&session.url, prompt, &session.service_ref, &session.raw]
         }
-        PluginReply::Payment(payment) | PluginReply::Transfer(IncomingTransfer { payment, .. }) => {
+        PluginReply::Payment(payment)
+        | PluginReply::Transfer(Some(IncomingTransfer { payment, .. })) => {
             vec![&payment.transaction_id, &payment.channel, &payment.message, &payment.raw]
         }
         PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
@@ -115,6 +116,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         PluginReply::Deauthorized(_)
         | PluginReply::Parsed(Err(_))
         | PluginReply::Received(_)
+        | PluginReply::Transfer(None)
         | PluginReply::Closed(_)
         | PluginReply::Banks(_)
         | PluginReply::Holder(_)
@@ -166,7 +168,8 @@ fn raw_violation(ran: &ObservedCall) -> Option<String> {
     let (raw, token) = match &ran.reply {
         Ok(PluginReply::Session(session)) => (&session.raw, None),
         Ok(
-            PluginReply::Payment(payment) | PluginReply::Transfer(IncomingTransfer { payment, .. }),
+            PluginReply::Payment(payment)
+            | PluginReply::Transfer(Some(IncomingTransfer { payment, .. })),
         ) => (&payment.raw, payment.instrument.as_ref().map(|instrument| &instrument.token)),
         _ => return None,
     };

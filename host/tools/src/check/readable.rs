@@ -99,10 +99,11 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             format!("an account with id {:?}", account.provider_id)
         }
         Ok(PluginReply::Closed(done)) => format!("closed: {done}"),
-        Ok(PluginReply::Transfer(IncomingTransfer { payment, .. })) => {
+        Ok(PluginReply::Transfer(Some(IncomingTransfer { payment, .. }))) => {
             let status = word(payment.status);
             format!("a transfer with status {status}, of {}", money(&payment.amount))
         }
+        Ok(PluginReply::Transfer(None)) => "no transfer to a virtual account".to_owned(),
         Ok(PluginReply::Banks(banks)) => format!("{} banks", banks.len()),
         Ok(PluginReply::Holder(_)) => "a name".to_owned(),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),

@@ -40,7 +40,7 @@ impl ResultClass {
             Err(error) => Fault(error.fault.category),
             Ok(
                 PluginReply::Payment(payment)
-                | PluginReply::Transfer(IncomingTransfer { payment, .. }),
+                | PluginReply::Transfer(Some(IncomingTransfer { payment, .. })),
             ) => match payment.status {
                 PaymentStatus::Pending => Unknown,
                 PaymentStatus::Success => Success,
@@ -55,6 +55,8 @@ impl ResultClass {
                 _ => Done,
             },
             Ok(PluginReply::Deauthorized(false) | PluginReply::Closed(false)) => Unknown,
+            // The host forgets the payment.
+            Ok(PluginReply::Transfer(None)) => Failed,
             Ok(_) => Done,
         }
     }

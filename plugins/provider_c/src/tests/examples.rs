@@ -65,7 +65,7 @@ fn every_call_succeeds_with_the_examples() {
     assert_eq!(opened.account_number, "7023576853");
     assert_eq!(<Monnify as virtual_accounts::Guest>::close("3001".into()), Ok(true));
     let transfer = <Monnify as virtual_accounts::Guest>::find_transfer(service_ref).unwrap();
-    assert_eq!((transfer.account.as_str(), transfer.payment.amount), ("example-1", amount));
+    assert_eq!(transfer.unwrap().payment.amount, amount);
     assert_eq!(<Monnify as account_enquiry::Guest>::banks("NGN".into()).unwrap().len(), 2);
     let holder = <Monnify as account_enquiry::Guest>::resolve("058".into(), "0123456789".into());
     assert_eq!(holder.unwrap(), "Ada Obi");

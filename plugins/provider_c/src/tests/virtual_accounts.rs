@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::account_enquiry::Guest as _;
 use tollhouse_plugin::payments::PaymentStatus;
 use tollhouse_plugin::types::FaultCategory;
-use tollhouse_plugin::virtual_accounts::{AccountOrder, Guest as _};
+use tollhouse_plugin::virtual_accounts::{AccountId, AccountOrder, Guest as _};
 
 use super::{QUERY, host, refused, success, transaction_with};
 use crate::Monnify;
@@ -60,7 +60,11 @@ fn an_account_that_an_earlier_request_opened_is_returned() {
 #[test]
 fn a_refusal_names_the_identity() {
     let absent = || refused("99", "Reserved account not found");
-    for (message, field) in [("BVN is not valid", Some("identity")), ("Not enabled", None)] {
+    for (message, field) in [
+        ("BVN is not valid", Some("identity")),
+        ("Invalid NIN", Some("identity")),
+        ("Running low", None),
+    ] {
         let _host = host()
             .answer("POST", OPEN, 400, refused("99", message))
             .answer("GET", FIND, 404, absent())
@@ -95,15 +99,22 @@ fn a_closed_account_is_closed_again_without_a_failure() {
 
 #[test]
 fn only_a_payment_to_a_reserved_account_is_a_transfer() {
-    for (product, account) in [("RESERVED_ACCOUNT", Some("acc-1")), ("WEB_SDK", None)] {
+    for (product, expected) in [
+        ("RESERVED_ACCOUNT", Ok(true)),
+        ("WEB_SDK", Ok(false)),
+        ("A_NEW_PRODUCT", Err(FaultCategory::Unavailable)),
+        ("", Err(FaultCategory::Unavailable)),
+    ] {
         let found = transaction_with(json!({"product": {"type": product, "reference": "acc-1"}}));
         let _host = host().answer("GET", QUERY, 200, success(found)).install();
-        match Monnify::find_transfer("pay-1".into()) {
-            Ok(transfer) => {
-                assert_eq!(Some(transfer.account.as_str()), account);
-                assert_eq!(transfer.payment.status, PaymentStatus::Success);
-            }
-            Err(fault) => assert_eq!((fault.category, account), (FaultCategory::NotFound, None)),
+        let found = Monnify::find_transfer("pay-1".into());
+        let kind = found.as_ref().map(Option::is_some).map_err(|fault| fault.category);
+        assert_eq!(kind, expected, "{product}");
+        if let Ok(Some(transfer)) = found {
+            assert!(
+                matches!(transfer.account, AccountId::Reference(account) if account == "acc-1")
+            );
+            assert_eq!(transfer.payment.status, PaymentStatus::Success);
         }
     }
 }

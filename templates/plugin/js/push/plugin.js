@@ -40,7 +40,8 @@ export const sessions = {
     const { id } = state.decode(started) ?? state.decode(notified) ?? {};
     if (id === undefined) throw Fault.notFound("the provider's id of the push is not known");
     const response = send(http.get(settings.url('base_url', `/pushes/${http.encode(id)}`)));
-    const push = response.json({ status: 'string', amount: 'number', currency: 'string' });
+    const push = response.json({ reference: 'string', status: 'string', amount: 'number', currency: 'string' });
+    if (push.reference !== serviceRef) throw Fault.notFound('the push is that of another payment');
     return {
       status: STATUS.get(push.status) ?? 'pending',
       serviceRef,
@@ -52,8 +53,8 @@ export const sessions = {
     };
   },
 
-  // Callbacks are not signed, and anyone who knows the URL can send one: nothing but the id is read
-  // from them, and the query decides.
+  // Callbacks are not signed: only the id is read from them, and `verify` checks that the push with
+  // this id is the one of this payment.
   receive({ serviceRef }, _headers, body) {
     const { id, reference } = read(body);
     if (typeof id !== 'string') throw Fault.invalid('body', 'the body is not a callback of the provider');

@@ -40,6 +40,8 @@ const session = (data) => ({
   ...data,
 });
 const started = () => session({ state: state.encode({ id: '1001' }) });
+/** A push as the provider reports it. */
+const push = (reference, status) => ({ reference, status, amount: 1, currency: 'KES' });
 const verify = () => sessions.verify(started());
 const receive = (text) => sessions.receive(started(), [], new Uint8Array(Buffer.from(text)));
 
@@ -73,16 +75,21 @@ test('each status of a push is mapped', () => {
     paid: 'success', declined: 'failed', expired: 'failed', refunded: 'reversed', sent: 'pending', 'a new word': 'pending',
   };
   for (const [text, status] of Object.entries(words)) {
-    account().answer(...PUSH, 200, { status: text, amount: 1, currency: 'KES' }).install();
+    account().answer(...PUSH, 200, push('example-1', text)).install();
     assert.equal(verify().status, status, text);
   }
 });
 
 test('a callback identifies a push whose response was lost', () => {
-  account().answer(...PUSH, 200, { status: 'paid', amount: 1, currency: 'KES' }).install();
+  account().answer(...PUSH, 200, push('example-1', 'paid')).install();
   assert.throws(() => sessions.verify(session()), { category: 'not-found' });
   const notified = receive('{"id": "1001", "reference": "example-1"}');
   assert.equal(sessions.verify(session({ notified })).status, 'success');
+});
+
+test('a push of another payment is not found', () => {
+  account().answer(...PUSH, 200, push('example-2', 'paid')).install();
+  assert.throws(verify, { category: 'not-found' });
 });
 
 test('a callback of another push is invalid', () => {

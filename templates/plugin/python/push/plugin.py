@@ -43,7 +43,9 @@ class Sessions(exports.Sessions):
             raise faults.not_found("the provider's id of the push is not known")
         url = settings.url("base_url", f"/pushes/{http.encode(known['id'])}")
         response = send(http.get(url))
-        push = response.json({"status": str, "amount": int, "currency": str})
+        push = response.json({"reference": str, "status": str, "amount": int, "currency": str})
+        if push["reference"] != session.service_ref:
+            raise faults.not_found("the push is that of another payment")
         return Payment(
             # Unknown statuses are pending: they prove neither success nor failure.
             status=STATUS.get(push["status"], PaymentStatus.PENDING),
@@ -62,7 +64,7 @@ class Sessions(exports.Sessions):
         )
 
     def receive(self, session: KnownSession, headers: list[tuple[str, str]], body: bytes) -> bytes:
-        """Reads the id from a callback. It is not signed, so the query decides."""
+        """Reads the id from a callback. It is not signed: `verify` checks the push with this id."""
         try:
             callback = http.Response(200, [], body).json({"id": str, "reference": str})
         except Err:

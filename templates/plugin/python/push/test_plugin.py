@@ -51,6 +51,11 @@ def session(started: bytes | None, notified: bytes | None) -> KnownSession:
     )
 
 
+def push(reference: str, status: str) -> dict[str, object]:
+    """A push as the provider reports it."""
+    return {"reference": reference, "status": status, "amount": 1, "currency": "KES"}
+
+
 def verify() -> Payment:
     return Sessions().verify(session(state.encode({"id": "1001"}), None))
 
@@ -98,17 +103,20 @@ class ThePush(unittest.TestCase):
             "sent": PaymentStatus.PENDING,
             "a new word": PaymentStatus.PENDING,
         }.items():
-            body = {"status": text, "amount": 1, "currency": "KES"}
-            account().answer(*PUSH, 200, body).install()
+            account().answer(*PUSH, 200, push("example-1", text)).install()
             self.assertEqual(verify().status, status, text)
 
     def test_a_callback_identifies_a_push_whose_response_was_lost(self) -> None:
-        account().answer(*PUSH, 200, {"status": "paid", "amount": 1, "currency": "KES"}).install()
+        account().answer(*PUSH, 200, push("example-1", "paid")).install()
         fault = self.fault(lambda: Sessions().verify(session(None, None)))
         self.assertEqual(fault.category, FaultCategory.NOT_FOUND)
         notified = receive(b'{"id": "1001", "reference": "example-1"}')
         payment = Sessions().verify(session(None, notified))
         self.assertEqual(payment.status, PaymentStatus.SUCCESS)
+
+    def test_a_push_of_another_payment_is_not_found(self) -> None:
+        account().answer(*PUSH, 200, push("example-2", "paid")).install()
+        self.assertEqual(self.fault(verify).category, FaultCategory.NOT_FOUND)
 
     def test_a_callback_of_another_push_is_invalid(self) -> None:
         for body in (b"{}", b"not JSON", b'{"id": "1001", "reference": "example-2"}'):

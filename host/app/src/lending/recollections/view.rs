@@ -20,7 +20,7 @@ pub struct View<Loan> {
     currency: Currency,
     /// The provider; empty for a manual recollection.
     payment_service: String,
-    /// `checkout`, `card` or `direct_debit`; any label for a manual recollection.
+    /// `checkout`, `card`, `direct_debit` or `virtual_account`; any label for a manual recollection.
     payment_channel: String,
     reference: String,
     /// The provider's status message, or one of the service.

@@ -12,7 +12,8 @@ mod store;
 mod transfers;
 
 pub use self::{
-    store::{VirtualAccount, VirtualAccountId},
+    open::close_job,
+    store::{VirtualAccount, VirtualAccountId, is_any_at},
     transfers::transfer_job,
 };
 use crate::{lending::loans::LoanId, money::prelude::*};
@@ -21,6 +22,9 @@ use crate::{lending::loans::LoanId, money::prelude::*};
 pub const INTERFACE: &str = "virtual-accounts";
 /// The job that records a transfer. Its subject names provider account and reference.
 pub const TRANSFER_JOB: &str = "virtual_account.transfer";
+
+/// The job that closes an account at the provider.
+pub const CLOSE_JOB: &str = "virtual_account.close";
 
 /// A virtual account.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -1,17 +1,18 @@
 //! Opening and closing a virtual account.
 
-use super::{INTERFACE, VirtualAccount, api::NewVirtualAccount, store};
+use super::{CLOSE_JOB, INTERFACE, VirtualAccount, api::NewVirtualAccount, store};
 use crate::{
     lending::loans::{self, LoanId},
     money::prelude::*,
 };
 use tollhouse_plugins::{AccountOrder, Credentials};
 
-/// The request fields that an error of the provider may name.
-const FIELDS: [&str; 4] = ["currency", "email", "phone", "identity"];
+/// Maximum number of consecutive failures of a job, about two days.
+const MAX_CLOSE_FAILURES: i64 = 100;
+const NOT_CLOSED: &str = "virtual account not closed";
 
-/// Returns the account of a payer, which is opened unless it exists. A repeated request after a lost
-/// response uses the same reference, so the provider opens the account once.
+/// Returns the account of a payer, which is opened unless it exists. Every request for it uses the
+/// same reference, so the provider opens the account once even if responses are lost.
 #[instrument(target = SPAN_TARGET, name = "virtual_accounts.create", skip_all)]
 pub async fn open(
     app: &App,
@@ -32,37 +33,53 @@ pub async fn open(
         phone: user.phone,
         identity,
     };
-    match provider.open_account(&credentials, &order).await {
-        Ok(opened) => {
-            let (db, now) = (app.store.clone(), app.clock.now());
-            db.write(async move |tx| {
-                store::set_opened(tx, &account, &opened, now).await?;
-                let found = store::find(tx, &account.company_id, &account.id).await?;
-                found.ok_or_else(|| Error::internal("an opened account is missing"))
-            })
-            .await
-        }
-        Err(error) => {
-            if error.certainty == Certainty::NotDone {
-                let (db, account) = (app.store.clone(), account.clone());
-                db.write(async move |tx| -> Result<()> {
-                    Ok(store::delete_unopened(tx, &account).await?)
-                })
-                .await?;
-            }
-            Err(client_error(error, &account.payment_service))
-        }
-    }
+    let opened = provider.open_account(&credentials, &order).await;
+    let opened = opened.map_err(|error| client_error(error, &account.payment_service))?;
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        store::set_opened(tx, &account, &opened, now).await?;
+        let found = store::find_any(tx, &account.company_id, &account.id).await?;
+        found.ok_or_else(|| Error::internal("an opened account is missing"))
+    })
+    .await
 }
 
-/// Closes an account at the provider, then hides it. Transfers to it are still recorded.
-#[instrument(target = SPAN_TARGET, name = "virtual_accounts.close", skip_all)]
+/// Hides an account, and closes it at the provider in a job. Later transfers are still recorded.
 pub async fn close(app: &App, account: VirtualAccount) -> Result<()> {
-    let (provider, credentials) = verifier(app, &account).await?;
-    let closed = provider.close_account(&credentials, &account.provider_id).await;
-    closed.map_err(|error| error.into_error(&account.payment_service))?;
     let (db, now) = (app.store.clone(), app.clock.now());
-    db.write(async move |tx| Ok(store::set_closed(tx, &account, now).await?)).await
+    db.write(async move |tx| {
+        if store::set_closed(tx, &account, now).await? {
+            jobs::enqueue(tx, &account.company_id, CLOSE_JOB, &account.id, now).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Closes a hidden account at the provider.
+pub async fn close_job(app: App, job: Job) -> Result<JobResult> {
+    let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
+    let Some(account) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let Err(error) = close_at_provider(&app, &account).await else { return Ok(JobResult::Done) };
+    if job.failures < MAX_CLOSE_FAILURES {
+        return Err(error);
+    }
+    app.metrics.count_alarm(NOT_CLOSED);
+    let (company, id) = (account.company_id.as_str(), account.id.as_str());
+    tracing::error!(
+        alarm = NOT_CLOSED,
+        company,
+        virtual_account = id,
+        error = error.chain(),
+        "a virtual account could not be closed; giving up"
+    );
+    Ok(JobResult::Done)
+}
+
+async fn close_at_provider(app: &App, account: &VirtualAccount) -> Result<()> {
+    let (provider, credentials) = verifier(app, account).await?;
+    let closed = provider.close_account(&credentials, &account.provider_id).await;
+    closed.map(drop).map_err(|error| error.into_private_error(&account.payment_service))
 }
 
 fn missing_email() -> Error {
@@ -140,10 +157,14 @@ fn client_error(error: CallError, provider: &str) -> Error {
     let is_rejected =
         matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
     if !is_rejected || error.certainty != Certainty::NotDone {
-        return error.into_error(provider);
+        return error.into_private_error(provider);
     }
-    Error::Invalid(match error.fault.detail("field").filter(|field| FIELDS.contains(field)) {
-        Some(field) => format!("the {field} field must be one that {provider} accepts"),
-        None => format!("{provider} does not open an account for this user"),
+    Error::Invalid(match error.fault.detail("field") {
+        Some(field @ ("currency" | "identity")) => {
+            format!("the {field} field must be one that {provider} accepts")
+        }
+        Some("email") => format!("{provider} does not accept the user's e-mail address"),
+        Some("phone") => format!("{provider} does not accept the user's phone number"),
+        _ => format!("{provider} does not open an account for this user"),
     })
 }

@@ -6,7 +6,7 @@ use crate::{
     state::storage::*,
     tenants::providers::AccountId,
 };
-use tollhouse_plugins::VirtualAccount as OpenedAccount;
+use tollhouse_plugins::{AccountName, VirtualAccount as OpenedAccount};
 
 text_types! {
     /// The id of a virtual account.
@@ -97,22 +97,15 @@ pub async fn set_opened(
     .await
 }
 
-pub async fn set_closed(tx: &mut Tx, account: &VirtualAccount, now: Timestamp) -> Result<()> {
+/// Hides an account. Returns `false` if it is hidden already.
+pub async fn set_closed(tx: &mut Tx, account: &VirtualAccount, now: Timestamp) -> Result<bool> {
     tx.sql(
         "UPDATE virtual_accounts SET closed_at = $3, updated_at = $3
          WHERE company_id = $1 AND id = $2 AND closed_at IS NULL",
     )
     .params(params![&account.company_id, &account.id, now])
-    .execute()
+    .affects_one()
     .await
-}
-
-/// Deletes an account that the provider has not opened.
-pub async fn delete_unopened(tx: &mut Tx, account: &VirtualAccount) -> Result<()> {
-    tx.sql("DELETE FROM virtual_accounts WHERE company_id = $1 AND id = $2 AND account_number = ''")
-        .params(params![&account.company_id, &account.id])
-        .execute()
-        .await
 }
 
 const CONFIRMED: &str = " AND account_number <> ''";
@@ -123,7 +116,8 @@ pub async fn find(
     company_id: &CompanyId,
     id: &VirtualAccountId,
 ) -> Result<Option<VirtualAccount>> {
-    tx.dynamic(&open(company_id).append(CONFIRMED).append(" AND id = ").bind(id)).optional().await
+    let sql = open(company_id).append(CONFIRMED).append(" AND id = ").bind(id);
+    tx.dynamic(&sql).optional().await
 }
 
 /// Returns the open, confirmed accounts of a user, oldest first.
@@ -136,8 +130,22 @@ pub async fn list_for_user(
     tx.dynamic(&sql.append(" ORDER BY created_at, id")).all().await
 }
 
+/// Finds an account, open or closed.
+pub async fn find_any(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    id: &str,
+) -> Result<Option<VirtualAccount>> {
+    let sql = DynamicStatement::from(SELECT_WITH_USER_ID)
+        .append(" FROM virtual_accounts t WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND id = ")
+        .bind(id);
+    tx.dynamic(&sql).optional().await
+}
+
 /// Returns whether virtual accounts were opened at a provider account.
-pub async fn is_any_at(tx: &mut Tx, account_id: &AccountId) -> Result<bool> {
+pub async fn is_any_at(tx: &mut Tx, account_id: &str) -> Result<bool> {
     let found: Option<String> = tx
         .sql("SELECT id FROM virtual_accounts WHERE account_id = $1 LIMIT 1")
         .params(params![account_id])
@@ -146,22 +154,25 @@ pub async fn is_any_at(tx: &mut Tx, account_id: &AccountId) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Finds the account that a transfer names by its reference, provider's id or number: an open one
-/// first, since providers may assign a number again.
+/// Finds the account of a transfer: an open one, or else the last one that was closed, since
+/// providers may assign a number again. `None` if several open accounts have the name.
 pub async fn find_at(
     tx: &mut Tx,
     account_id: &AccountId,
-    named: &str,
+    named: &AccountName,
 ) -> Result<Option<VirtualAccount>> {
+    let (column, name) = match named {
+        AccountName::Reference(name) => (" AND account_ref = ", name),
+        AccountName::ProviderId(name) => (" AND provider_id = ", name),
+        AccountName::Number(name) => (" AND account_number = ", name),
+    };
     let sql = DynamicStatement::from(SELECT_WITH_USER_ID)
         .append(" FROM virtual_accounts t WHERE account_id = ")
         .bind(account_id)
-        .append(" AND (account_ref = ")
-        .bind(named)
-        .append(" OR provider_id = ")
-        .bind(named)
-        .append(" OR account_number = ")
-        .bind(named)
-        .append(") ORDER BY closed_at IS NOT NULL, created_at DESC LIMIT 1");
-    tx.dynamic(&sql).optional().await
+        .append(column)
+        .bind(name)
+        .append(" ORDER BY closed_at IS NOT NULL, closed_at DESC LIMIT 2");
+    let found: Vec<VirtualAccount> = tx.dynamic(&sql).all().await?;
+    let is_ambiguous = found.len() == 2 && found.iter().all(|account| account.closed_at.is_none());
+    Ok(found.into_iter().next().filter(|_| !is_ambiguous))
 }

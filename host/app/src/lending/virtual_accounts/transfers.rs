@@ -1,66 +1,66 @@
 //! Recording transfers to virtual accounts.
 
-use super::{INTERFACE, VirtualAccount, store};
+use super::{VirtualAccount, store};
 use crate::{
     lending::{loans, recollections},
     money::{charges::Received, payments, prelude::*},
     tenants::companies,
 };
-use tollhouse_plugins::IncomingTransfer;
 
-/// The alarm of a transfer to an account that the host does not know.
-const UNMATCHED: &str = "unmatched transfer";
+/// Maximum number of consecutive failures of a job, about two days.
+const MAX_FAILURES: i64 = 100;
 
-/// Records the transfer of a webhook, if it is one to a virtual account.
+/// Records the transfer of a webhook, if it is one to a virtual account. Until the provider reports
+/// that the money has arrived, the job is repeated; then an alarm is raised.
 pub async fn transfer_job(app: App, job: Job) -> Result<JobResult> {
     let (account_id, service_ref) = notifications::parse_transfer(&job.subject);
-    let read = async |tx: &mut Tx| -> Result<Option<Account>> {
-        match store::is_any_at(tx, &account_id).await? {
-            true => Ok(providers::find_by_id(tx, &account_id).await?),
-            false => Ok(None),
+    let read = async |tx: &mut Tx| providers::find_by_id(tx, &account_id).await;
+    let Some(account) = app.store.select(read).await? else { return Ok(JobResult::Done) };
+    match find_and_record(&app, &job, &account, service_ref).await {
+        Err(error) if job.failures >= MAX_FAILURES => {
+            let reason = error.chain();
+            alarm(&app, &account, service_ref, &reason);
+            Ok(JobResult::Done)
         }
-    };
-    let Some(account) = app.store.read(read).await? else { return Ok(JobResult::Done) };
-    let Some(transfer) = find(&app, &job, &account, service_ref).await? else {
-        return Ok(JobResult::Done);
-    };
-    let read = async |tx: &mut Tx| store::find_at(tx, &account.id, &transfer.account).await;
-    let Some(to) = app.store.select(read).await? else {
-        app.metrics.count_alarm(UNMATCHED);
-        tracing::error!(
-            alarm = UNMATCHED,
-            provider = account.provider,
-            service_ref,
-            "a transfer arrived for a virtual account that the host does not know"
-        );
-        return Ok(JobResult::Done);
-    };
-    match record(&app, &to, &account, &transfer.payment, service_ref).await {
-        // Another webhook of the same transfer.
-        Err(error) if error.is_duplicate() => Ok(JobResult::Done),
         recorded => recorded.map(|()| JobResult::Done),
     }
 }
 
-/// Queries the provider. `None`: the payment is no transfer to a virtual account, or its money did
-/// not arrive.
-async fn find(
-    app: &App,
-    job: &Job,
-    account: &Account,
-    service_ref: &str,
-) -> Result<Option<IncomingTransfer>> {
+fn alarm(app: &App, account: &Account, service_ref: &str, reason: &str) {
+    const UNMATCHED: &str = "unmatched transfer";
+    app.metrics.count_alarm(UNMATCHED);
+    let provider = &*account.provider;
+    tracing::error!(
+        alarm = UNMATCHED,
+        provider,
+        service_ref,
+        reason,
+        "a transfer to a virtual account was not recorded"
+    );
+}
+
+async fn find_and_record(app: &App, job: &Job, account: &Account, service_ref: &str) -> Result<()> {
     let provider = app.plugins.provider(&account.provider, &job.company_id)?;
-    if !provider.exports(INTERFACE) {
-        return Ok(None);
-    }
     let credentials = account.open_credentials(app)?;
-    match provider.find_transfer(&credentials, service_ref).await {
-        Ok(transfer) => Ok(Some(transfer).filter(|transfer| {
-            matches!(transfer.payment.status, PaymentStatus::Pending | PaymentStatus::Success)
-        })),
-        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
-        Err(error) => Err(error.into_error(&account.provider)),
+    let found = provider.find_transfer(&credentials, service_ref).await;
+    let found = found.map_err(|error| error.into_private_error(&account.provider))?;
+    let Some(transfer) = found else { return Ok(()) };
+    match transfer.payment.status {
+        PaymentStatus::Success => {}
+        PaymentStatus::Failed | PaymentStatus::Reversed => return Ok(()),
+        PaymentStatus::Pending => {
+            return Err(Error::Unavailable("the transfer is pending, try again later"));
+        }
+    }
+    let read = async |tx: &mut Tx| store::find_at(tx, &account.id, &transfer.account).await;
+    let Some(to) = app.store.select(read).await? else {
+        alarm(app, account, service_ref, "no virtual account of this host");
+        return Ok(());
+    };
+    match record(app, to, account, &transfer.payment, service_ref).await {
+        // Another webhook of the same transfer.
+        Err(error) if error.is_duplicate() => Ok(()),
+        recorded => recorded,
     }
 }
 
@@ -68,13 +68,13 @@ async fn find(
 /// as a duplicate if a record has the reference.
 async fn record(
     app: &App,
-    to: &VirtualAccount,
+    to: VirtualAccount,
     account: &Account,
     seen: &ProviderPayment,
     service_ref: &str,
 ) -> Result<()> {
     let amount = seen.requested.clone().unwrap_or_else(|| seen.amount.clone());
-    let (db, app, to, account) = (app.store.clone(), app.clone(), to.clone(), account.clone());
+    let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
     let service_ref = service_ref.to_owned();
     db.write(async move |tx| {
         let received =

@@ -99,14 +99,19 @@ impl ChargeVerifier {
     /// Returns the provider's charge, if it exists. The result has the charge's reference, even if
     /// the plugin returned another one.
     async fn fetch(&self, app: &App, charge: &Charge) -> Result<Option<ProviderPayment>> {
+        if charge.is_received() {
+            let found = self.provider.find_transfer(&self.credentials, &charge.service_ref).await;
+            return self.found(found.map(|transfer| transfer.map(|transfer| transfer.payment)));
+        }
         let session = sessions::known(app, &self.provider, charge).await?;
         let has_data = session.state.is_some() || session.notified.is_some();
         let is_found_by_state = self.provider.manifest().sessions.is_found_by_state();
         if is_found_by_state && !has_data {
             return Ok(None);
         }
-        match self.provider.query(&self.credentials, &session).await {
-            Ok(seen) => Ok(Some(ProviderPayment {
+        let seen = self.provider.query(&self.credentials, &session).await;
+        self.found(seen.map(|seen| {
+            Some(ProviderPayment {
                 service_ref: charge.service_ref.clone(),
                 // Found by its own data, so it is this charge.
                 metadata: match is_found_by_state {
@@ -114,7 +119,13 @@ impl ChargeVerifier {
                     false => seen.metadata,
                 },
                 ..seen
-            })),
+            })
+        }))
+    }
+
+    fn found<T>(&self, found: Result<Option<T>, CallError>) -> Result<Option<T>> {
+        match found {
+            Ok(found) => Ok(found),
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
             Err(error) => Err(error.into_error(&self.provider.manifest().name)),
         }

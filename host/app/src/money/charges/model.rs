@@ -155,6 +155,12 @@ impl Charge {
         matches!(self.state, State::Queued | State::Requested | State::Open)
     }
 
+    /// Returns whether the money arrived without a request, as a transfer to a virtual account does.
+    /// A charge that was requested has the provider's reference only together with its session.
+    pub fn is_received(&self) -> bool {
+        self.reference_source == ReferenceSource::Provider && self.session_url.is_none()
+    }
+
     /// The start of the schedule of checks.
     pub fn checks_start_at(&self) -> Option<Timestamp> {
         match self.method {

@@ -131,7 +131,8 @@ pub async fn reconcile_job<O: ChargeOwner>(
     app.metrics.count_charge_check(charge.owner_kind.name(), outcome_label(&verified, &charge));
     let now = app.clock.now();
     let next = next_check(&charge, now);
-    if charge.lane.is_some() && charge.is_undecided() {
+    let may_be_abandoned = charge.lane.is_some() || charge.is_received() && next.is_none();
+    if may_be_abandoned && charge.is_undecided() {
         abandon::<O>(&app, &charge, next.is_none()).await?;
     }
     match (verified, next) {

@@ -26,7 +26,8 @@ struct OrderView<Payer> {
     /// The provider fees; 0 until the payment succeeds.
     fees: Minor,
     currency: Currency,
-    /// The reference from the request, or a generated one with the prefix `pay-`.
+    /// The reference from the request, or a generated one with the prefix `pay-`; of a transfer to a
+    /// virtual account `trf-`.
     reference: String,
     status: Status,
     narration: String,
@@ -35,7 +36,8 @@ struct OrderView<Payer> {
 /// The fields of a payment after `payment_response`, which lists omit.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CourseView {
-    /// The metadata from the request, plus `company`, `server` and `event`.
+    /// The metadata from the request, plus `company`, `server` and `event`; of a transfer the id of its
+    /// `virtual_account`.
     metadata: Map<String, Value>,
     /// The provider's reference of the payment.
     service_ref: String,

@@ -36,10 +36,9 @@ pub async fn receive(
         }
         Err(error) => return Err(Error::internal(error.fault.message)),
     };
-    let has_transfers = plugin.exports("virtual-accounts");
     let mut verifications = Vec::new();
     for notification in &notifications {
-        let found = find_verification(&app, &account, notification, has_transfers).await?;
+        let found = find_verification(&app, &account, notification).await?;
         verifications.extend(found);
     }
     let digest = hex::encode(Sha256::digest(&body));

@@ -18,22 +18,44 @@ use tollhouse_plugins::{Notification, NotificationSubject};
 /// The subject of references that belong to a charge.
 pub const CHARGE: &str = "charge";
 
+/// Returns the job for a payment that no record has, if it may be a transfer to a virtual account.
+async fn find_transfer(
+    app: &App,
+    account: &Account,
+    service_ref: &str,
+) -> Result<Option<Verification>> {
+    let has = async |tx: &mut Tx| (app.tables.has_virtual_accounts)(tx, &account.id).await;
+    if service_ref.is_empty() || !app.store.select(has).await? {
+        return Ok(None);
+    }
+    if service_ref.len() > MAX_REFERENCE_BYTES {
+        let provider = &*account.provider;
+        tracing::error!(provider, "the reference of a transfer is too long to be recorded");
+        return Ok(None);
+    }
+    let owner = Owner::from(&account.owner).column().into();
+    let subject = format!("{}/{service_ref}", account.id);
+    Ok(Some((owner, app.tables.transfer_job, subject)))
+}
+
 /// Splits the subject of a transfer's job into provider account and reference.
 pub fn parse_transfer(subject: &str) -> (AccountId, &str) {
     let (account_id, service_ref) = subject.split_once('/').unwrap_or_default();
     (AccountId::from(account_id), service_ref)
 }
 
+/// Maximum length of the reference of a transfer.
+const MAX_REFERENCE_BYTES: usize = 500;
+
 /// A job: company, kind and subject.
 type Verification = (CompanyId, &'static str, String);
 
-/// Returns the job that verifies the charge of a webhook. An unknown payment may be a transfer, if the
-/// provider has virtual accounts; otherwise `None`.
+/// Returns the job that verifies the charge of a webhook. If the reference is unknown, returns the job
+/// for a transfer to a virtual account, or `None`.
 async fn find_verification(
     app: &App,
     account: &Account,
     notification: &Notification,
-    has_transfers: bool,
 ) -> Result<Option<Verification>> {
     if !matches!(notification.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
         return Ok(None);
@@ -42,12 +64,8 @@ async fn find_verification(
     let find = async |tx: &mut Tx| store::owner_of(tx, &account.id, service_ref).await;
     let owner = app.store.select(find).await?;
     let Some((company_id, subject, id, charge_id)) = owner else {
-        if !has_transfers || *subject != NotificationSubject::Payment || service_ref.is_empty() {
-            return Ok(None);
-        }
-        let owner = Owner::from(&account.owner).column().into();
-        let subject = format!("{}/{service_ref}", account.id);
-        return Ok(Some((owner, app.tables.transfer_job, subject)));
+        let is_payment = *subject == NotificationSubject::Payment;
+        return if is_payment { find_transfer(app, account, service_ref).await } else { Ok(None) };
     };
     let (subject, id) = charge_id.map_or((subject, id), |id| (CHARGE.to_owned(), id));
     let job = app.tables.webhook_subjects.iter().find(|(name, _)| *name == subject);

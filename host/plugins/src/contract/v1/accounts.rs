@@ -4,7 +4,7 @@ use super::{
     convert::{truncate, unexpected},
     exported, wit,
 };
-use crate::{AccountOrder, Bank, Fault, IncomingTransfer, VirtualAccount};
+use crate::{AccountName, AccountOrder, Bank, Fault, IncomingTransfer, VirtualAccount};
 
 const MAX_BANKS: usize = 1_000;
 /// Maximum length of a bank account's number, names and ids.
@@ -30,29 +30,34 @@ impl TryFrom<exported::virtual_accounts::VirtualAccount> for VirtualAccount {
     fn try_from(
         account: exported::virtual_accounts::VirtualAccount,
     ) -> Result<VirtualAccount, Fault> {
-        if account.account_number.is_empty() {
-            return Err(unexpected("the account has no number"));
-        }
         Ok(VirtualAccount {
-            account_number: truncate(account.account_number, MAX_ACCOUNT_BYTES),
+            account_number: identifier(account.account_number)?,
             bank: truncate(account.bank, MAX_ACCOUNT_BYTES),
             holder: truncate(account.holder, MAX_ACCOUNT_BYTES),
-            provider_id: truncate(account.provider_id, MAX_ACCOUNT_BYTES),
+            provider_id: identifier(account.provider_id)?,
         })
     }
 }
 
-impl TryFrom<exported::virtual_accounts::IncomingTransfer> for IncomingTransfer {
-    type Error = Fault;
-
-    fn try_from(
-        transfer: exported::virtual_accounts::IncomingTransfer,
-    ) -> Result<IncomingTransfer, Fault> {
-        Ok(IncomingTransfer {
-            account: truncate(transfer.account, MAX_ACCOUNT_BYTES),
-            payment: transfer.payment.try_into()?,
-        })
+/// Rejects a text that identifies no account, or only a part of which would be compared.
+fn identifier(text: String) -> Result<String, Fault> {
+    match text.len() {
+        1..=MAX_ACCOUNT_BYTES => Ok(truncate(text, MAX_ACCOUNT_BYTES)),
+        _ => Err(unexpected("a virtual account must be identified by 1 to 200 bytes")),
     }
+}
+
+pub fn transfer(
+    result: Result<Option<exported::virtual_accounts::IncomingTransfer>, wit::Fault>,
+) -> Result<Option<IncomingTransfer>, Fault> {
+    use exported::virtual_accounts::AccountId;
+    let Some(transfer) = result? else { return Ok(None) };
+    let account = match transfer.account {
+        AccountId::Reference(text) => AccountName::Reference(identifier(text)?),
+        AccountId::ProviderId(text) => AccountName::ProviderId(identifier(text)?),
+        AccountId::Number(text) => AccountName::Number(identifier(text)?),
+    };
+    Ok(Some(IncomingTransfer { account, payment: transfer.payment.try_into()? }))
 }
 
 pub fn banks(

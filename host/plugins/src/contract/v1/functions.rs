@@ -10,7 +10,7 @@ use wasmtime::{
 };
 
 use super::{
-    accounts::{banks, holder},
+    accounts::{banks, holder, transfer},
     convert::{converted, message_id, notifications, received},
     exported, versioned_name,
 };
@@ -231,10 +231,10 @@ functions! {
         close_account -> Closed(bool),
         call_close(provider_id) as converted;
 
-        /// Returns a payment that has no order. `NotFound`: it is none to a virtual account.
+        /// Returns a payment that has no order. `None`: not a transfer to a virtual account.
         FindTransfer(service_ref: str) = "virtual-accounts.find-transfer",
-        find_transfer -> Transfer(IncomingTransfer),
-        call_find_transfer(service_ref) as converted;
+        find_transfer -> Transfer(Option<IncomingTransfer>),
+        call_find_transfer(service_ref) as transfer;
     }
     account_enquiry = "account-enquiry" of Provider, personal: true {
         ListBanks(currency: str) = "account-enquiry.banks",

@@ -69,9 +69,7 @@ fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
         }
         (Ok(PluginReply::Banks(banks)), _) if banks.is_empty() => "at least one bank",
         (Ok(PluginReply::Holder(name)), _) if name.is_empty() => "the name of the account's holder",
-        (Ok(PluginReply::Transfer(transfer)), _) if transfer.account.is_empty() => {
-            "a transfer that names its virtual account"
-        }
+        (Ok(PluginReply::Transfer(None)), _) => "a transfer to a virtual account",
         (Ok(PluginReply::Accepted(id)), _) if id.is_empty() => "the gateway's id of the message",
         (Ok(PluginReply::Refund(refund)), _) if refund.provider_id.is_empty() => {
             "a refund with a provider-id, by which it can be checked"

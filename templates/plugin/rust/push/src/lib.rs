@@ -25,6 +25,7 @@ struct State {
 
 #[derive(Deserialize)]
 struct FetchedPush {
+    reference: String,
     status: String,
     amount: u64,
     currency: String,
@@ -73,6 +74,9 @@ impl sessions::Guest for Plugin {
         let path = format!("/pushes/{}", http::encode(&id));
         let response = send(Request::get(settings::url("base_url", &path)?))?;
         let push: FetchedPush = response.json()?;
+        if push.reference != session.service_ref {
+            return Err(Fault::not_found("the push is that of another payment"));
+        }
         Ok(Payment {
             // Unknown statuses are pending: they prove neither success nor failure.
             status: match push.status.as_str() {
@@ -96,8 +100,8 @@ impl sessions::Guest for Plugin {
         })
     }
 
-    /// Callbacks are not signed, and anyone who knows the URL can send one: nothing but the id is
-    /// read from them, and the query decides.
+    /// Callbacks are not signed: only the id is read from them, and `verify` checks that the push with
+    /// this id is the one of this payment.
     fn receive(
         session: KnownSession,
         _headers: Vec<(String, String)>,

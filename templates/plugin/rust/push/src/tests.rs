@@ -43,6 +43,11 @@ fn started() -> KnownSession {
     session(Some(state::encode(&State { id: "1001".into() })), None)
 }
 
+/// A push as the provider reports it.
+fn push(reference: &str, status: &str) -> serde_json::Value {
+    json!({"reference": reference, "status": status, "amount": 1, "currency": "KES"})
+}
+
 fn verify(session: KnownSession) -> Result<Payment, Fault> {
     <Plugin as sessions::Guest>::verify(session)
 }
@@ -85,7 +90,7 @@ fn each_status_of_a_push_is_mapped() {
         ("sent", PaymentStatus::Pending),
         ("a new word", PaymentStatus::Pending),
     ] {
-        let body = json!({"status": text, "amount": 1, "currency": "KES"});
+        let body = push("example-1", text);
         let _host = account().answer("GET", "/pushes/1001", 200, body).install();
         assert_eq!(verify(started()).unwrap().status, status, "{text}");
     }
@@ -93,13 +98,20 @@ fn each_status_of_a_push_is_mapped() {
 
 #[test]
 fn a_callback_identifies_a_push_whose_response_was_lost() {
-    let body = json!({"status": "paid", "amount": 1, "currency": "KES"});
+    let body = push("example-1", "paid");
     let _host = account().answer("GET", "/pushes/1001", 200, body).install();
     let fault = verify(session(None, None)).unwrap_err();
     assert_eq!(fault.category, FaultCategory::NotFound);
     let notified = receive(br#"{"id": "1001", "reference": "example-1"}"#).unwrap();
     let payment = verify(session(None, Some(notified))).unwrap();
     assert_eq!(payment.status, PaymentStatus::Success);
+}
+
+#[test]
+fn a_push_of_another_payment_is_not_found() {
+    let body = push("example-2", "paid");
+    let _host = account().answer("GET", "/pushes/1001", 200, body).install();
+    assert_eq!(verify(started()).unwrap_err().category, FaultCategory::NotFound);
 }
 
 #[test]

@@ -313,7 +313,7 @@ pub async fn open_page<O: ChargeOwner>(
 
 /// Returns whether the payer has no page of the owner's current charge.
 fn needs_page<O: ChargeOwner>(owner: &O, charge: &Charge) -> bool {
-    owner.is_pending() && charge.session_url.is_none()
+    owner.is_pending() && charge.session_url.is_none() && !charge.is_received()
 }
 
 /// Requests the oldest queued charge of a lane, unless another charge holds the lane.

@@ -181,6 +181,8 @@ fn decide_not_found(charge: &Charge, queried_at: Timestamp, now: Timestamp) -> D
     let may_fail =
         charge.method != Method::Checkout && has_passed(charge.begun_at, RETRY_SECONDS, queried_at);
     match charge.state {
+        // The provider has reported it, and there is nothing to request.
+        _ if charge.is_received() => Decision::Ignore,
         State::Requested | State::Queued if is_over && may_fail => Decision::Fail,
         State::Requested if is_over => Decision::Requeue,
         _ => Decision::Ignore,
@@ -236,7 +238,7 @@ pub fn next_check(charge: &Charge, now: Timestamp) -> Option<Timestamp> {
         State::Succeeded => vec![DAY, 7 * DAY, 30 * DAY, 120 * DAY],
         State::Mismatched => vec![HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 120 * DAY],
         State::Failed | State::Canceled => vec![HOUR, 24 * HOUR, 72 * HOUR],
-        _ if charge.method == Method::Checkout => soon.collect(),
+        _ if charge.method == Method::Checkout && !charge.is_received() => soon.collect(),
         _ => soon.chain(daily).collect(),
     };
     let since = match charge.state {

@@ -387,3 +387,25 @@ fn checks_become_rarer_and_end() {
         assert_eq!(minutes(state, method, now), next, "{state:?} {method:?} after {now}");
     }
 }
+
+#[test]
+fn money_that_arrived_without_a_request_is_not_requested_and_is_verified_for_a_month() {
+    let received =
+        Charge { reference_source: ReferenceSource::Provider, ..charge(State::Requested) };
+    assert!(received.is_received());
+    assert!(
+        !Charge { session_url: Some("https://p".to_owned()), ..received.clone() }.is_received()
+    );
+    let day_20 = Timestamp(20 * 24 * 60 * MINUTE_MS);
+    assert_eq!(decide(&received, false, 1, &Fact::NotFound(day_20), day_20), Decision::Ignore);
+    for (status, decision) in [
+        (PaymentStatus::Success, Decision::Succeed),
+        (PaymentStatus::Pending, Decision::Open),
+        (PaymentStatus::Failed, Decision::Fail),
+        (PaymentStatus::Reversed, Decision::Fail),
+    ] {
+        assert_eq!(decide(&received, false, 1, &fact(status), day_20), decision, "{status:?}");
+    }
+    assert!(next_check(&received, day_20).is_some());
+    assert!(next_check(&charge(State::Requested), day_20).is_none());
+}
