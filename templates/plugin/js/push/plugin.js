@@ -41,7 +41,7 @@ export const sessions = {
     if (id === undefined) throw Fault.notFound("the provider's id of the push is not known");
     const response = send(http.get(settings.url('base_url', `/pushes/${http.encode(id)}`)));
     const push = response.json({ reference: 'string', status: 'string', amount: 'number', currency: 'string' });
-    if (push.reference !== serviceRef) throw Fault.notFound('the push is that of another payment');
+    if (push.reference !== serviceRef) throw response.unexpected('reference');
     return {
       status: STATUS.get(push.status) ?? 'pending',
       serviceRef,

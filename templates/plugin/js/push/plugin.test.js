@@ -87,9 +87,9 @@ test('a callback identifies a push whose response was lost', () => {
   assert.equal(sessions.verify(session({ notified })).status, 'success');
 });
 
-test('a push of another payment is not found', () => {
+test('a push of another payment is not accepted', () => {
   account().answer(...PUSH, 200, push('example-2', 'paid')).install();
-  assert.throws(verify, { category: 'not-found' });
+  assert.throws(verify, { category: 'unavailable' });
 });
 
 test('a callback of another push is invalid', () => {

@@ -45,7 +45,7 @@ class Sessions(exports.Sessions):
         response = send(http.get(url))
         push = response.json({"reference": str, "status": str, "amount": int, "currency": str})
         if push["reference"] != session.service_ref:
-            raise faults.not_found("the push is that of another payment")
+            raise faults.unavailable("the provider returned another payment's push")
         return Payment(
             # Unknown statuses are pending: they prove neither success nor failure.
             status=STATUS.get(push["status"], PaymentStatus.PENDING),

@@ -114,9 +114,9 @@ class ThePush(unittest.TestCase):
         payment = Sessions().verify(session(None, notified))
         self.assertEqual(payment.status, PaymentStatus.SUCCESS)
 
-    def test_a_push_of_another_payment_is_not_found(self) -> None:
+    def test_a_push_of_another_payment_is_not_accepted(self) -> None:
         account().answer(*PUSH, 200, push("example-2", "paid")).install()
-        self.assertEqual(self.fault(verify).category, FaultCategory.NOT_FOUND)
+        self.assertEqual(self.fault(verify).category, FaultCategory.UNAVAILABLE)
 
     def test_a_callback_of_another_push_is_invalid(self) -> None:
         for body in (b"{}", b"not JSON", b'{"id": "1001", "reference": "example-2"}'):

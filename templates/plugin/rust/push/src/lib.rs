@@ -75,7 +75,7 @@ impl sessions::Guest for Plugin {
         let response = send(Request::get(settings::url("base_url", &path)?))?;
         let push: FetchedPush = response.json()?;
         if push.reference != session.service_ref {
-            return Err(Fault::not_found("the push is that of another payment"));
+            return Err(Fault::unavailable("the provider returned another payment's push"));
         }
         Ok(Payment {
             // Unknown statuses are pending: they prove neither success nor failure.

@@ -108,10 +108,10 @@ fn a_callback_identifies_a_push_whose_response_was_lost() {
 }
 
 #[test]
-fn a_push_of_another_payment_is_not_found() {
+fn a_push_of_another_payment_is_not_accepted() {
     let body = push("example-2", "paid");
     let _host = account().answer("GET", "/pushes/1001", 200, body).install();
-    assert_eq!(verify(started()).unwrap_err().category, FaultCategory::NotFound);
+    assert_eq!(verify(started()).unwrap_err().category, FaultCategory::Unavailable);
 }
 
 #[test]
