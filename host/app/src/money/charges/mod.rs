@@ -57,7 +57,7 @@ pub use self::{
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;
-use tollhouse_plugins::Credentials;
+use tollhouse_plugins::{Credentials, IncomingTransfer};
 
 /// The job that requests the queued charges of a lane. Its subject is the lane.
 pub const REQUEST_JOB: &str = "charge.request";
@@ -100,8 +100,14 @@ impl ChargeVerifier {
     /// the plugin returned another one.
     async fn fetch(&self, app: &App, charge: &Charge) -> Result<Option<ProviderPayment>> {
         if charge.is_received() {
-            let found = self.provider.find_transfer(&self.credentials, &charge.service_ref).await;
-            return self.found(found.map(|transfer| transfer.map(|transfer| transfer.payment)));
+            let service_ref = charge.service_ref.clone();
+            let found = self.provider.find_transfer(&self.credentials, &service_ref).await;
+            return self.found(found.map(|transfer| {
+                transfer.map(|IncomingTransfer { payment, .. }| ProviderPayment {
+                    service_ref,
+                    ..payment
+                })
+            }));
         }
         let session = sessions::known(app, &self.provider, charge).await?;
         let has_data = session.state.is_some() || session.notified.is_some();

@@ -61,7 +61,7 @@ impl Charge {
     }
 
     fn copy(&mut self, decision: Decision, seen: &ProviderPayment, now: Timestamp) {
-        if self.session_url.is_none() && !self.superseded {
+        if self.session_url.is_none() && !self.superseded && !self.is_received() {
             self.session_url.clone_from(&seen.challenge_url);
         }
         if !seen.transaction_id.is_empty() {
