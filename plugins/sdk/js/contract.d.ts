@@ -294,7 +294,8 @@ export interface Payment {
   /**
    * The order's metadata as the provider returns it, as JSON text; absent if it does not. The
    * host recognizes its own payments by it: without it, a payment whose session was lost is
-   * started again. Not needed if the manifest's `sessions.lookup` is `state`.
+   * started again. Not needed if the manifest's `sessions.push` is true or `sessions.lookup` is
+   * `state`.
    */
   metadata?: string | null;
   /** The provider's response as JSON text, without tokens. The company sees it. */
@@ -750,8 +751,9 @@ export interface Sms {
 /** An amount in a currency. */
 export interface Money {
   /**
-   * In the currency's minor unit: kobo, cents, or whole francs, because XOF has no decimals. The
-   * host rejects a response above 10^13 in the major unit.
+   * In the currency's minor unit: kobo, cents, or the whole units of a currency without decimals
+   * in ISO 4217, such as XOF, UGX and RWF. The host rejects a response above 10^13 in the major
+   * unit.
    */
   minor: number;
   /** An ISO 4217 code. */
@@ -787,7 +789,7 @@ export type FaultCategory =
   /** The upstream does not have the requested object. */
   | 'not-found'
   /**
-   * The upstream is out of order, slow, unreadable, or out of its own credit. Once a request was
+   * The upstream is out of order, slow, unreadable, or has run out of its own credit. Once a request was
    * sent, the outcome is unknown.
    */
   | 'unavailable'

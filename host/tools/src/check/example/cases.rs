@@ -48,5 +48,6 @@ fn evaluate(case: &ExampleCase, ran: &ObservedCall) -> CaseOutcome {
     if result == case.expect {
         return CaseOutcome::Passed;
     }
-    CaseOutcome::failed(format!("the result {:?}", case.expect), ran, ran.requests.last())
+    let expected = format!("the result {:?}; the call has the result {result:?}", case.expect);
+    CaseOutcome::failed(expected, ran, ran.requests.last())
 }

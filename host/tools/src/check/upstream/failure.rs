@@ -45,9 +45,11 @@ enum FailureResponse {
     Json(u16, &'static str),
     /// The first half of the example response.
     Truncated,
-    /// The example response, with all strings replaced by this text. A status replaces its own.
+    /// The example response, with all strings replaced by this text, except those of the request. A
+    /// status replaces its own.
     Words(Option<u16>, &'static str),
-    /// The example response, with all strings, numbers and booleans replaced.
+    /// The example response, with all strings, numbers and booleans replaced, except strings of the
+    /// request.
     Values,
 }
 
@@ -101,6 +103,7 @@ impl UpstreamFailure {
             || example.and_then(|example| Some((example.status, parse_json(example)?)));
         let example_json = || example_json().unwrap_or((200, Value::Null));
         let json = |status, body: Bytes| response(status, "application/json", body);
+        let is_echoed = |text: &str| is_in(request, text);
         Ok(match self.response {
             NoResponse(error) => {
                 let host = Url::parse(&request.url).ok();
@@ -116,11 +119,11 @@ impl UpstreamFailure {
             }
             Words(status, word) => {
                 let (usual, body) = example_json();
-                json(status.unwrap_or(usual), with_words(body, word).to_string().into())
+                json(status.unwrap_or(usual), with_words(body, word, &is_echoed).to_string().into())
             }
             Values => {
                 let (status, body) = example_json();
-                json(status, with_other_values(body).to_string().into())
+                json(status, with_other_values(body, &is_echoed).to_string().into())
             }
         })
     }
@@ -136,11 +139,20 @@ fn parse_json(response: &EgressResponse) -> Option<Value> {
     (value.is_object() || value.is_array()).then_some(value)
 }
 
-/// Replaces each string by `word` and a number, so that no two are equal.
-fn with_words(mut value: Value, word: &str) -> Value {
+/// Returns whether a request has sent this text, for example its reference. A plugin may compare
+/// such a text before it reads the others.
+fn is_in(request: &EgressRequest, text: &str) -> bool {
+    const MIN_BYTES: usize = 4;
+    let body = request.body.as_deref().unwrap_or_default();
+    text.len() >= MIN_BYTES
+        && (request.url.contains(text) || memchr::memmem::find(body, text.as_bytes()).is_some())
+}
+
+/// Replaces each string that is not kept by `word` and a number, so that no two are equal.
+fn with_words(mut value: Value, word: &str, is_kept: &dyn Fn(&str) -> bool) -> Value {
     let mut words = 0;
     change_leaves(&mut value, &mut |leaf| {
-        if leaf.is_string() {
+        if leaf.as_str().is_some_and(|text| !is_kept(text)) {
             words += 1;
             *leaf = format!("{word} {words:03}").into();
         }
@@ -148,9 +160,10 @@ fn with_words(mut value: Value, word: &str) -> Value {
     value
 }
 
-/// Replaces all values, so that only the shape remains.
-fn with_other_values(mut value: Value) -> Value {
+/// Replaces all values but strings that are kept.
+fn with_other_values(mut value: Value, is_kept: &dyn Fn(&str) -> bool) -> Value {
     change_leaves(&mut value, &mut |leaf| match leaf {
+        Value::String(text) if is_kept(text) => {}
         Value::String(_) => *leaf = UNKNOWN_WORD.into(),
         Value::Bool(flag) => *flag = !*flag,
         Value::Number(_) => *leaf = 987_654_321.into(),
@@ -176,14 +189,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_response_keeps_its_shape_but_no_words() {
-        let original = json!({"ok": true, "data": [{"status": "paid", "by": "card", "fee": 5}]});
-        let words = json!({"ok": true, "data": [{"status": "x 001", "by": "x 002", "fee": 5}]});
-        let values = json!({"ok": false, "data": [{"status": UNKNOWN_WORD, "by": UNKNOWN_WORD, "fee": 987_654_321}]});
-        assert_eq!(
-            (with_words(original.clone(), "x"), with_other_values(original)),
-            (words, values)
-        );
+    fn a_changed_response_keeps_its_shape_and_the_texts_of_the_request() {
+        let original = json!({"ok": true, "data": [{"status": "paid", "by": "pay-1", "fee": 5}]});
+        let words = json!({"ok": true, "data": [{"status": "x 001", "by": "pay-1", "fee": 5}]});
+        let values = json!({"ok": false, "data": [{"status": UNKNOWN_WORD, "by": "pay-1", "fee": 987_654_321}]});
+        let is_kept = |text: &str| text == "pay-1";
+        assert_eq!(with_words(original.clone(), "x", &is_kept), words);
+        assert_eq!(with_other_values(original, &is_kept), values);
         assert!(
             crate::check::invariants::contains_personal_data(PERSONAL_DATA, &[]),
             "the customer of the examples"
