@@ -9,6 +9,9 @@ import { Fault, http, settings, state, vault } from 'tollhouse-plugin';
  */
 const STATUS = new Map([['paid', 'success'], ['declined', 'failed'], ['expired', 'failed'], ['refunded', 'reversed']]);
 
+/** Decoding a longer body would exceed the CPU budget. */
+const MAX_CALLBACK_BYTES = 64 << 10;
+
 /**
  * The state of a session is the provider's id, by which alone it finds a push.
  *
@@ -64,6 +67,7 @@ export const sessions = {
 };
 
 function read(body) {
+  if (body.length > MAX_CALLBACK_BYTES) return {};
   try {
     return new http.Response(200, [], body).json();
   } catch {
