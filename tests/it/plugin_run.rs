@@ -68,6 +68,9 @@ async fn a_rebuilt_plugin_is_reloaded_and_an_invalid_one_is_not() {
     );
     assert!(running.line("sprout 1.0.0 is active (").await.ends_with(')'));
     let (api, key) = (running.line("API  ").await, running.line("API key").await);
+    let webhooks = running.line("provider's webhooks ").await;
+    assert!(webhooks.starts_with(&format!("{api}/api/v1/notifications/sprout/")), "{webhooks}");
+    assert_eq!(client().post(webhooks).send().await.expect("a response").status(), 401);
     let begin = async |reference: &str| -> Value {
         let order = json!({
             "email": "ada@example.com", "amount": 2500.5, "currency": "NGN", "reference": reference,
@@ -155,7 +158,7 @@ async fn failed_calls_are_shown_and_no_temporary_file_remains() {
 }
 
 #[tokio::test]
-async fn the_example_request_of_a_push_has_a_phone_number() {
+async fn the_example_request_obeys_the_manifest() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("jenga.wasm");
     std::fs::write(&file, artifacts::JENGA).expect("a file");
@@ -169,6 +172,7 @@ async fn the_example_request_of_a_push_has_a_phone_number() {
     let (_, body) = printed.split_once(" -d '").expect("a body");
     let order: Value = serde_json::from_str(body.trim_end_matches('\'')).expect("JSON");
     assert_eq!(order["phone"], "+254764555291");
+    assert_eq!(order["amount"], 5000, "the amount of the manifest's examples");
     let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
     // The request is complete: it fails at the upstream, which does not run.
     assert_eq!(reply(request.json(&order)).await.status, 502);

@@ -12,7 +12,9 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http::Listener;
-use tollhouse_plugins::{CompletedCall, EXAMPLE_SECRET, Fault, PluginKind, recording::Recording};
+use tollhouse_plugins::{
+    CheckoutOrder, CompletedCall, EXAMPLE_SECRET, Fault, PluginKind, recording::Recording,
+};
 use tracing::Level;
 
 use crate::{prelude::*, server::serve::stop_signal, terminal::output::without_control_characters};
@@ -66,10 +68,10 @@ impl Run {
         let running = self.serve(folder.path()).await?;
         let plugin = DevelopedPlugin { file: &self.file, given: &given, host: &running.host };
         let work = async {
-            let (installed, manifest) = plugin.install().await?;
-            print_line(&format_installed(&installed));
-            let key = create_trial_company(&running.host, &installed).await?;
-            print_line(&format!("\n{}", running.format_access(&key, &installed, &manifest)));
+            let installed = plugin.install().await?;
+            print_line(&format_version(&installed.version));
+            let key = create_trial_company(&running.host, &installed.version).await?;
+            print_line(&format!("\n{}", running.format_access(&key, &installed)));
             plugin.reinstall_on_change().await;
             Ok(())
         };
@@ -152,7 +154,8 @@ struct RunningHost {
 
 impl RunningHost {
     /// Formats the addresses and credentials of the host, with an example request.
-    fn format_access(&self, key: &str, installed: &Value, manifest: &Manifest) -> String {
+    fn format_access(&self, key: &str, installed: &Installed) -> String {
+        let Installed { version: installed, account, manifest } = installed;
         let (path, body) = match kind(installed) {
             Some(PluginKind::Sms) => (
                 "otp/send".to_owned(),
@@ -166,18 +169,27 @@ impl RunningHost {
                 (path, json!({ field: identity["example"] }))
             }
             _ => {
-                let currency = &installed["manifest"]["currencies"][0];
-                let pages = json!({ "success_url": "https://shop.example/done" });
-                let mut order = json!({ "email": "ada@example.com", "amount": 2500, "currency": currency, "checkout": pages });
+                let CheckoutOrder { email, phone, amount, success_url, .. } =
+                    CheckoutOrder::example(manifest);
+                let mut order = json!({
+                    "email": email, "amount": amount.minor.to_major(), "currency": amount.currency,
+                    "checkout": { "success_url": success_url },
+                });
                 if manifest.sessions.push {
-                    order["phone"] = json!(manifest.examples.phone());
+                    order["phone"] = json!(phone);
+                }
+                if let Some(metadata) = manifest.examples.metadata() {
+                    order["metadata"] = json!(metadata);
                 }
                 ("payment/initialize".to_owned(), order)
             }
         };
+        let webhooks = account["notification_url"].as_str();
+        let webhooks = webhooks.map(|url| format!("provider's webhooks {url}\n"));
+        let webhooks = webhooks.unwrap_or_default();
         let RunningHost { api, token, host: HostClient { base, .. }, .. } = self;
         format!(
-            "API                 {api}\nAPI key             {key}\n\
+            "API                 {api}\nAPI key             {key}\n{webhooks}\
              internal interface  {base}\noperator token      {token}\n\n\
              Try:\n  curl -s {api}/api/v1/{path} -H 'Authorization: Bearer {key}' \
              -H 'Content-Type: application/json' -d '{body}'"
@@ -212,6 +224,13 @@ fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>> {
     pairs.collect()
 }
 
+/// An installed version and the host's responses.
+struct Installed {
+    version: Value,
+    account: Value,
+    manifest: Manifest,
+}
+
 struct DevelopedPlugin<'a> {
     file: &'a Path,
     given: &'a BTreeMap<&'a str, &'a str>,
@@ -219,16 +238,16 @@ struct DevelopedPlugin<'a> {
 }
 
 impl DevelopedPlugin<'_> {
-    /// Installs the component and configures its account. Returns the host's response and the
-    /// manifest.
-    async fn install(&self) -> Result<(Value, Manifest)> {
+    /// Installs the component and configures its account.
+    async fn install(&self) -> Result<Installed> {
         let wasm = read_bytes(self.file)?;
         let manifest = Manifest::read(&wasm).map_err(Failure::refused)?;
         let credentials = self.credentials(&manifest)?;
-        let installed = self.host.post_bytes(&["plugins"], &[("grant", true)], wasm).await?;
+        let version = self.host.post_bytes(&["plugins"], &[("grant", true)], wasm).await?;
         let account = json!({ "credentials": credentials, "active": true });
-        self.host.change(Method::PUT, &["providers", &manifest.name], &account).await?;
-        Ok((installed, manifest))
+        let account =
+            self.host.change(Method::PUT, &["providers", &manifest.name], &account).await?;
+        Ok(Installed { version, account, manifest })
     }
 
     fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>> {
@@ -278,7 +297,7 @@ impl DevelopedPlugin<'_> {
             }
             known = now;
             match self.install().await {
-                Ok((installed, _)) => print_line(&format_installed(&installed)),
+                Ok(installed) => print_line(&format_version(&installed.version)),
                 Err(failure) => {
                     let why = without_control_characters(&failure.message);
                     print_line(&format!("rejected, the previous version stays active: {why}"));
@@ -310,7 +329,7 @@ fn file_version(file: &Path) -> Option<(SystemTime, u64)> {
     Some((found.modified().ok()?, found.len()))
 }
 
-fn format_installed(installed: &Value) -> String {
+fn format_version(installed: &Value) -> String {
     let digest = installed["digest"].as_str().unwrap_or_default();
     let digest = digest.get(..8).unwrap_or_default();
     let warnings = installed["warnings"].as_array().into_iter().flatten();

@@ -178,6 +178,12 @@ impl Examples {
         self.phone.as_deref().unwrap_or(PHONE)
     }
 
+    /// Returns the order's metadata. `None`: the default.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.metadata.as_ref()
+    }
+
     #[must_use]
     pub fn cases(&self) -> &[ExampleCase] {
         &self.cases
@@ -244,6 +250,26 @@ impl Credentials {
     }
 }
 
+impl CheckoutOrder {
+    /// Returns an order that obeys the manifest.
+    pub fn example(manifest: &Manifest) -> CheckoutOrder {
+        CheckoutOrder {
+            service_ref: reference(manifest),
+            amount: amount(manifest),
+            email: EMAIL.to_owned(),
+            phone: Some(phone(manifest)),
+            customer_name: Some(NAME.to_owned()),
+            narration: "Example".to_owned(),
+            channels: Vec::new(),
+            success_url: "https://shop.example/done".to_owned(),
+            cancel_url: None,
+            notification_url: NOTIFICATION_URL.to_owned(),
+            metadata: metadata(manifest),
+            save_instrument: false,
+        }
+    }
+}
+
 impl Call {
     /// Returns one call of each function that the plugin exports.
     pub fn examples(plugin: &PluginHandle) -> Vec<Call> {
@@ -266,9 +292,9 @@ impl Call {
             notification, refund: ExampleRefund { notification: of_refund, .. }, ..
         } = &manifest.examples;
         let calls = [
-            Call::StartCheckout(checkout_order(manifest)),
+            Call::StartCheckout(CheckoutOrder::example(manifest)),
             Call::Verify(reference(manifest)),
-            Call::StartSession(checkout_order(manifest)),
+            Call::StartSession(CheckoutOrder::example(manifest)),
             Call::VerifySession(known_session(manifest)),
             Call::ReceiveForSession(known_session(manifest), notification.to_webhook()),
             Call::StartSessionRefund(session_refund_order(manifest)),
@@ -344,23 +370,6 @@ fn known_refund(manifest: &Manifest) -> KnownRefund {
         provider_id: REFUND_ID.to_owned(),
         state: to_data(state.as_ref()),
         notified: to_data(notified.as_ref()),
-    }
-}
-
-fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
-    CheckoutOrder {
-        service_ref: reference(manifest),
-        amount: amount(manifest),
-        email: EMAIL.to_owned(),
-        phone: Some(phone(manifest)),
-        customer_name: Some(NAME.to_owned()),
-        narration: "Example".to_owned(),
-        channels: Vec::new(),
-        success_url: "https://shop.example/done".to_owned(),
-        cancel_url: None,
-        notification_url: NOTIFICATION_URL.to_owned(),
-        metadata: metadata(manifest),
-        save_instrument: false,
     }
 }
 
