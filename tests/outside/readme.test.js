@@ -39,6 +39,20 @@ describe('README.md and docs/guides', () => {
     assert.deepEqual([paid.amount, paid.fees, paid.payment_channel], [2500.5, 137.51, 'card']);
   });
 
+  test('a push payment', async () => {
+    const script = commands('docs/guides/payments.md', '## Push payments').replaceAll('by-phone-1', unused('by-phone'));
+    const [key, begin, pay, read] = script.split(/^# \d\. .*$/m);
+    const begun = JSON.parse(type(key + begin)).data;
+    assert.equal(begun.status, 'pending');
+    assert.match(begun.checkout.prompt, /PIN/);
+    assert.equal(JSON.parse(type(pay)).result_code, 0);
+    const event = await until('the event arrives', () => {
+      const found = type(read);
+      return found && JSON.parse(found);
+    });
+    assert.deepEqual([event.event, event.signature], ['payment.success', 'valid']);
+  });
+
   test('a one-time password in a minute', async () => {
     const [key, send, read, verify] = commands('docs/guides/otp.md', '## A one-time password in a minute').split(/^# \d\. .*$/m);
     assert.equal(JSON.parse(type(key + send)).message, 'OTP sent successfully');
