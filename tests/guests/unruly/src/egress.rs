@@ -1,6 +1,6 @@
 //! Requests to forbidden URLs, too many requests, and secrets where others could see them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::http::{Request, Response};
 use tollhouse_plugin::settings;
@@ -77,6 +77,19 @@ pub(crate) fn send_transformed() -> Result<Outcome, Fault> {
         .header("x-signature", signed.as_str())
         .send()?;
     Ok(Outcome { url: encoded, raw: response.text() })
+}
+
+/// Sends a JWT that the secret, a private key, signs.
+pub(crate) fn send_jwt() -> Result<Outcome, Fault> {
+    let encode = |part: Value| vault::transform(part.to_string(), &[Step::base64url()]);
+    let header = encode(json!({"alg": "RS256", "typ": "JWT"}))?;
+    let claims = encode(json!({"iss": "tollhouse", "aud": "https://bank.example"}))?;
+    let token = format!("{header}.{claims}");
+    let signature =
+        vault::transform(token.as_str(), &[Step::rsa_sha256(SECRET), Step::base64url()])?;
+    let url = settings::url("base_url", "/token")?;
+    let response = Request::post(url).bearer(&format!("{token}.{signature}")).send()?;
+    Outcome::raw(response.text())
 }
 
 /// Sends the secret in one place of a request, or in the header of this name; `raw` is the

@@ -80,6 +80,7 @@ fn misbehave(command: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
         "echo-secret" => egress::echo_secret(),
         "send-secret" => egress::send_secret(rest, order),
         "transform" => egress::send_transformed(),
+        "jwt" => egress::send_jwt(),
         "reject" => Err(rejection(rest)),
         "log-secret" => log_secret(),
         "concatenate" => egress::send_concatenated_json(&order.narration),
