@@ -121,8 +121,8 @@ pub async fn insert(
     Ok((new, Some(charge)))
 }
 
-/// Records a transfer to a virtual account as a recollection of a loan that the caller has locked, to
-/// be verified at once. Fails as a duplicate if a record has the provider's reference.
+/// Records a transfer to a virtual account as a recollection of a loan that the caller has locked,
+/// to be verified at once. Fails as a duplicate if a record has the provider's reference.
 pub async fn receive(
     tx: &mut Tx,
     app: &App,

@@ -4,6 +4,10 @@ use super::{INTERFACE, View, VirtualAccount, VirtualAccountId, not_found, open, 
 use crate::{lending::loans::LoanId, money::prelude::*};
 
 const FEATURE: &str = "payments";
+const VIRTUAL_ACCOUNTS: providers::Feature = providers::Feature {
+    provider: "a provider with virtual accounts",
+    is_supported: |provider| provider.exports(INTERFACE),
+};
 
 fields! {
     /// A virtual account to open.
@@ -21,7 +25,9 @@ fields! {
         /// The provider. Default: the company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_c"]))]
         payment_service: Option<Text<100>> as String
-            => choose_provider(app, company, body, &currency, payment_service.as_deref()),
+            => providers::choose_provider_of(
+                &VIRTUAL_ACCOUNTS, app, company, body, &currency, payment_service.as_deref()
+            ),
     }
 }
 
@@ -33,24 +39,6 @@ fields! {
         kind as "type": Text<40>,
         number: Text<50>,
     }
-}
-
-fn choose_provider(
-    app: &App,
-    company: &Company,
-    body: &Fields,
-    currency: &str,
-    sent: Option<&str>,
-) -> Result<String> {
-    let provider = providers::choose_provider(app, company, sent, body)?;
-    if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
-        let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
-        body.require_one_of("currency", currency, &takes)?;
-        if !plugin.exports(INTERFACE) {
-            return Err(body.must_be("payment_service", "a provider with virtual accounts"));
-        }
-    }
-    Ok(provider)
 }
 
 async fn find_or_not_found(

@@ -39,11 +39,16 @@ pub struct VirtualAccount {
     pub updated_at: Timestamp,
 }
 
+/// Begins a query of a company's accounts.
+fn of_company(company_id: &CompanyId) -> DynamicStatement {
+    DynamicStatement::from(SELECT_WITH_USER_ID)
+        .append(" FROM virtual_accounts t WHERE company_id = ")
+        .bind(company_id)
+}
+
 /// Begins a query of a company's accounts that are not closed.
 fn open(company_id: &CompanyId) -> DynamicStatement {
-    DynamicStatement::from(SELECT_WITH_USER_ID)
-        .append(" FROM virtual_accounts t WHERE closed_at IS NULL AND company_id = ")
-        .bind(company_id)
+    of_company(company_id).append(" AND closed_at IS NULL")
 }
 
 /// Inserts an account, unless the payer has an open one for the same purpose.
@@ -136,11 +141,7 @@ pub async fn find_any(
     company_id: &CompanyId,
     id: &str,
 ) -> Result<Option<VirtualAccount>> {
-    let sql = DynamicStatement::from(SELECT_WITH_USER_ID)
-        .append(" FROM virtual_accounts t WHERE company_id = ")
-        .bind(company_id)
-        .append(" AND id = ")
-        .bind(id);
+    let sql = of_company(company_id).append(" AND id = ").bind(id);
     tx.dynamic(&sql).optional().await
 }
 

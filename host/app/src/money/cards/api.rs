@@ -11,6 +11,11 @@ async fn find_or_not_found(app: &App, company: &Company, id: &CardId) -> Result<
     found.ok_or_else(not_found)
 }
 
+const SAVED_CARDS: providers::Feature = providers::Feature {
+    provider: "a provider that saves cards",
+    is_supported: |provider| provider.exports("saved-card") && !provider.manifest().sessions.push,
+};
+
 choices! {
     CardCurrency = &["NGN", "USD"];
 }
@@ -25,7 +30,9 @@ fields! {
         /// The provider. Default: the company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
         payment_service: Option<Text<100>> as String
-            => choose_provider(app, company, body, &currency, payment_service.as_deref()),
+            => providers::choose_provider_of(
+                &SAVED_CARDS, app, company, body, &currency, payment_service.as_deref()
+            ),
     }
 }
 
@@ -36,24 +43,6 @@ fields! {
         success_url: ReturnUrl,
         cancel_url: Option<ReturnUrl>,
     }
-}
-
-fn choose_provider(
-    app: &App,
-    company: &Company,
-    body: &Fields,
-    currency: &str,
-    sent: Option<&str>,
-) -> Result<String> {
-    let provider = providers::choose_provider(app, company, sent, body)?;
-    if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
-        let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
-        body.require_one_of("currency", currency, &takes)?;
-        if !plugin.exports("saved-card") || plugin.manifest().sessions.push {
-            return Err(body.must_be("payment_service", "a provider that saves cards"));
-        }
-    }
-    Ok(provider)
 }
 
 pub async fn create(

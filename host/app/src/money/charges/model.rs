@@ -155,8 +155,9 @@ impl Charge {
         matches!(self.state, State::Queued | State::Requested | State::Open)
     }
 
-    /// Returns whether the money arrived without a request, as a transfer to a virtual account does.
-    /// A charge that was requested has the provider's reference only together with its session.
+    /// Returns whether the money arrived without a request, as a transfer to a virtual account
+    /// does. A charge that was requested has the provider's reference only together with its
+    /// session.
     pub fn is_received(&self) -> bool {
         self.reference_source == ReferenceSource::Provider && self.session_url.is_none()
     }

@@ -7,7 +7,7 @@
 use super::{
     Payment, Status,
     api::{self, NewPayment},
-    store,
+    store, with_origin,
 };
 use crate::money::{
     charges::{Method, NewCharge, OwnerKind},
@@ -145,10 +145,7 @@ fn compose(
     }
     let reference = order.reference.clone();
     let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
-    let mut metadata = order.metadata.clone().unwrap_or_default();
-    metadata.insert("company".to_owned(), company.id.as_str().into());
-    metadata.insert("server".to_owned(), company.server.clone().into());
-    metadata.insert("event".to_owned(), "payment".into());
+    let metadata = with_origin(order.metadata.clone().unwrap_or_default(), company);
     let api::Checkout { success_url, cancel_url } = order.checkout.clone();
     Ok(Payment {
         company_id: company.id.clone(),

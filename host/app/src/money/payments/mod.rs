@@ -28,6 +28,14 @@ fn not_found() -> Error {
     Error::not_found("payment not found")
 }
 
+/// Adds the company and its mode, by which the host recognizes its payments at the provider.
+fn with_origin(mut metadata: Map<String, Value>, company: &Company) -> Map<String, Value> {
+    metadata.insert("company".to_owned(), company.id.as_str().into());
+    metadata.insert("server".to_owned(), company.server.clone().into());
+    metadata.insert("event".to_owned(), "payment".into());
+    metadata
+}
+
 async fn find_by_id(app: &App, company_id: &CompanyId, id: &PaymentId) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
     app.store.select(read).await?.ok_or_else(not_found)

@@ -1,6 +1,6 @@
 //! Payments that arrive without a request.
 
-use super::{Payment, store};
+use super::{Payment, store, with_origin};
 use crate::money::{
     charges::{Method, NewCharge, OwnerKind, Received},
     prelude::*,
@@ -19,10 +19,8 @@ pub async fn receive(
     received: Received<'_>,
 ) -> Result<()> {
     let (now, account) = (app.clock.now(), received.account);
-    let metadata = json!({
-        "company": company.id, "server": company.server, "event": "payment",
-        "virtual_account": virtual_account,
-    });
+    let mut metadata = with_origin(Map::new(), company);
+    metadata.insert("virtual_account".to_owned(), virtual_account.into());
     let mut payment = Payment {
         company_id: company.id.clone(),
         id: app.random.id(now).into(),
@@ -34,7 +32,7 @@ pub async fn receive(
         currency: received.amount.currency.clone(),
         reference: format!("trf-{}", app.random.id(now)),
         narration: NARRATION.to_owned(),
-        metadata: Json(metadata.as_object().cloned().unwrap_or_default()),
+        metadata: Json(metadata),
         created_at: now,
         updated_at: now,
         ..Payment::default()

@@ -119,6 +119,34 @@ pub fn choose_provider(
     Ok(sent.map_or_else(|| default_provider(app, company), str::to_owned))
 }
 
+/// A feature that only some providers have.
+pub struct Feature {
+    /// Completes "the payment_service field must be …".
+    pub provider: &'static str,
+    pub is_supported: fn(&Provider) -> bool,
+}
+
+/// Like [`choose_provider`], but also 400 if the provider does not support the currency or the
+/// feature. A provider that is not ready is not checked.
+pub fn choose_provider_of(
+    feature: &Feature,
+    app: &App,
+    company: &Company,
+    fields: &Fields,
+    currency: &str,
+    sent: Option<&str>,
+) -> Result<String> {
+    let name = choose_provider(app, company, sent, fields)?;
+    if let Ok(provider) = app.plugins.provider(&name, &company.id) {
+        let currencies = provider.manifest().currencies.iter().map(String::as_str);
+        fields.require_one_of("currency", currency, &currencies.collect::<Vec<_>>())?;
+        if !(feature.is_supported)(&provider) {
+            return Err(fields.must_be("payment_service", feature.provider));
+        }
+    }
+    Ok(name)
+}
+
 /// Returns the provider that is used if a request names none.
 pub fn default_provider(app: &App, company: &Company) -> String {
     company.payment_service.clone().unwrap_or_else(|| app.settings.service.default_provider.clone())

@@ -50,8 +50,8 @@ const MAX_REFERENCE_BYTES: usize = 500;
 /// A job: company, kind and subject.
 type Verification = (CompanyId, &'static str, String);
 
-/// Returns the job that verifies the charge of a webhook. If the reference is unknown, returns the job
-/// for a transfer to a virtual account, or `None`.
+/// Returns the job that verifies the charge of a webhook. If the reference is unknown, returns the
+/// job for a transfer to a virtual account, or `None`.
 async fn find_verification(
     app: &App,
     account: &Account,
