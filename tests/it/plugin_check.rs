@@ -84,6 +84,10 @@ async fn check_passes(wasm: &[u8], functions: &[&str]) {
         assert_eq!(case(&report, function, "secrets stay hidden")["outcome"], "passed");
         assert!(case(&report, function, "the example")["outcome"] != "failed");
     }
+    for verify in functions.iter().filter(|name| name.ends_with(".verify")) {
+        let statuses = case(&report, verify, "examples of each status");
+        assert_eq!(statuses["outcome"], "passed", "{statuses}");
+    }
     assert_eq!(case(&report, "admission", "types")["outcome"], "passed");
     assert!(text.contains("cases passed") && !text.contains("FAILED"), "{text}");
 }
@@ -254,6 +258,10 @@ async fn matters_of_judgement_are_notes() {
     assert_eq!(later["outcome"], "noted", "{later}");
     assert_eq!(case(&random, "checkout.start", "the example repeated")["outcome"], "passed");
     assert!(text.contains("the call depends on the clock or on randomness"), "{text}");
+    assert!(later["note"].as_str().unwrap().len() < 500, "{later}");
+    let statuses = case(&random, "verification.verify", "examples of each status");
+    let note = "no example shows a payment that is failed or pending: ";
+    assert!(statuses["note"].as_str().unwrap().starts_with(note), "{statuses}");
 
     // From the file, because a manifest that was read from a component has no examples.
     let manifest = include_str!("../guests/sprout/manifest.json");

@@ -17,7 +17,7 @@ pub fn notification(named: &[(String, String)], body: &[u8]) -> String {
     with_body(headers(named), body)
 }
 
-fn headers(named: &[(String, String)]) -> String {
+pub fn headers(named: &[(String, String)]) -> String {
     let all: Vec<String> = named.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     format!("[{}]", all.join("; "))
 }
@@ -59,6 +59,21 @@ pub fn shorten(text: &str) -> String {
         let _ = write!(shown, "… ({} bytes)", text.len());
     }
     shown
+}
+
+/// Shows the place where two texts begin to differ.
+pub fn first_difference(one: &str, other: &str) -> [String; 2] {
+    const BEFORE_CHARS: usize = 20;
+    const SHOWN_CHARS: usize = 60;
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let start = same.saturating_sub(BEFORE_CHARS);
+    [one, other].map(|text| {
+        let mut chars = text.chars().skip(start);
+        let shown: String = chars.by_ref().take(SHOWN_CHARS).collect();
+        let before = if start > 0 { "…" } else { "" };
+        let after = if chars.next().is_some() { "…" } else { "" };
+        format!("{before}{}{after}", shorten(&shown))
+    })
 }
 
 pub fn reply(reply: &Result<PluginReply, CallError>) -> String {

@@ -4,7 +4,9 @@ use super::{
     super::{prelude::*, report::CheckCase, subject::CheckSubject},
     missing_example,
 };
-use tollhouse_plugins::ExampleCase;
+use tollhouse_plugins::{ExampleCase, Examples};
+
+const STATUSES: &str = "examples of each status";
 
 /// Makes the calls of the cases of a function.
 pub async fn inspect(inspection: &mut Inspection<'_>) {
@@ -18,6 +20,25 @@ pub async fn inspect(inspection: &mut Inspection<'_>) {
         inspection.record_call(&ran, &name, &[]);
         inspection.add_case(name, evaluate(case, &ran));
     }
+    if matches!(inspection.call, Call::Verify(_) | Call::VerifySession(_)) {
+        inspection.add_case(STATUSES, note_on_statuses(&plugin.manifest().examples, function));
+    }
+}
+
+/// Notes the statuses of a payment that no case expects. The example itself is a success.
+fn note_on_statuses(examples: &Examples, function: &str) -> CaseOutcome {
+    let expected = |status: &str| {
+        examples.cases().iter().any(|case| case.function == function && case.expect == status)
+    };
+    let missing: Vec<&str> =
+        ["failed", "pending"].into_iter().filter(|status| !expected(status)).collect();
+    if missing.is_empty() {
+        return CaseOutcome::Passed;
+    }
+    CaseOutcome::noted(format!(
+        "no example shows a payment that is {}: add cases to examples in the manifest, so that each status is checked",
+        missing.join(" or ")
+    ))
 }
 
 /// Returns a failed case for each case of a function that the plugin does not have.

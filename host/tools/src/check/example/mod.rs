@@ -39,8 +39,11 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
 
     let later = subject.run_later(call).await;
     inspection.record_call(&later, LATER, &[]);
-    let note = "the call depends on the clock or on randomness, so a retry differs: derive ids from the reference";
-    let noted = |(found, _)| CaseOutcome::noted(format!("{note}: {found}"));
+    let noted = |(found, _)| {
+        CaseOutcome::noted(format!(
+            "the call depends on the clock or on randomness: {found}; a timestamp may differ, but derive ids and idempotency keys from the reference, so that the upstream recognizes a retry"
+        ))
+    };
     inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, noted));
     ran
 }
@@ -133,18 +136,20 @@ fn difference<'r>(
     other: &'r ObservedCall,
 ) -> Option<(String, Option<&'r ObservedRequest>)> {
     for (n, (first, second)) in one.requests.iter().zip(&other.requests).enumerate() {
-        let what = if (&first.method, &first.url) != (&second.method, &second.url) {
-            "URL"
+        let (part, [before, after]) = if (&first.method, &first.url)
+            != (&second.method, &second.url)
+        {
+            ("URL", [first, second].map(|seen| format!("{} {}", seen.method, seen.url)))
         } else if first.headers != second.headers {
-            "headers"
+            ("headers", [first, second].map(|seen| readable::headers(&seen.headers)))
         } else if first.body != second.body {
-            "body"
+            ("body", [first, second].map(|seen| String::from_utf8_lossy(&seen.body).into_owned()))
         } else {
             continue;
         };
-        let (before, after) = (readable::request(first), readable::request(second));
+        let [before, after] = readable::first_difference(&before, &after);
         return Some((
-            format!("request {} has another {what}: {before}, then {after}", n + 1),
+            format!("request {} has another {part}: {before}, then {after}", n + 1),
             Some(second),
         ));
     }
