@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+mod excerpt;
 pub mod new;
 pub mod replay;
 

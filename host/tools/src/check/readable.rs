@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::upstream::ObservedRequest;
-use crate::prelude::*;
+use crate::{excerpt::excerpts, prelude::*};
 use tollhouse_platform::values::money::Money;
 use tollhouse_plugins::{IncomingTransfer, NotificationRefusal};
 
@@ -61,19 +61,10 @@ pub fn shorten(text: &str) -> String {
     shown
 }
 
-/// Shows the place where two texts begin to differ.
+/// Shows two texts from where they begin to differ.
 pub fn first_difference(one: &str, other: &str) -> [String; 2] {
-    const BEFORE_CHARS: usize = 20;
-    const SHOWN_CHARS: usize = 60;
-    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    let start = same.saturating_sub(BEFORE_CHARS);
-    [one, other].map(|text| {
-        let mut chars = text.chars().skip(start);
-        let shown: String = chars.by_ref().take(SHOWN_CHARS).collect();
-        let before = if start > 0 { "…" } else { "" };
-        let after = if chars.next().is_some() { "…" } else { "" };
-        format!("{before}{}{after}", shorten(&shown))
-    })
+    const MAX_SHOWN_CHARS: usize = 60;
+    excerpts(one, other, MAX_SHOWN_CHARS).map(|text| shorten(&text))
 }
 
 pub fn reply(reply: &Result<PluginReply, CallError>) -> String {

@@ -2,7 +2,10 @@
 
 use serde_json::Map;
 
-use crate::prelude::*;
+use crate::{
+    excerpt::{excerpt, excerpts},
+    prelude::*,
+};
 use tollhouse_plugins::recording::replay::{CallEffects, RecordedRequest};
 
 /// A value that differs, or that only one call has.
@@ -93,24 +96,18 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = replace_controls(&self.at);
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        let start = |text: &str| replace_controls(&excerpt(text, MAX_SHOWN_CHARS));
         match (text(&self.before), text(&self.after)) {
-            (None, Some(after)) => write!(f, "{at}: {} is new", excerpt(&after, 0)),
-            (Some(before), None) => write!(f, "{at}: {} is gone", excerpt(&before, 0)),
+            (None, Some(after)) => write!(f, "{at}: {} is new", start(&after)),
+            (Some(before), None) => write!(f, "{at}: {} is gone", start(&before)),
             (Some(before), Some(after)) => {
-                let same = excerpt_start(&before, &after);
-                write!(f, "{at}: {}, now {}", excerpt(&before, same), excerpt(&after, same))
+                let [before, after] =
+                    excerpts(&before, &after, MAX_SHOWN_CHARS).map(|text| replace_controls(&text));
+                write!(f, "{at}: {before}, now {after}")
             }
             (None, None) => f.write_str(&at),
         }
     }
-}
-
-/// Returns the position from which to show two texts: 0, unless their common start is long.
-fn excerpt_start(one: &str, other: &str) -> usize {
-    const BEFORE: usize = 20;
-    let same = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
-    let same = same.map_or(one.len().min(other.len()), |((at, _), _)| at);
-    if same > MAX_SHOWN_CHARS / 2 { one.floor_char_boundary(same - BEFORE) } else { 0 }
 }
 
 /// Replaces control characters, which could move the cursor of a terminal.
@@ -120,16 +117,6 @@ fn replace_controls(text: &str) -> String {
 
 /// Maximum length of a shown value, in characters.
 const MAX_SHOWN_CHARS: usize = 200;
-
-fn excerpt(text: &str, from: usize) -> String {
-    let (start, rest) = (if from > 0 { "…" } else { "" }, text.get(from..).unwrap_or_default());
-    match rest.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => {
-            format!("{start}{}… ({} bytes)", replace_controls(&rest[..end]), text.len())
-        }
-        None => format!("{start}{}", replace_controls(rest)),
-    }
-}
 
 #[cfg(test)]
 mod tests {
