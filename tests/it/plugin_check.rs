@@ -260,7 +260,7 @@ async fn matters_of_judgement_are_notes() {
     assert!(text.contains("the call depends on the clock or on randomness"), "{text}");
     assert!(later["note"].as_str().unwrap().len() < 500, "{later}");
     let statuses = case(&random, "verification.verify", "examples of each status");
-    let note = "no example shows a payment that is failed or pending: ";
+    let note = "no example shows a payment with the status failed or pending: ";
     assert!(statuses["note"].as_str().unwrap().starts_with(note), "{statuses}");
 
     // From the file, because a manifest that was read from a component has no examples.

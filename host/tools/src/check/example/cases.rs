@@ -25,7 +25,7 @@ pub async fn inspect(inspection: &mut Inspection<'_>) {
     }
 }
 
-/// Notes the statuses of a payment that no case expects. The example itself is a success.
+/// Notes the statuses of a payment that no case expects. The example itself should show a success.
 fn note_on_statuses(examples: &Examples, function: &str) -> CaseOutcome {
     let expected = |status: &str| {
         examples.cases().iter().any(|case| case.function == function && case.expect == status)
@@ -36,7 +36,8 @@ fn note_on_statuses(examples: &Examples, function: &str) -> CaseOutcome {
         return CaseOutcome::Passed;
     }
     CaseOutcome::noted(format!(
-        "no example shows a payment that is {}: add cases to examples in the manifest, so that each status is checked",
+        "no example shows a payment with the status {}: add cases to examples in the manifest, \
+         so that each status is checked",
         missing.join(" or ")
     ))
 }

@@ -41,7 +41,9 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> ObservedCall {
     inspection.record_call(&later, LATER, &[]);
     let noted = |(found, _)| {
         CaseOutcome::noted(format!(
-            "the call depends on the clock or on randomness: {found}; a timestamp may differ, but derive ids and idempotency keys from the reference, so that the upstream recognizes a retry"
+            "the call depends on the clock or on randomness: {found}; a timestamp may differ, but \
+             derive ids and idempotency keys from the reference, so that the upstream recognizes \
+             a retry"
         ))
     };
     inspection.add_case(LATER, difference(&ran, &later).map_or(CaseOutcome::Passed, noted));
