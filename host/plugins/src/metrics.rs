@@ -1,6 +1,10 @@
 //! Metrics of plugin calls by plugin, version, digest and function.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -122,7 +126,7 @@ impl PluginMetrics {
     pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
         let (version, digest) = (version.into(), digest.into());
         let labels = VersionLabels { plugin: name, version, digest };
-        PluginMeter { metrics: self.clone(), labels }
+        PluginMeter { metrics: self.clone(), labels, functions: RwLock::default() }
     }
 }
 
@@ -130,6 +134,18 @@ impl PluginMetrics {
 pub struct PluginMeter {
     metrics: PluginMetrics,
     labels: VersionLabels,
+    functions: RwLock<HashMap<&'static str, FunctionMeter>>,
+}
+
+/// Metrics of one function, which are looked up by their labels only once.
+struct FunctionMeter {
+    /// By outcome.
+    calls: [Counter; OUTCOMES.len()],
+    unknown: Counter,
+    duration: Histogram,
+    cpu: Histogram,
+    memory: Histogram,
+    runs: Counter,
 }
 
 /// Counts a call as in flight until it is dropped.
@@ -154,18 +170,48 @@ impl PluginMeter {
     }
 
     pub fn observe(&self, function: &'static str, call: &CallMeasurements) {
-        let (metrics, version) = (&self.metrics, self.labels.clone());
-        let function = FunctionLabels { version, function };
-        for outcome in OUTCOMES {
-            let labels = OutcomeLabels { function: function.clone(), outcome };
-            let count = u64::from(outcome == call.outcome);
-            metrics.calls.get_or_create(&labels).inc_by(count);
+        let known = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(meter) = known.get(function) {
+            return meter.observe(call);
         }
-        metrics.unknown.get_or_create(&function).inc_by(call.unknown.into());
-        metrics.duration.get_or_create(&function).observe(call.duration.as_secs_f64());
-        metrics.cpu.get_or_create(&function).observe(call.cpu.as_secs_f64());
-        metrics.memory.get_or_create(&function).observe(call.peak_memory_bytes as f64);
-        metrics.runs.get_or_create(&function).inc_by(call.runs.into());
+        drop(known);
+        let meter = FunctionMeter::new(&self.metrics, self.labels.clone(), function);
+        meter.observe(call);
+        self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(function, meter);
+    }
+}
+
+impl FunctionMeter {
+    fn new(
+        metrics: &PluginMetrics,
+        version: VersionLabels,
+        function: &'static str,
+    ) -> FunctionMeter {
+        let function = FunctionLabels { version, function };
+        let calls = OUTCOMES.map(|outcome| {
+            let labels = OutcomeLabels { function: function.clone(), outcome };
+            metrics.calls.get_or_create_owned(&labels)
+        });
+        FunctionMeter {
+            calls,
+            unknown: metrics.unknown.get_or_create_owned(&function),
+            duration: metrics.duration.get_or_create_owned(&function),
+            cpu: metrics.cpu.get_or_create_owned(&function),
+            memory: metrics.memory.get_or_create_owned(&function),
+            runs: metrics.runs.get_or_create_owned(&function),
+        }
+    }
+
+    fn observe(&self, call: &CallMeasurements) {
+        let outcome = OUTCOMES.iter().position(|outcome| *outcome == call.outcome);
+        if let Some(calls) = outcome.and_then(|outcome| self.calls.get(outcome)) {
+            calls.inc();
+        }
+        self.unknown.inc_by(call.unknown.into());
+        self.duration.observe(call.duration.as_secs_f64());
+        self.cpu.observe(call.cpu.as_secs_f64());
+        self.memory.observe(call.peak_memory_bytes as f64);
+        self.runs.inc_by(call.runs.into());
     }
 }
 

@@ -16,7 +16,7 @@ use wasmtime::{Engine, component::Linker};
 
 use super::{
     outcome::{failure_reason, measurements, with_certainty},
-    send::{check_secrets, reserve_memory},
+    send::reserve_memory,
 };
 use crate::metrics::{self, PluginMetrics};
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     limits::{
         breaker::CircuitBreakers,
         bulkhead::{Bulkhead, MemoryBudget},
-        cpu::{CpuExhausted, CpuMeter, begin_epoch},
+        cpu::{CpuExhausted, CpuMeter, interrupt_guests},
         cpu_throttle::{CpuPermits, cpu_permits, throttled},
         fair_semaphore::{FairPermit, FairSemaphore},
     },
@@ -103,7 +103,7 @@ impl CallExecutor {
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
             cpu_permits: Arc::new(Semaphore::new(cpu_permits())),
-            interrupt: Arc::new(move || begin_epoch(&interrupted)),
+            interrupt: Arc::new(move || interrupt_guests(&interrupted)),
             clock,
             random,
         })
@@ -131,8 +131,9 @@ impl CallExecutor {
         let began = Instant::now();
         let span =
             metrics::call_span(&plugin.name, plugin.meter.version(), &plugin.digest, function);
+        let meter = progress.cpu.clone();
         let work = self.run_to_completion(called, call, grant, progress);
-        let work = work.instrument(span.clone());
+        let work = meter.count(work.instrument(span.clone()));
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
             Err(_) => {
@@ -140,6 +141,7 @@ impl CallExecutor {
                 Err("the call exceeded its time limit".to_owned())
             }
         };
+        progress.usage.cpu = meter.used();
         match progress.rejected {
             _ if unauthenticated => {}
             true if is_probe => plugin.health.breakers.abandon_probe(company, self.clock.now()),
@@ -221,7 +223,7 @@ impl CallExecutor {
         let mut journal = Journal::new(seed, self.random.bytes(), self.clock.now());
         let mut reserved = Vec::new();
         loop {
-            if progress.usage.cpu > self.limits.cpu {
+            if progress.cpu.exceeds(self.limits.cpu) {
                 return Err(CpuExhausted.to_string()); // used by the host between two runs
             }
             let label = plugin.label.clone();
@@ -245,9 +247,8 @@ impl CallExecutor {
             if progress.usage.requests > self.limits.requests {
                 return Err("the plugin exceeded its limit of requests".to_owned());
             }
-            check_secrets(&request, &session, &mut progress.usage.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
-            let response = self.send(plugin, &request, &session, left, progress).await;
+            let response = self.send(plugin, &request, &session, left, progress).await?;
             let response = reserve_memory(&memory, &mut reserved, &request, response, progress);
             journal = session.journal;
             journal.entries.push(JournalEntry::Http(request, response));
@@ -266,18 +267,18 @@ impl CallExecutor {
         let Some(_permits) = self.acquire_instance(bulkhead, company, has_begun).await else {
             return RunOutcome::Rejected;
         };
-        let used = &mut progress.usage;
-        used.runs += 1;
-        let (budget, meter) = (memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
+        progress.usage.runs += 1;
+        let (budget, meter) = (memory.clone(), progress.cpu.clone());
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             // Boxed, because it is large and the futures of all callers contain it.
             plugin.guest.offers.call(&mut store, &instance, call).boxed().await
         };
-        let result = throttled(run, &meter, &mut used.cpu, self.cpu(bulkhead, company)).await;
+        let result = throttled(run, &meter, self.cpu(bulkhead, company)).await;
         let mut state = store.into_data();
-        used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
+        let peak_bytes = &mut progress.usage.peak_bytes;
+        *peak_bytes = state.memory.peak_bytes.max(*peak_bytes);
         if let Some(transcript) = &mut progress.transcript {
             state.session.add_to_transcript(transcript);
         }
@@ -358,9 +359,9 @@ impl CallExecutor {
         let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
         let budget = bulkhead.memory_of(&company).as_ref().clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
-        let (starting, mut used) = (plugin.guest.pre.instantiate_async(&mut store), Duration::ZERO);
-        let starting = throttled(starting, &meter, &mut used, self.cpu(&bulkhead, &company));
-        let instance = tokio::time::timeout(self.limits.wall_clock, starting)
+        let starting = plugin.guest.pre.instantiate_async(&mut store);
+        let starting = throttled(starting, &meter, self.cpu(&bulkhead, &company));
+        let instance = tokio::time::timeout(self.limits.wall_clock, meter.count(starting))
             .await
             .map_err(|_| "the component took too long to start")?
             .map_err(|error| format!("the component does not start: {error}"))?;

@@ -1,6 +1,11 @@
 //! A plugin with everything that its calls need, and the grants that follow from credentials.
 
-use std::{collections::HashMap, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Deref,
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{executor::CallExecutor, outcome};
 use crate::metrics::{PluginMeter, PluginMetrics};
@@ -267,23 +272,28 @@ impl Manifest {
             })
             .collect();
         let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
-        let address = |name: &str| {
-            let url = url::Url::parse(settings.get(name)?).ok()?;
-            Some(url.origin().ascii_serialization())
-        };
+        let addresses: BTreeMap<&str, String> = urls
+            .filter_map(|(name, _)| {
+                let url = url::Url::parse(settings.get(name)?).ok()?;
+                Some((name.as_str(), url.origin().ascii_serialization()))
+            })
+            .collect();
         let host = |host: &str| format!("https://{host}");
         let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
-        let origin_of = |to: &str| if is_host(to) { Some(host(to)) } else { address(to) };
+        let origin_of = |to: &str| match is_host(to) {
+            true => Some(host(to)),
+            false => addresses.get(to).cloned(),
+        };
         let bound = self.secrets.account_bindings(origin_of).collect();
         Grant {
             scope: credentials.id.clone(),
+            secrets: Secrets::new(secrets.collect()).with_bindings(bound),
             origins: self
                 .hosts
                 .iter()
                 .map(|name| host(name))
-                .chain(urls.filter_map(|(name, _)| address(name)))
+                .chain(addresses.into_values())
                 .collect(),
-            secrets: Secrets::new(secrets.collect()).with_bindings(bound),
             settings,
             replayed: None,
         }

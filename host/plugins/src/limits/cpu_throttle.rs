@@ -22,7 +22,7 @@ const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
 /// The share of one plugin.
 pub struct CpuShare {
-    /// One for each poll of a run, which yields its turn at each epoch.
+    /// One for each poll of a run, which yields its turn at the end of an epoch.
     turns: FairSemaphore,
     /// One for each throttled call.
     throttled: FairSemaphore,
@@ -80,16 +80,11 @@ pub fn cpu_permits() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1)
 }
 
-/// Polls a future in turn with the other runs of the plugin, and meters it. `used` is updated after
-/// each poll, so that it survives a drop of this future. Above `UNTHROTTLED_CPU`, the future
-/// continues only with permits of the plugin and of the host.
-pub async fn throttled<F: Future>(
-    future: F,
-    meter: &CpuMeter,
-    used: &mut Duration,
-    permits: CpuPermits<'_>,
-) -> F::Output {
-    let mut future = pin!(future);
+/// Polls a run in turn with the other runs of the plugin. When its call, which `meter` measures,
+/// has used more than `UNTHROTTLED_CPU`, the run continues only with permits of the plugin and of
+/// the host.
+pub async fn throttled<F: Future>(run: F, meter: &CpuMeter, permits: CpuPermits<'_>) -> F::Output {
+    let mut run = pin!(run);
     let (mut acquired, mut is_first) = (None, true);
     loop {
         // A run that holds permits, for which others wait, needs no turn.
@@ -100,15 +95,14 @@ pub async fn throttled<F: Future>(
         is_first = false;
         let polled = poll_fn(|context| {
             let _running = RunningGuest::begin();
-            let polled = meter.count(|| future.as_mut().poll(context));
-            *used = meter.used();
-            Poll::Ready(polled)
+            meter.resume_guest();
+            Poll::Ready(run.as_mut().poll(context))
         });
         if let Poll::Ready(output) = polled.await {
             return output;
         }
         drop(turn);
-        match *used > UNTHROTTLED_CPU && acquired.is_none() {
+        match acquired.is_none() && meter.exceeds(UNTHROTTLED_CPU) {
             true => acquired = Some(permits.throttled().await),
             false => tokio::task::yield_now().await,
         }
@@ -132,14 +126,10 @@ mod tests {
         let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
         let permits =
             |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &|| () };
-        let (meter, mut used, mut others) =
-            (CpuMeter::default(), Duration::ZERO, [Duration::ZERO; 50]);
-        let mut queue: Vec<_> = others
-            .iter_mut()
-            .map(|used| Box::pin(throttled(async {}, &meter, used, permits(&a))))
-            .collect();
-        let mut used_by_b = Duration::ZERO;
-        let mut run_of_b = pin!(throttled(async {}, &meter, &mut used_by_b, permits(&b)));
+        let meter = CpuMeter::default();
+        let mut queue: Vec<_> =
+            (0..50).map(|_| Box::pin(throttled(async {}, &meter, permits(&a)))).collect();
+        let mut run_of_b = pin!(throttled(async {}, &meter, permits(&b)));
         let run = async {
             for run in &mut queue {
                 assert!(run.as_mut().now_or_never().is_none(), "two runs at once");
@@ -147,7 +137,7 @@ mod tests {
             assert!(run_of_b.as_mut().now_or_never().is_none(), "two runs at once");
             tokio::task::yield_now().await;
         };
-        let mut run = Box::pin(throttled(run, &meter, &mut used, permits(&a)));
+        let mut run = Box::pin(throttled(run, &meter, permits(&a)));
         assert!(run.as_mut().now_or_never().is_none());
         drop(run);
         assert!(queue.iter_mut().all(|run| run.as_mut().now_or_never().is_none()));

@@ -23,7 +23,7 @@ use crate::{
 };
 use tollhouse_platform::clock::Timestamp;
 
-/// Interval at which a running guest yields and its CPU time is checked.
+/// Length of an epoch: the interval at which the CPU time of a running guest is checked.
 const TICK: Duration = Duration::from_micros(250);
 /// The same while no guest runs. The first interval of a guest may be as long.
 const IDLE_TICK: Duration = Duration::from_millis(2);
@@ -139,7 +139,7 @@ fn start_ticking(engine: &Engine) -> wasmtime::Result<()> {
     let engine = engine.weak();
     let tick = move || {
         while let Some(engine) = engine.upgrade() {
-            cpu::begin_epoch(&engine);
+            engine.increment_epoch();
             drop(engine);
             std::thread::sleep(if cpu::guest_runs() { TICK } else { IDLE_TICK });
         }
@@ -255,7 +255,7 @@ impl ResourceLimiter for Memory {
     }
 }
 
-/// Creates a store for one run. Polls of the run must be metered by `cpu`.
+/// Creates a store for one run of a call, which `cpu` measures.
 pub fn store(
     engine: &Engine,
     limits: &Limits,
@@ -283,12 +283,11 @@ pub fn store(
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |context| {
         let cpu = &context.data().cpu;
-        if cpu.used() > max_cpu {
+        if cpu.exceeds(max_cpu) {
             return Err(CpuExhausted.into());
         }
-        Ok(match cpu.is_in_new_epoch() {
-            true => UpdateDeadline::Yield(1), // so that other tasks and timeouts run
-            // It began while this run waited for its turn.
+        Ok(match cpu.must_yield() {
+            true => UpdateDeadline::Yield(1),
             false => UpdateDeadline::Continue(1),
         })
     });
@@ -346,6 +345,7 @@ impl HostMonotonicClock for FrozenClock {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use futures::FutureExt;
     use tokio::sync::Semaphore;
     use wasmtime::component::Component;
 
@@ -391,7 +391,7 @@ mod tests {
         let work = move || {
             counted.fetch_add(1, Ordering::Relaxed);
             let meter = CpuMeter::default();
-            meter.count(|| while meter.used() < WORK {});
+            meter.count(async { while meter.used() < WORK {} }).now_or_never();
         };
         let mut linker = wasmtime::Linker::new(&engine);
         linker.func_wrap("h", "w", work).unwrap();
@@ -406,15 +406,14 @@ mod tests {
             let run = instance.get_typed_func::<(), ()>(&mut store, "run")?;
             run.call_async(&mut store, ()).await
         };
-        let mut used = Duration::ZERO;
         let (plugin, company, host) = (CpuShare::default(), "".into(), Semaphore::new(1));
         let permits =
             CpuPermits { plugin: &plugin, company: &company, host: &host, interrupt: &|| () };
-        let ended = throttled(run, &meter, &mut used, permits).await.unwrap_err();
+        let ended = meter.count(throttled(run, &meter, permits)).await.unwrap_err();
         assert!(ended.is::<CpuExhausted>(), "{ended:?}");
         let calls = calls.load(Ordering::Relaxed);
         assert!((4..=6).contains(&calls), "{calls} calls");
-        assert!(used > limits.cpu, "{used:?}");
+        assert!(meter.used() > limits.cpu, "{:?}", meter.used());
     }
 
     #[tokio::test]

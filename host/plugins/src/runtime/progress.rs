@@ -1,8 +1,9 @@
 //! Progress and resource usage of a call.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::transcript::{RecordedResponse, Transcript, TransportError};
+use crate::limits::cpu::CpuMeter;
 
 /// Resource usage of a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,7 +11,7 @@ pub struct Usage {
     /// One, plus one per request and per repetition for lack of memory.
     pub runs: u32,
     pub requests: usize,
-    /// CPU time of all runs, and of the host between them.
+    /// CPU time of the guest, and of the host on its behalf.
     pub cpu: Duration,
     /// Peak memory of an instance.
     pub peak_bytes: usize,
@@ -19,6 +20,7 @@ pub struct Usage {
 #[derive(Default)]
 pub struct Progress {
     pub usage: Usage,
+    pub cpu: Arc<CpuMeter>,
     /// A request may have reached an upstream.
     pub sent: bool,
     /// A request that may change something got no response.

@@ -444,6 +444,13 @@ mod tests {
     }
 
     #[test]
+    fn state_beyond_its_limit_is_rejected() {
+        assert_eq!(data(vec![0; MAX_DATA_BYTES]).unwrap().0.len(), MAX_DATA_BYTES);
+        let fault = data(vec![0; MAX_DATA_BYTES + 1]).unwrap_err();
+        assert_eq!(fault.message, "the state is larger than 4 KiB");
+    }
+
+    #[test]
     fn faults_and_notifications_are_bounded() {
         let long = || "x".repeat(10_000);
         let fault = Fault::from(wit::Fault {
