@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::Value;
 use tollhouse_plugins::{Manifest, PluginKind};
 
 use crate::command_line::{ProgramOutput, program, program_output};
@@ -72,6 +73,10 @@ fn a_project_of_every_kind_and_language_has_a_valid_manifest() {
             assert!(text(source).contains("Fault") || text(source).contains("faults"));
             assert!(text("README.md").contains("tollhouse plugin check"), "{language}");
             assert!(text(".gitignore").contains('/'), "{language}");
+            for path in [".vscode/extensions.json", ".vscode/settings.json"] {
+                let settings: Value = serde_json::from_str(text(path)).unwrap();
+                assert!(settings.to_string().contains("wit"), "{path}");
+            }
             for (path, text) in &files {
                 assert!(!text.contains("{{"), "{path:?}");
                 assert!(!text.contains(env!("CARGO_MANIFEST_DIR")), "{path:?}");

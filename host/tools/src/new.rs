@@ -11,7 +11,7 @@ use include_dir::{Dir, DirEntry, include_dir};
 
 use tollhouse_plugins::Manifest;
 
-/// Templates by language, by kind, and by language and kind.
+/// Templates by language, by kind, and by language and kind, and the settings of an editor.
 static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../templates/plugin");
 static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 /// The SDKs by language.
@@ -21,9 +21,6 @@ const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 
 /// Names of files and folders of an SDK that a plugin does not need.
 const EXCLUDED: [&str; 5] = ["test", "tests", "node_modules", "__pycache__", "target"];
-
-/// Recommends an extension of Visual Studio Code for WIT files.
-const EDITOR_EXTENSIONS: &str = "{\n  \"recommendations\": [\"bytecodealliance.wit-idl\"]\n}\n";
 
 /// The name of the SDK's own package.
 const RESERVED_NAME: &str = "tollhouse-plugin";
@@ -124,7 +121,7 @@ impl Project {
         collect_files(sdk, &Path::new("vendor/sdk").join(language), &mut files);
         let schema = serde_json::to_vec_pretty(&Manifest::schema()).expect("a value is JSON");
         files.push(("manifest.schema.json".into(), schema));
-        files.push((".vscode/extensions.json".into(), EDITOR_EXTENSIONS.into()));
+        collect_files(template("vscode"), Path::new(".vscode"), &mut files);
         if let Language::Rust = self.language {
             files.push(("Cargo.lock".into(), CARGO_LOCK.into()));
         }
