@@ -71,6 +71,28 @@ async fn every_function_is_measured_with_or_without_examples() {
     }
 }
 
+/// Functions whose calls need the data of an earlier one: a session, a refund or an account.
+#[tokio::test]
+async fn functions_that_continue_an_earlier_call_are_measured() {
+    let report = json!(compare(&[artifacts::MPESA, artifacts::PROVIDER_C]).await);
+    for (plugin, functions) in [
+        ("mpesa@1.0.0", &["sessions.verify", "session-refunds.check", "session-refunds.receive"]),
+        (
+            "provider_c@1.0.0",
+            &[
+                "virtual-accounts.find-transfer", "virtual-accounts.close",
+                "account-enquiry.resolve",
+            ],
+        ),
+    ] {
+        for function in functions {
+            let row = row(&report, plugin, function);
+            assert_eq!(row["answer"], "ok", "{row}");
+            assert_measured(row);
+        }
+    }
+}
+
 /// Asserts that every measurement is present. The values depend on the machine.
 #[track_caller]
 fn assert_measured(row: &Value) {

@@ -190,6 +190,12 @@ async fn a_plugin_that_cannot_run_is_reported() {
             "tollhouse: the account needs more values: add --credential base_url=",
         ),
         (
+            artifacts::JENGA,
+            &["--credential", "merchant_code=1"],
+            "tollhouse: the account needs more values: \
+             add --credential account_number=… --credential merchant_name=…",
+        ),
+        (
             artifacts::SPROUT,
             &["--credential", "base_url"],
             "tollhouse: --credential must have the form NAME=VALUE",
