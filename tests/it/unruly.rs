@@ -1,6 +1,9 @@
 //! A misbehaving plugin fails its own call and nothing else.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -14,7 +17,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse_platform::values::money::{Minor, Money};
-use tollhouse_plugins::{CheckoutOrder, Credentials};
+use tollhouse_plugins::{Call, CheckoutOrder, Credentials, PluginHandle};
+use tollhouse_tools::watch_usage;
 
 use crate::{
     app::{Engine, NOW, Reply, TestApp, postgres, reply},
@@ -205,9 +209,16 @@ pub async fn failure_reason(app: &TestApp, narration: &str) -> String {
     reason_at(app, "http://127.0.0.1:1", narration).await
 }
 
-/// Like [`reason`], with an account at this upstream.
+/// Like [`failure_reason`], with an account at this upstream.
 async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
     let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("an active plugin");
+    let (credentials, order) = arguments(base_url, narration);
+    let ended = plugin.start_checkout(&credentials, &order).await;
+    ended.expect_err("an ended call").fault.message
+}
+
+/// Returns an account at this upstream, and an order with this narration.
+fn arguments(base_url: &str, narration: &str) -> (Credentials, CheckoutOrder) {
     let values = [("secret_key", SECRET), ("base_url", base_url)];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let credentials = Credentials { id: "an account".to_owned(), values: values.into() };
@@ -225,8 +236,28 @@ async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
         metadata: "{}".to_owned(),
         save_instrument: false,
     };
-    let ended = plugin.start_checkout(&credentials, &order).await;
-    ended.expect_err("an ended call").fault.message
+    (credentials, order)
+}
+
+/// Returns the CPU time of a call with this narration.
+async fn used_cpu(app: &TestApp, narration: &str) -> Duration {
+    let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("an active plugin");
+    let (plugin, used) = watch_usage(PluginHandle::clone(&plugin));
+    let (credentials, order) = arguments("http://127.0.0.1:1", narration);
+    assert!(plugin.execute(&credentials, &Call::StartCheckout(order)).await.is_err());
+    used.borrow().cpu
+}
+
+#[tokio::test]
+async fn the_search_of_a_request_for_secrets_counts_as_cpu_time_of_the_call() {
+    let app = TestApp::start_with(Engine::Sqlite, &[]).await;
+    app.install(artifacts::UNRULY).await;
+    let like_placeholders = "vault-%20".repeat(100_000);
+    let plain = "x".repeat(like_placeholders.len());
+    let [plain, searched] = [plain, like_placeholders].map(|text| format!("say {text}"));
+    let (plain, searched) = (used_cpu(&app, &plain).await, used_cpu(&app, &searched).await);
+    assert!(searched > plain * 2, "{searched:?}, without placeholders {plain:?}");
+    app.finish().await;
 }
 
 /// CPU time of host functions counts for the call, and their input and output are bounded.

@@ -41,7 +41,8 @@ fn engine(limits: Limits, egress: Egress, clock: Clock, random: Random) -> Resul
 }
 
 /// Returns the plugin and the usage of its latest call.
-fn watch_usage(plugin: PluginHandle) -> (PluginHandle, watch::Receiver<Usage>) {
+#[must_use]
+pub fn watch_usage(plugin: PluginHandle) -> (PluginHandle, watch::Receiver<Usage>) {
     let (latest, usage) = watch::channel(Usage::default());
     let report = move |usage| latest.send_modify(|latest| *latest = usage);
     (plugin.with_observer(Arc::new(report)), usage)
