@@ -233,7 +233,7 @@ mod tests {
                 method: "POST".to_owned(),
                 url,
                 headers: vec![("x-key".to_owned(), placeholder.clone())],
-                body: None,
+                body: Some("vault-%20".repeat(10_000).into_bytes()),
                 timeout_ms: None,
             };
             let reason = misplaced_secret(&request, &session, "https://a.example");

@@ -1,6 +1,6 @@
 //! CPU time of calls: of the guest, and of the host on its behalf. The working thread's clock is
-//! read, so that waiting and other threads do not count. A reading is a system call, so there are
-//! only two for each poll of a call.
+//! read, so that waiting and other threads do not count. Reading it is a system call, so it is read
+//! at the beginning and the end of each poll of a call, and otherwise only near a limit.
 
 use std::{
     future::{Future, poll_fn},
@@ -12,7 +12,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::Engine;
 
-/// Time for which a guest runs before an epoch ends its turn.
+/// Minimum time that a guest runs before the end of an epoch makes it yield.
 const MIN_RUN: Duration = Duration::from_micros(125);
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// Number of calls of [`interrupt_guests`].
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 
-/// Makes all running guests yield, however short they have run.
+/// Makes all running guests yield, however briefly they have run.
 pub fn interrupt_guests(engine: &Engine) {
     INTERRUPTS.fetch_add(1, Relaxed);
     engine.increment_epoch();
@@ -98,11 +98,11 @@ impl CpuMeter {
 
     /// Returns whether the CPU time exceeds a limit. Call it only where `used` may be called.
     pub fn exceeds(&self, limit: Duration) -> bool {
-        // The elapsed time is no less than the CPU time, and reading it is no system call.
-        self.is_polled_longer_than(limit) && self.used() > limit
+        // Reading the elapsed time, which is an upper bound, is not a system call.
+        self.may_exceed(limit) && self.used() > limit
     }
 
-    fn is_polled_longer_than(&self, limit: Duration) -> bool {
+    fn may_exceed(&self, limit: Duration) -> bool {
         let elapsed = match self.began_cpu.load(Relaxed) {
             NOT_POLLED => 0,
             _ => read(ClockId::Monotonic).saturating_sub(self.began.load(Relaxed)),
@@ -124,9 +124,9 @@ impl CpuMeter {
         self.interrupts.store(INTERRUPTS.load(Relaxed), Relaxed);
     }
 
-    /// Returns whether the guest must yield at the end of an epoch, so that other tasks and timeouts
-    /// run: it has run for a while, or was interrupted. Yielding is dear, so a guest that has just
-    /// been resumed continues.
+    /// Returns whether the guest must yield at the end of an epoch, so that other tasks and
+    /// timeouts run: it has run for `MIN_RUN`, or was interrupted. Yielding is expensive, so a guest
+    /// that has just been resumed continues.
     pub fn must_yield(&self) -> bool {
         let run = read(ClockId::Monotonic).saturating_sub(self.resumed.load(Relaxed));
         Duration::from_nanos(run) >= MIN_RUN
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_yields_after_a_while_or_if_it_is_interrupted() {
+    fn a_guest_yields_after_its_minimum_run_or_if_it_is_interrupted() {
         let (meter, engine) = (CpuMeter::default(), Engine::default());
         meter.resume_guest();
         std::thread::sleep(MIN_RUN);

@@ -23,7 +23,7 @@ use crate::{
 };
 use tollhouse_platform::clock::Timestamp;
 
-/// Length of an epoch: the interval at which the CPU time of a running guest is checked.
+/// Interval at which a running guest's CPU time is checked and the guest may have to yield.
 const TICK: Duration = Duration::from_micros(250);
 /// The same while no guest runs. The first interval of a guest may be as long.
 const IDLE_TICK: Duration = Duration::from_millis(2);

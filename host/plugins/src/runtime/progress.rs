@@ -20,6 +20,7 @@ pub struct Usage {
 #[derive(Default)]
 pub struct Progress {
     pub usage: Usage,
+    /// Measures `usage.cpu`, which is set when the call ends.
     pub cpu: Arc<CpuMeter>,
     /// A request may have reached an upstream.
     pub sent: bool,
