@@ -30,6 +30,7 @@ mod connections;
 mod containment;
 mod contract;
 mod countries;
+mod cpu_time;
 mod crash;
 mod currencies;
 mod egress;
