@@ -4,7 +4,9 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
@@ -150,6 +152,33 @@ fn a_name_that_the_host_would_reject_is_rejected() {
         assert_eq!(refused.failure(), (2, &*expected), "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
     }
+}
+
+#[test]
+fn missing_arguments_are_read_from_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let at_terminal = |typed: &str| {
+        // Runs its command at a pseudo-terminal.
+        let command = format!("{} plugin new", env!("CARGO_BIN_EXE_tollhouse"));
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).current_dir(folder.path());
+        let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        script.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+        let output = script.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, shown) = at_terminal("acme\npush\njs\n");
+    assert_eq!(code, Some(0), "{shown}");
+    let kinds = "Kind (provider, push, country, sms): ";
+    for prompt in ["Name of the plugin: ", kinds, "Programming language (rust, js, python): "] {
+        assert!(shown.contains(prompt), "{shown}");
+    }
+    assert!(folder.path().join("acme/plugin.js").exists());
+
+    let (code, shown) = at_terminal("other\nbank\n");
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("--kind must be one of provider, push, country, sms"), "{shown}");
+    assert!(!folder.path().join("other").exists());
 }
 
 #[test]

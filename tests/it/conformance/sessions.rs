@@ -292,8 +292,10 @@ async fn waits_for_expiry<S: PushSubject>(app: &TestApp) {
     assert_eq!(again.failure(), (409, message));
     let wait: i64 = again.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..S::EXPIRES_S + CALL_S).contains(&wait), "{wait}");
+    app.advance(wait - 1).await;
+    assert_eq!(initialize::<S>(app, "order-1").await.failure(), (409, message));
     assert_eq!(S::pushes(app).len(), 1);
-    app.advance(wait).await;
+    app.advance(1).await;
     let again = initialize::<S>(app, "order-1").await;
     assert_eq!(again.status, 200, "{}", again.body);
     let [first, second] = <[Push; 2]>::try_from(S::pushes(app)).ok().expect("two pushes");
