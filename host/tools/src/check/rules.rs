@@ -14,11 +14,11 @@ pub enum ResultClass {
     /// A trap or an exceeded limit.
     Aborted,
     Fault(FaultCategory),
-    /// A payment that took the money.
+    /// A payment that took the money, or a refund that returned it.
     Success,
-    /// A payment that failed finally.
+    /// A payment or refund that failed finally.
     Failed,
-    /// A final result of a refund or message, or the start of an operation.
+    /// A final result of a message, or the start of an operation.
     Done,
     /// An unknown result, which moves no money.
     Unknown,
@@ -47,11 +47,10 @@ impl ResultClass {
                 PaymentStatus::Failed | PaymentStatus::Reversed => Failed,
             },
             Ok(PluginReply::Refund(refund)) => match (refund.status, call) {
-                // From `start`, it means that the provider has accepted the refund.
-                (
-                    ProviderRefundStatus::Pending,
-                    Call::CheckRefund(_) | Call::CheckSessionRefund(_),
-                ) => Unknown,
+                (ProviderRefundStatus::Done, _) => Success,
+                (ProviderRefundStatus::Failed, _) => Failed,
+                (_, Call::CheckRefund(_) | Call::CheckSessionRefund(_)) => Unknown,
+                // The provider has accepted the refund.
                 _ => Done,
             },
             Ok(PluginReply::Deauthorized(false) | PluginReply::Closed(false)) => Unknown,
@@ -84,6 +83,8 @@ pub fn evaluate(
     result: ResultClass,
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, is_verification(function));
+    let starts_refund = matches!(function, "refunds.start" | "session-refunds.start");
+    let queries = verifies || matches!(function, "refunds.check" | "session-refunds.check");
     let enquires = function == "account-enquiry.resolve";
     match (meaning, result) {
         (_, Aborted) => Violation("a value or a fault, without a trap or an exceeded limit"),
@@ -118,7 +119,7 @@ pub fn evaluate(
             Note("return misconfigured if the upstream rejects the account: it alerts the operator")
         }
 
-        (Refusal, Failed) if verifies => Violation(
+        (Refusal, Failed) if queries => Violation(
             "pending or a fault: failed requires an explicit, final failure, and reversed a returned payment",
         ),
         (Refusal, Success | Done) => Violation("a fault: the upstream refused"),
@@ -127,13 +128,13 @@ pub fn evaluate(
         ),
         (Refusal, _) => Conforms,
 
-        (UnknownValues, Success) if verifies => {
-            Violation("pending or a fault: success requires that the money was taken")
+        (UnknownValues, Success) if queries => {
+            Violation("pending or a fault: success requires that the money was moved")
         }
         (_, Success) => Note(
             "returns success for unknown words: list the words that mean success, unless the status is a number",
         ),
-        (UnknownWords, Failed) if verifies => {
+        (UnknownWords, Failed) if queries || starts_refund => {
             Violation("pending: failed and reversed require a known status")
         }
         (_, Fault(NotFound)) if kind != PluginKind::Provider || verifies || enquires => {
@@ -155,7 +156,7 @@ mod tests {
     use PluginKind::*;
 
     /// The last column is `true` if the result is wrong.
-    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 38] = [
+    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 46] = [
         (Provider, "checkout.start", Outage, Fault(Unavailable), false),
         (Provider, "checkout.start", Outage, Fault(Other), false),
         (Provider, "checkout.start", Outage, Fault(Misconfigured), true),
@@ -188,6 +189,14 @@ mod tests {
         (Provider, "verification.verify", UnknownValues, Success, true),
         (Provider, "verification.verify", UnknownValues, Failed, false),
         (Provider, "verification.verify", UnknownWords, Fault(NotFound), true),
+        (Provider, "refunds.check", UnknownWords, Unknown, false),
+        (Provider, "refunds.check", UnknownWords, Success, false),
+        (Provider, "refunds.check", UnknownWords, Failed, true),
+        (Provider, "refunds.check", UnknownValues, Success, true),
+        (Provider, "refunds.start", UnknownWords, Done, false),
+        (Provider, "refunds.start", UnknownWords, Failed, true),
+        (Provider, "refunds.start", Refusal, Failed, false),
+        (Provider, "session-refunds.check", Refusal, Failed, true),
         (Provider, "saved-card.charge", UnknownWords, Fault(Refused), false),
         (Sms, "sms.send", UnknownWords, Fault(Refused), true),
         (Sms, "sms.send", UnknownWords, Done, false),
