@@ -84,7 +84,7 @@ pub fn evaluate(
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, is_verification(function));
     let starts_refund = matches!(function, "refunds.start" | "session-refunds.start");
-    let queries = verifies || matches!(function, "refunds.check" | "session-refunds.check");
+    let queries_status = verifies || matches!(function, "refunds.check" | "session-refunds.check");
     let enquires = function == "account-enquiry.resolve";
     match (meaning, result) {
         (_, Aborted) => Violation("a value or a fault, without a trap or an exceeded limit"),
@@ -119,7 +119,7 @@ pub fn evaluate(
             Note("return misconfigured if the upstream rejects the account: it alerts the operator")
         }
 
-        (Refusal, Failed) if queries => Violation(
+        (Refusal, Failed) if queries_status => Violation(
             "pending or a fault: failed requires an explicit, final failure, and reversed a returned payment",
         ),
         (Refusal, Success | Done) => Violation("a fault: the upstream refused"),
@@ -128,13 +128,13 @@ pub fn evaluate(
         ),
         (Refusal, _) => Conforms,
 
-        (UnknownValues, Success) if queries => {
-            Violation("pending or a fault: success requires that the money was moved")
+        (UnknownValues, Success) if queries_status => {
+            Violation("pending or a fault: success and done require a known status")
         }
         (_, Success) => Note(
-            "returns success for unknown words: list the words that mean success, unless the status is a number",
+            "returns success or done for unknown words: list the words that mean it, unless the status is a number",
         ),
-        (UnknownWords, Failed) if queries || starts_refund => {
+        (UnknownWords, Failed) if queries_status || starts_refund => {
             Violation("pending: failed and reversed require a known status")
         }
         (_, Fault(NotFound)) if kind != PluginKind::Provider || verifies || enquires => {
