@@ -45,6 +45,7 @@ macro_rules! conforms {
                 async fn a_transfer_is_a_payment_of_the_user(app: TestApp) { receives_payment::<S>(app).await }
                 async fn a_transfer_repays_the_loan_of_the_account(app: TestApp) { repays::<S>(app).await }
                 async fn a_transfer_is_recorded_once(app: TestApp) { receives_once::<S>(app).await }
+                async fn a_transfer_repays_a_loan_once(app: TestApp) { repays_once::<S>(app).await }
                 async fn a_transfer_is_recorded_after_failures_of_the_provider(app: TestApp) { retries::<S>(app).await }
                 async fn a_transfer_to_a_closed_account_is_recorded(app: TestApp) { receives_after_closing::<S>(app).await }
                 async fn a_transfer_that_the_provider_does_not_know_yet_is_queried_again(app: TestApp) { queries_again::<S>(app).await }
@@ -215,6 +216,24 @@ async fn receives_once<S: AccountSubject>(app: &TestApp) {
     // Another transfer of the same amount is another payment.
     transfer::<S>(app, &account, 100_000).await;
     assert_eq!(payments(app).await.len(), 2);
+}
+
+/// A transfer that repaid the loan is found at a loan that takes no more.
+async fn repays_once<S: AccountSubject>(app: &TestApp) {
+    let url = S::set_up(app).await;
+    create_user(app, "ada").await;
+    create_loan(app, "loan-1", "ada", &[(30, 1_000.0)]).await;
+    let account = create::<S>(app, Some("loan-1")).await.data().clone();
+    let reference = transfer::<S>(app, &account, 100_000).await;
+    assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+    for _ in 0..2 {
+        notify::<S>(app, &url, &reference).await;
+        app.run_until_idle().await;
+    }
+    assert_eq!(jobs_left(app).await, 0);
+    assert!(payments(app).await.is_empty());
+    assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 1_000);
+    assert_eq!(app.events(), ["recollection.success"]);
 }
 
 async fn retries<S: AccountSubject>(app: &TestApp) {
