@@ -1,6 +1,7 @@
 //! The program `tollhouse`, one file per noun. Most commands call a host's internal interface.
 
 mod client;
+mod operators;
 mod plugin;
 mod prelude;
 mod records;
@@ -18,9 +19,10 @@ use tollhouse_platform::{
 };
 
 use self::{
+    operators::{approval, audit, operator, role},
     plugin::publisher,
     prelude::*,
-    records::{audit, card_refund, direct_debit, event, identity, job, loan, message, payment},
+    records::{card_refund, direct_debit, event, identity, job, loan, message, payment},
     server::{compile, config, database, master_key, serve},
     tenants::{company, key, price, provider, wallet},
 };
@@ -91,7 +93,13 @@ enum Command {
     /// Create and rotate the master key
     #[command(subcommand)]
     MasterKey(master_key::Command),
-    /// List audit log entries
+    /// Create operators and their tokens, and limit what they may do
+    Operator(OnHost<operator::Action>),
+    /// List, create and delete roles of operators
+    Role(OnHost<role::Action>),
+    /// Approve or reject actions of other operators
+    Approval(OnHost<approval::Action>),
+    /// List, export and verify the audit log
     Audit(audit::Audit),
     /// Compile a plugin, as a subprocess of a host
     #[command(hide = true)]
@@ -165,6 +173,9 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Job(job) => job.run().await,
         Command::Identity(identity) => identity.run().await,
         Command::MasterKey(command) => command.run().await,
+        Command::Operator(operator) => operator.run().await,
+        Command::Role(role) => role.run().await,
+        Command::Approval(approval) => approval.run().await,
         Command::Audit(audit) => audit.run().await,
         Command::CompilePlugin(compile) => compile.run(),
     }

@@ -16,6 +16,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse_app::{
+    operations::audit::{Actor, ActorParts},
     routes,
     state::{App, config::Config},
     tenants::wallet,
@@ -86,6 +87,11 @@ pub struct Company {
     pub id: CompanyId,
     pub key: String,
     pub event_secret: String,
+}
+
+/// Returns an actor for code that a test calls without a request.
+pub fn test_actor() -> Actor {
+    ActorParts { name: "test".to_owned(), ..ActorParts::default() }.into()
 }
 
 /// A response with a JSON body.

@@ -19,7 +19,7 @@ use tollhouse_platform::{
 };
 
 use crate::{
-    app::{Engine, TestApp},
+    app::{Engine, TestApp, test_actor},
     store::count,
 };
 
@@ -92,8 +92,8 @@ async fn a_backup_during_writes_is_consistent_and_private_and_can_be_restored() 
         while !done.load(Ordering::SeqCst) || writes == 0 {
             let (clone, company) = (host.clone(), id.clone());
             let two = host.store.write(async move |tx| -> store::Result<()> {
-                audit::record(tx, &clone, &company, "one of two", json!({})).await?;
-                audit::record(tx, &clone, &company, "one of two", json!({})).await
+                audit::record(tx, &clone, &test_actor(), &company, "one of two", json!({})).await?;
+                audit::record(tx, &clone, &test_actor(), &company, "one of two", json!({})).await
             });
             two.await.expect("a write during a backup");
             writes += 1;

@@ -205,7 +205,7 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
 ];
 
 fn is_authenticated(route: &Route) -> bool {
-    matches!(route.access, Access::Company | Access::Operator)
+    matches!(route.access, Access::Company | Access::Operator(_))
 }
 
 /// Builds a request to `route` with the ids of the company's records.
@@ -239,7 +239,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
     let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");
     let method: Method = route.method.to_uppercase().parse().expect("a method");
     let (base, key) = match route.access {
-        Access::Operator => (&app.internal, OPERATOR_TOKEN),
+        Access::Operator(_) => (&app.internal, OPERATOR_TOKEN),
         _ => (&app.api, &*own.company.key),
     };
     app.client.request(method, format!("{base}{path}")).bearer_auth(key)

@@ -49,7 +49,7 @@ both! {
     async fn a_response_after_the_lease_was_retaken_is_not_stored(app: TestApp) {
         let claim = async |key: &str| {
             let (owner, method, path) = (&Owner::from(app.company.id.clone()), "POST", "/api/v1/payment/initialize");
-            idempotency::claim(&app.app.server, RequestKey { owner, method, path, key }, "content".to_owned()).await
+            idempotency::claim(&app.app.server, RequestKey { owner, operator: "", method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             ClaimOutcome::Run(claim) => claim,

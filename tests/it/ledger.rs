@@ -76,13 +76,13 @@ async fn run_as_foreign(app: &TestApp, sql: &str) -> Result<u64, String> {
 }
 
 /// Runs a statement as the host.
-async fn run_as_host(app: &TestApp, sql: &str) -> Result<u64, String> {
+pub async fn run_as_host(app: &TestApp, sql: &str) -> Result<u64, String> {
     let sql: &'static str = String::leak(sql.to_owned());
     let done = app.app.store.write(async move |tx| tx.sql(sql).run().await).await;
     done.map_err(|error: store::Error| error.to_string())
 }
 
-fn is_sqlite(app: &TestApp) -> bool {
+pub fn is_sqlite(app: &TestApp) -> bool {
     app.database.url.starts_with("sqlite")
 }
 

@@ -14,7 +14,7 @@ use tollhouse_platform::{
     store::{self, Store, StoreLimits, Tx, params},
 };
 
-use crate::app::TestApp;
+use crate::app::{TestApp, test_actor};
 
 pub async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
     let (count,): (i64,) = store
@@ -33,7 +33,7 @@ pub async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
 async fn write(app: &TestApp, action: &'static str, fail: bool) -> Result<()> {
     let (db, app, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
     db.write(async move |tx| {
-        audit::record(tx, &app, &company, action, json!({})).await?;
+        audit::record(tx, &app, &test_actor(), &company, action, json!({})).await?;
         if fail { Err(Error::invalid("deliberate failure")) } else { Ok(()) }
     })
     .await
@@ -51,7 +51,7 @@ both! {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
         let panicked = tokio::spawn(async move {
             db.write(async move |tx| -> Result<()> {
-                audit::record(tx, &host, &company, "test", json!({})).await?;
+                audit::record(tx, &host, &test_actor(), &company, "test", json!({})).await?;
                 panic!("deliberate panic");
             })
             .await
@@ -144,7 +144,7 @@ both! {
     async fn an_ignored_error_still_aborts_its_transaction(app: TestApp) {
         let (host, company) = (app.app.clone(), app.company.id.clone());
         let ignored = app.app.store.write(async move |tx| -> Result<()> {
-            audit::record(tx, &host, &company, "test", json!({})).await?;
+            audit::record(tx, &host, &test_actor(), &company, "test", json!({})).await?;
             let twice = "INSERT INTO companies SELECT * FROM companies WHERE id = $1";
             assert!(tx.sql(twice).bind(&company).run().await.is_err());
             assert!(tx.sql("SELECT 1").one::<(i32,)>().await.is_err());

@@ -24,7 +24,7 @@ use tollhouse_platform::{
 };
 
 use crate::{
-    app::{Database, Engine, TestApp, postgres},
+    app::{Database, Engine, TestApp, postgres, test_actor},
     proxy::Proxy,
     store::count,
 };
@@ -44,7 +44,11 @@ async fn open(app: &TestApp, limits: StoreLimits) -> Store {
 
 async fn write(store: &Store, app: &TestApp, action: &'static str) -> store::Result<()> {
     let (host, company) = (app.app.clone(), app.company.id.clone());
-    store.write(async move |tx| audit::record(tx, &host, &company, action, json!({})).await).await
+    store
+        .write(async move |tx| {
+            audit::record(tx, &host, &test_actor(), &company, action, json!({})).await
+        })
+        .await
 }
 
 #[track_caller]
@@ -61,7 +65,7 @@ both! {
         let store = open(app, StoreLimits { transaction_timeout: SOON, ..GENEROUS }).await;
         let (host, company) = (app.app.clone(), app.company.id.clone());
         let slow = store.write(async move |tx| -> store::Result<()> {
-            audit::record(tx, &host, &company, "slow", json!({})).await?;
+            audit::record(tx, &host, &test_actor(), &company, "slow", json!({})).await?;
             pending().await
         });
         let quick = join_all((0..20).map(|_| write(&store, app, "quick")));
@@ -168,7 +172,8 @@ async fn both_transactions_of_a_deadlock_commit() {
                     for (n, company) in order.iter().enumerate() {
                         let name = "UPDATE companies SET name = name WHERE id = $1";
                         tx.sql(name).bind(company).run().await?;
-                        audit::record(tx, &app, company, "locked", json!({})).await?;
+                        audit::record(tx, &app, &test_actor(), company, "locked", json!({}))
+                            .await?;
                         if n == 0 {
                             collision.meet(run).await;
                         }
@@ -201,7 +206,7 @@ async fn both_transactions_of_a_serialization_failure_commit() {
                     let counted = tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1");
                     let (count,): (i64,) = counted.bind(&company).one().await?;
                     collision.meet(run).await;
-                    audit::record(tx, &app, &company, "counted", json!({})).await?;
+                    audit::record(tx, &app, &test_actor(), &company, "counted", json!({})).await?;
                     Ok(count)
                 };
                 store.write(work).await

@@ -9,11 +9,16 @@ use crate::{
     lending::{loans, mandates, recollections, virtual_accounts},
     messaging::{messages, otp},
     money::{cards, charges::sessions, enquiry, exceptions, payments, refunds},
-    operations::{jobs, master_key, operator_events, plugins, recordings},
+    operations::{
+        jobs, master_key, operator_events,
+        operators::{self, permissions},
+        plugins, recordings, search,
+    },
     state::App,
     tenants::{companies, plans, providers, wallet},
     webhooks::{incoming as notifications, outgoing as events},
 };
+use tollhouse_console::ConsoleOptions;
 use tollhouse_http::{
     self as http, Access, Interface, Server,
     openapi::{
@@ -31,8 +36,10 @@ const UPLOAD_ROUTES: [(&str, usize); 2] =
 
 /// The handlers of audit logs, in the module that their operation ids name.
 mod audit {
-    pub use crate::operations::audit::of_service;
-    pub use crate::tenants::companies::api::audit_log as of_company;
+    pub use crate::operations::audit::{chain_of_service, of_service};
+    pub use crate::tenants::companies::api::{
+        audit_chain as chain_of_company, audit_log as of_company,
+    };
 }
 
 /// The handlers of `/health` and the clock, in the module that their operation ids name.
@@ -60,11 +67,11 @@ impl FromRef<Shared> for Server {
 }
 
 macro_rules! routes {
-    ($($method:ident $path:literal $access:ident $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
+    ($($method:ident $path:literal $access:ident $(($permission:ident))? $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
         vec![$(Route {
             method: stringify!($method),
             path: $path,
-            access: Access::$access,
+            access: Access::$access$((permissions::$permission))?,
             handled_by: stringify!($($handler)::+),
             summary: $summary,
             fails: &[$($status),*],
@@ -131,7 +138,8 @@ pub fn public_routes() -> Vec<Route> {
     }
 }
 
-/// The routes for operators and internal consumers.
+/// The routes for operators and internal consumers. In parentheses: the permission that a route
+/// requires.
 pub fn internal_routes() -> Vec<Route> {
     let mut routes = routes! {
         get    "/health/live" Unthrottled health::live "Check liveness" [];
@@ -140,84 +148,112 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/openapi.json" Unauthenticated docs::openapi "Fetch this document" [];
         get    "/docs" Unauthenticated docs::page "Show this document in a viewer" [];
         get    "/docs/{file}" Unauthenticated docs::file "Fetch a file of the viewer" [];
-        post   "/internal/v1/companies" Operator companies::api::create "Create a company with its first API key" [];
-        get    "/internal/v1/companies" Operator companies::api::list "List companies" [];
-        get    "/internal/v1/companies/{company}" Operator companies::api::fetch "Fetch a company" [];
-        patch  "/internal/v1/companies/{company}" Operator companies::api::edit "Edit or suspend a company" [];
-        post   "/internal/v1/companies/{company}/event-secret/rotate" Operator companies::api::rotate_event_secret "Rotate a company's event secret" [];
-        post   "/internal/v1/companies/{company}/keys" Operator companies::api::create_key "Create an API key" [];
-        get    "/internal/v1/companies/{company}/keys" Operator companies::api::list_keys "List a company's API keys" [];
-        post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator companies::api::rotate_key "Rotate an API key" [];
-        delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key "Revoke an API key" [];
-        put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe "Change a company's subscription" [];
-        put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company "Configure a company's provider account" [];
-        post   "/internal/v1/companies/{company}/providers/{provider}/test" Operator providers::api::test_for_company "Test a company's provider account with a call that has no effect" [];
-        get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company "List a company's provider accounts" [];
-        put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service "Configure a service account at a provider" [];
-        post   "/internal/v1/providers/{provider}/test" Operator providers::api::test_for_service "Test a service account at a provider with a call that has no effect" [];
-        get    "/internal/v1/providers" Operator providers::api::list_for_service "List service accounts at providers" [];
-        get    "/internal/v1/companies/{company}/prices" Operator plans::api::fetch_for_company "Fetch a company's prices" [];
-        patch  "/internal/v1/companies/{company}/prices" Operator plans::api::set_for_company "Set prices of a company's own plan" [];
-        get    "/internal/v1/prices" Operator plans::api::fetch_default "Fetch the prices of the default plan" [];
-        patch  "/internal/v1/prices" Operator plans::api::set_default "Set prices of the default plan" [];
-        get    "/internal/v1/companies/{company}/wallet" Operator wallet::api::fetch "Fetch a company's wallet" [];
-        post   "/internal/v1/companies/{company}/wallet/credit" Operator wallet::api::credit "Credit a wallet" [409];
-        post   "/internal/v1/companies/{company}/wallet/debit" Operator wallet::api::debit "Debit a wallet" [409];
-        get    "/internal/v1/companies/{company}/wallet/entries" Operator wallet::api::entries "List a company's ledger entries" [];
-        get    "/internal/v1/events" Operator operator_events::api::read "List operator events" [];
-        get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
-        get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the delivery attempts of an event" [];
-        post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Redeliver an event" [];
-        get    "/internal/v1/companies/{company}/messages" Operator messages::api::list "List a company's e-mails and text messages" [];
-        get    "/internal/v1/companies/{company}/payments" Operator payments::api::list_of_company "List a company's payments" [];
-        get    "/internal/v1/companies/{company}/payments/{payment}" Operator payments::api::fetch_of_company "Fetch a company's payment" [];
-        get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator payments::api::fetch_of_company_by_reference "Fetch a company's payment by its reference" [];
-        post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
-        post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
-        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
-        put    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::put "Create or replace a loan" [];
-        get    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::fetch "Fetch a loan" [];
-        put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::put "Create or replace a direct debit mandate" [];
-        get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::fetch "Fetch a direct debit mandate" [];
-        get    "/internal/v1/transactions" Operator loans::api::transactions "List repayments" [];
-        get    "/internal/v1/credit-events" Operator loans::api::credit_events "List credit-score events" [];
-        get    "/internal/v1/refunds" Operator refunds::api::list "List refunds of payments and verification charges" [];
-        get    "/internal/v1/exceptions" Operator exceptions::list "List exceptions of charges" [];
-        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator exceptions::resolve "Resolve an exception of a charge" [];
-        get    "/internal/v1/card-refunds" Operator refunds::api::list_of_cards "List refunds of card verification charges" [];
-        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
-        get    "/internal/v1/companies/{company}/audit" Operator audit::of_company "List the audit log of a company" [];
-        get    "/internal/v1/jobs" Operator jobs::api::list "List failing jobs" [];
-        post   "/internal/v1/jobs/retry" Operator jobs::api::retry "Retry failing jobs" [];
-        get    "/internal/v1/identities" Operator identity::api::operators::list "List identity types" [];
-        put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Enable or disable an identity type" [];
-        get    "/internal/v1/companies/{company}/identities" Operator identity::api::operators::list_for_company "List the identity types of a company" [];
-        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
-        get    "/internal/v1/audit" Operator audit::of_service "List the audit log of the service" [];
-        get    "/internal/v1/master-key" Operator master_key::api::fetch "Count sealed values by master key" [];
-        post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Reseal values of former master keys" [];
-        post   "/internal/v1/clock/advance" Operator health::advance_clock "Advance the clock (development only)" [403];
+        post   "/internal/v1/companies" Operator(COMPANIES_WRITE) companies::api::create "Create a company with its first API key" [];
+        get    "/internal/v1/companies" Operator(COMPANIES_READ) companies::api::list "List companies" [];
+        get    "/internal/v1/companies/{company}" Operator(COMPANIES_READ) companies::api::fetch "Fetch a company" [];
+        patch  "/internal/v1/companies/{company}" Operator(COMPANIES_WRITE) companies::api::edit "Edit or suspend a company" [];
+        post   "/internal/v1/companies/{company}/event-secret/rotate" Operator(KEYS_WRITE) companies::api::rotate_event_secret "Rotate a company's event secret" [];
+        post   "/internal/v1/companies/{company}/keys" Operator(KEYS_WRITE) companies::api::create_key "Create an API key" [];
+        get    "/internal/v1/companies/{company}/keys" Operator(COMPANIES_READ) companies::api::list_keys "List a company's API keys" [];
+        post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator(KEYS_WRITE) companies::api::rotate_key "Rotate an API key" [];
+        delete "/internal/v1/companies/{company}/keys/{key}" Operator(KEYS_WRITE) companies::api::revoke_key "Revoke an API key" [];
+        put    "/internal/v1/companies/{company}/subscription" Operator(COMPANIES_WRITE) companies::api::subscribe "Change a company's subscription" [];
+        put    "/internal/v1/companies/{company}/providers/{provider}" Operator(PROVIDERS_WRITE) providers::api::set_for_company "Configure a company's provider account" [];
+        post   "/internal/v1/companies/{company}/providers/{provider}/test" Operator(PROVIDERS_WRITE) providers::api::test_for_company "Test a company's provider account with a call that has no effect" [];
+        get    "/internal/v1/companies/{company}/providers" Operator(COMPANIES_READ) providers::api::list_for_company "List a company's provider accounts" [];
+        put    "/internal/v1/providers/{provider}" Operator(PROVIDERS_WRITE) providers::api::set_for_service "Configure a service account at a provider" [];
+        post   "/internal/v1/providers/{provider}/test" Operator(PROVIDERS_WRITE) providers::api::test_for_service "Test a service account at a provider with a call that has no effect" [];
+        get    "/internal/v1/providers" Operator(COMPANIES_READ) providers::api::list_for_service "List service accounts at providers" [];
+        get    "/internal/v1/companies/{company}/prices" Operator(COMPANIES_READ) plans::api::fetch_for_company "Fetch a company's prices" [];
+        patch  "/internal/v1/companies/{company}/prices" Operator(PRICES_WRITE) plans::api::set_for_company "Set prices of a company's own plan" [];
+        get    "/internal/v1/prices" Operator(COMPANIES_READ) plans::api::fetch_default "Fetch the prices of the default plan" [];
+        patch  "/internal/v1/prices" Operator(PRICES_WRITE) plans::api::set_default "Set prices of the default plan" [];
+        get    "/internal/v1/companies/{company}/wallet" Operator(WALLET_READ) wallet::api::fetch "Fetch a company's wallet" [];
+        post   "/internal/v1/companies/{company}/wallet/credit" Operator(WALLET_WRITE) wallet::api::credit "Credit a wallet" [409];
+        post   "/internal/v1/companies/{company}/wallet/debit" Operator(WALLET_WRITE) wallet::api::debit "Debit a wallet" [409];
+        get    "/internal/v1/companies/{company}/wallet/entries" Operator(WALLET_READ) wallet::api::entries "List a company's ledger entries" [];
+        get    "/internal/v1/events" Operator(FEEDS_READ) operator_events::api::read "List operator events" [];
+        get    "/internal/v1/companies/{company}/events" Operator(EVENTS_READ) events::api::list "List a company's events and their deliveries" [];
+        get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator(EVENTS_READ) events::api::attempts "List the delivery attempts of an event" [];
+        post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator(EVENTS_REDELIVER) events::api::redeliver "Redeliver an event" [];
+        get    "/internal/v1/companies/{company}/messages" Operator(MESSAGES_READ) messages::api::list "List a company's e-mails and text messages" [];
+        get    "/internal/v1/companies/{company}/payments" Operator(PAYMENTS_READ) payments::api::list_of_company "List a company's payments" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch_of_company "Fetch a company's payment" [];
+        get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_of_company_by_reference "Fetch a company's payment by its reference" [];
+        post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator(PAYMENTS_VERIFY) payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
+        post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_WRITE) payments::api::refund "Refund a payment" [409 502 504];
+        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_READ) payments::api::fetch_refund "Fetch the refund of a payment" [];
+        put    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_WRITE) loans::api::put "Create or replace a loan" [];
+        get    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_READ) loans::api::fetch "Fetch a loan" [];
+        put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_WRITE) mandates::api::put "Create or replace a direct debit mandate" [];
+        get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
+        get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
+        get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
+        get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Find a record of any company" [];
+        get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
+        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
+        get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
+        get    "/internal/v1/jobs" Operator(JOBS_READ) jobs::api::list "List failing jobs" [];
+        post   "/internal/v1/jobs/retry" Operator(JOBS_RETRY) jobs::api::retry "Retry failing jobs" [];
+        get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];
+        put    "/internal/v1/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch "Enable or disable an identity type" [];
+        get    "/internal/v1/companies/{company}/identities" Operator(COMPANIES_READ) identity::api::operators::list_for_company "List the identity types of a company" [];
+        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
+        get    "/internal/v1/master-key" Operator(MASTER_KEY_READ) master_key::api::fetch "Count sealed values by master key" [];
+        post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
+        post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
     };
     routes.extend(plugin_routes());
+    routes.extend(operator_routes());
     routes
 }
 
 fn plugin_routes() -> Vec<Route> {
     routes! {
-        get    "/internal/v1/plugins" Operator plugins::list "List plugins" [];
-        post   "/internal/v1/plugins" Operator plugins::install "Install a plugin" [409];
-        post   "/internal/v1/plugins/examine" Operator plugins::examine "Examine a plugin without installing it" [];
-        get    "/internal/v1/plugins/{plugin}" Operator plugins::fetch "List the versions of a plugin" [];
-        post   "/internal/v1/plugins/{plugin}/activate" Operator plugins::activate "Activate a version of a plugin" [409];
-        post   "/internal/v1/plugins/{plugin}/canary" Operator plugins::canary "Start a canary of a plugin" [409];
-        post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::roll_back "End a canary, or reactivate the previous version of a plugin" [409];
-        post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::deactivate "Deactivate a plugin" [409];
-        delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::uninstall "Uninstall an inactive version of a plugin" [409];
-        get    "/internal/v1/plugins/{plugin}/recordings" Operator recordings::api::list "List recorded calls of a plugin" [];
-        get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator recordings::api::fetch "Fetch a recorded call" [];
-        get    "/internal/v1/publishers" Operator plugins::publishers::list "List trusted plugin publishers" [];
-        put    "/internal/v1/publishers/{publisher}" Operator plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
-        delete "/internal/v1/publishers/{publisher}" Operator plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
+        get    "/internal/v1/plugins" Operator(PLUGINS_READ) plugins::list "List plugins" [];
+        post   "/internal/v1/plugins" Operator(PLUGINS_WRITE) plugins::install "Install a plugin" [409];
+        post   "/internal/v1/plugins/examine" Operator(PLUGINS_READ) plugins::examine "Examine a plugin without installing it" [];
+        get    "/internal/v1/plugins/{plugin}" Operator(PLUGINS_READ) plugins::fetch "List the versions of a plugin" [];
+        post   "/internal/v1/plugins/{plugin}/activate" Operator(PLUGINS_WRITE) plugins::activate "Activate a version of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/canary" Operator(PLUGINS_WRITE) plugins::canary "Start a canary of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/rollback" Operator(PLUGINS_WRITE) plugins::roll_back "End a canary, or reactivate the previous version of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/deactivate" Operator(PLUGINS_WRITE) plugins::deactivate "Deactivate a plugin" [409];
+        delete "/internal/v1/plugins/{plugin}/{digest}" Operator(PLUGINS_WRITE) plugins::uninstall "Uninstall an inactive version of a plugin" [409];
+        get    "/internal/v1/plugins/{plugin}/recordings" Operator(RECORDINGS_READ) recordings::api::list "List recorded calls of a plugin" [];
+        get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator(RECORDINGS_READ) recordings::api::fetch "Fetch a recorded call" [];
+        get    "/internal/v1/publishers" Operator(PLUGINS_READ) plugins::publishers::list "List trusted plugin publishers" [];
+        put    "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
+        delete "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
+    }
+}
+
+fn operator_routes() -> Vec<Route> {
+    routes! {
+        get    "/internal/v1/operators" Operator(OPERATORS_READ) operators::api::list "List operators" [];
+        post   "/internal/v1/operators" Operator(OPERATORS_WRITE) operators::api::create "Create an operator" [409];
+        get    "/internal/v1/operators/{operator}" Operator(OPERATORS_READ) operators::api::fetch "Fetch an operator" [];
+        patch  "/internal/v1/operators/{operator}" Operator(OPERATORS_WRITE) operators::api::edit "Edit or deactivate an operator" [409];
+        get    "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_READ) operators::api::list_tokens "List the tokens of an operator" [];
+        post   "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_WRITE) operators::api::create_token "Create a token of an operator" [409];
+        delete "/internal/v1/operators/{operator}/tokens/{token}" Operator(OPERATORS_WRITE) operators::api::revoke_token "Revoke a token of an operator" [];
+        post   "/internal/v1/operators/{operator}/invite" Operator(OPERATORS_WRITE) operators::api::sessions::invite "Invite a person to set a password" [];
+        post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 429];
+        post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Set the password of an invited person" [400 401 429];
+        post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the authenticator app of an invited person" [400 401 429];
+        post   "/internal/v1/sign-out" Operator(ANY) operators::api::sessions::sign_out "Sign a person out" [];
+        get    "/internal/v1/me" Operator(ANY) operators::api::sessions::me "Fetch the operator of this token" [];
+        get    "/internal/v1/roles" Operator(OPERATORS_READ) operators::api::list_roles "List roles with their permissions" [];
+        put    "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::put_role "Create or replace a role" [409];
+        delete "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::delete_role "Delete a role" [409];
+        get    "/internal/v1/approvals" Operator(APPROVALS_READ) operators::approvals::api::list "List actions that need an approval" [];
+        post   "/internal/v1/approvals/{approval}/approve" Operator(APPROVALS_DECIDE) operators::approvals::api::approve "Approve an action of another operator" [409];
+        post   "/internal/v1/approvals/{approval}/reject" Operator(APPROVALS_DECIDE) operators::approvals::api::reject "Reject an action of another operator" [409];
+        get    "/internal/v1/audit" Operator(AUDIT_READ) audit::of_service "List the audit log of the service" [];
+        get    "/internal/v1/audit/chain" Operator(AUDIT_READ) audit::chain_of_service "Read the audit log of the service in order" [];
+        get    "/internal/v1/companies/{company}/audit" Operator(AUDIT_READ) audit::of_company "List the audit log of a company" [];
+        get    "/internal/v1/companies/{company}/audit/chain" Operator(AUDIT_READ) audit::chain_of_company "Read the audit log of a company in order" [];
     }
 }
 
@@ -245,13 +281,15 @@ pub fn webhooks() -> Vec<Webhook> {
     }
 }
 
+const INTERNAL: &str = "internal";
+
 /// Returns the name of these routes' listener in metrics.
 pub fn listener_name(routes: &[Route]) -> &'static str {
-    if is_internal(routes) { "internal" } else { "public" }
+    if is_internal(routes) { INTERNAL } else { "public" }
 }
 
 fn is_internal(routes: &[Route]) -> bool {
-    routes.iter().any(|route| route.access == Access::Operator)
+    routes.iter().any(|route| matches!(route.access, Access::Operator(_)))
 }
 
 /// Returns the OpenAPI document of these routes, without the lookups of country plugins.
@@ -279,7 +317,16 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         principals: app.clone(),
         max_body_size: Box::new(largest_body),
     };
-    http::router(&app.server, interface)
+    let is_internal = interface.name == INTERNAL;
+    let router = http::router(&app.server, interface);
+    match is_internal {
+        true => {
+            let options = ConsoleOptions { secure: app.settings.internal_tls };
+            let console = tollhouse_console::router(&app.server, router.clone(), options);
+            router.merge(console)
+        }
+        false => router,
+    }
 }
 
 /// The sections of the OpenAPI document in reading order: handlers' module, name, description.
@@ -332,7 +379,13 @@ const TAGS: &[Tag] = &[
     ),
     ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
     ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
-    ("audit", "audit", "Actions of operators."),
+    (
+        "operators",
+        "operators",
+        "People and services that use this interface, their roles and approvals.",
+    ),
+    ("search", "search", "Records of all companies, by what a person knows of them."),
+    ("audit", "audit", "Actions of operators, hash-chained."),
     ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
     ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
     ("metrics", "metrics", "Metrics in the Prometheus format."),
@@ -355,7 +408,8 @@ For operators and internal consumers.
 
 ## Operator token
 
-Every request to `/internal/v1` carries the operator token, which grants full access:
+Every request to `/internal/v1` carries the token of an operator, whose roles determine what it may do. Each \
+operation names the permission that it requires:
 
     Authorization: Bearer op_0123456789abcdef0123456789abcdef
 ";

@@ -29,7 +29,7 @@ use crate::{
         charges::{self, Charge, ChargeId, OwnerKind},
         payments::{self, Payment},
     },
-    operations::{monitor, operator_events, recordings},
+    operations::{monitor, operator_events, operators, recordings},
     routes::{self, Route, internal_routes, public_routes},
     state::{
         App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics, totals,
@@ -112,6 +112,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
     &identity::SEALED,
     &mandates::SEALED,
     &messages::SEALED,
+    &operators::SEALED,
     &providers::SEALED,
     &recordings::SEALED,
 ];

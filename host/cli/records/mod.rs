@@ -1,6 +1,5 @@
 //! Commands on the records of companies: payments, loans, messages and others.
 
-pub mod audit;
 pub mod card_refund;
 pub mod direct_debit;
 pub mod event;

@@ -163,7 +163,7 @@ fn time_or_never(text: &str) -> Result<Value, Infallible> {
 const COLUMNS: &str = "company: id, name, server, active, subscription as subscription, \
     created: created_at";
 const FIELDS: &str = "company: id, name, server, active, subscription as subscription, \
-    features: subscription/features as features, event URL: event_url, logo, \
+    features: subscription/features as or_all, event URL: event_url, logo, \
     payment service: payment_service, low balance: low_balance, SMS gateway: sms_gateway, \
     SMS sender: sms_sender, countries, SMS prefixes: sms_prefixes, fixed OTP: fixed_otp, \
     created: created_at";

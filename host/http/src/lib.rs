@@ -21,10 +21,10 @@ pub use self::{
         wait_for_stop,
     },
     request::get::GetOnly,
-    route::{Access, Route},
+    route::{Access, Permission, Route},
     server::{
         Server,
-        auth::Principals,
+        auth::{ClientAddress, OperatorCall, Principals, RequestId},
         health::Readiness,
         router::{Interface, router},
     },

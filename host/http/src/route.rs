@@ -4,13 +4,17 @@ use axum::routing::MethodRouter;
 
 use super::openapi::Description;
 
+/// What an operator may do, for example `payments.read`; empty: what every operator may do. The
+/// application defines them.
+pub type Permission = &'static str;
+
 /// The principals that may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A company with an active subscription, authenticated by its API key.
     Company,
-    /// The operator, authenticated by the operator token, on the internal listener only.
-    Operator,
+    /// An operator with this permission, on the internal listener only.
+    Operator(Permission),
     /// Unauthenticated clients: the handler decides which requests to trust.
     Unauthenticated,
     /// Unauthenticated clients, even under overload: health and metrics must stay available.
@@ -41,7 +45,7 @@ impl<S> Route<S> {
     /// Returns whether it changes state for an authenticated principal.
     #[must_use]
     pub fn takes_idempotency_key(&self) -> bool {
-        let caller_is_known = matches!(self.access, Access::Company | Access::Operator);
+        let caller_is_known = matches!(self.access, Access::Company | Access::Operator(_));
         self.method != "get" && caller_is_known
     }
 }

@@ -36,4 +36,11 @@ pub const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/plugins/{plugin}/recordings", "only operators read them"),
     ("/internal/v1/plugins/{plugin}/recordings/{recording}", "only operators read them"),
     ("/internal/v1/publishers/{publisher}", "plugins serve everyone"),
+    ("/internal/v1/operators/{operator}", "operators belong to the service"),
+    ("/internal/v1/operators/{operator}/invite", "operators belong to the service"),
+    ("/internal/v1/operators/{operator}/tokens", "operators belong to the service"),
+    ("/internal/v1/operators/{operator}/tokens/{token}", "operators belong to the service"),
+    ("/internal/v1/roles/{role}", "operators belong to the service"),
+    ("/internal/v1/approvals/{approval}/approve", "operators belong to the service"),
+    ("/internal/v1/approvals/{approval}/reject", "operators belong to the service"),
 ];

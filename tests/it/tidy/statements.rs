@@ -6,8 +6,13 @@ use tollhouse_app::wiring::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables that belong to no single company.
-const SHARED: [(&str, &str); 7] = [
+const SHARED: [(&str, &str); 12] = [
     ("companies", "its id is the company"),
+    ("operators", "operators belong to the service"),
+    ("operator_passwords", "operators belong to the service"),
+    ("operator_roles", "operators belong to the service"),
+    ("operator_tokens", "operators belong to the service"),
+    ("approvals", "operators decide them"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
     ("plugin_publishers", "plugins serve everyone"),

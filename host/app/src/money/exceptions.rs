@@ -56,6 +56,7 @@ fields! {
 /// Resolves an exception. A refund is requested by the job queue.
 pub async fn resolve(
     State(app): State<App>,
+    actor: Actor,
     Path((company, exception)): Path<(CompanyId, String)>,
     body: Body<ResolveException>,
 ) -> Result<DataResponse<Exception>> {
@@ -76,7 +77,7 @@ pub async fn resolve(
             _ => {}
         }
         let detail = json!({ "exception": found.id, "action": action, "reason": reason });
-        audit::record(tx, &app, &company, "exception.resolve", detail).await?;
+        audit::record(tx, &app, &actor, &company, "exception.resolve", detail).await?;
         let resolved = charges::find_exception(tx, &company, &found.id).await?;
         DataResponse::data(resolved.ok_or_else(not_found)?, "Exception resolved successfully")
     })

@@ -1,5 +1,5 @@
-//! Features for operators: audit log, operator events, feeds, failing jobs, plugins, recordings,
-//! monitoring.
+//! Features for operators: operators and approvals, audit log, operator events, feeds, failing jobs,
+//! plugins, recordings, search, monitoring.
 
 pub mod audit;
 pub mod clock;
@@ -8,5 +8,7 @@ pub mod jobs;
 pub mod master_key;
 pub mod monitor;
 pub mod operator_events;
+pub mod operators;
 pub mod plugins;
 pub mod recordings;
+pub mod search;

@@ -91,10 +91,16 @@ pub struct Tables {
     pub transfer_job: &'static str,
 }
 
+/// Attempts to sign in from one address at once; afterwards one every two seconds.
+const SIGN_IN_BURST: NonZeroU32 = NonZeroU32::new(30).expect("not zero");
+
 pub struct RateLimits {
     /// Requests, by API key id.
     pub keys: Limiter<String>,
-    pub operators: Limiter<()>,
+    /// Requests, by operator id.
+    pub operators: Limiter<String>,
+    /// Attempts to sign in, by address.
+    pub sign_ins: Limiter<String>,
     /// Updates of a key's last use, by API key id.
     pub key_uses: Limiter<String>,
 }
@@ -105,6 +111,7 @@ impl RateLimits {
         RateLimits {
             keys: Limiter::per_second(rate, burst, clock.clone()),
             operators: Limiter::per_second(rate, burst, clock.clone()),
+            sign_ins: Limiter::new(Duration::from_secs(2), SIGN_IN_BURST, clock.clone()),
             key_uses: Limiter::new(Duration::from_secs(60), NonZeroU32::MIN, clock.clone()),
         }
     }
@@ -112,6 +119,7 @@ impl RateLimits {
     pub fn prune(&self) {
         self.keys.prune();
         self.operators.prune();
+        self.sign_ins.prune();
         self.key_uses.prune();
     }
 }

@@ -23,7 +23,7 @@ pub use tollhouse_http::{
         path::Path,
         query::{
             AscElseDesc, AtMost, ByKey, Cursor, Days, Direction, Exactly, Limit, PageNumber, Pages,
-            Query, Range, Signature, StrictLimit, Truth, Words,
+            Position, Query, Range, Signature, StrictLimit, Truth, Words,
         },
     },
     response::{DataResponse, MessageResponse},

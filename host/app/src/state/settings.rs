@@ -1,14 +1,17 @@
 //! Settings as the areas read them: checked when the host starts.
 
-use super::config::{Config, Otp, Service};
+use super::config::{ApprovalSettings, Config, Otp, Service};
 use tollhouse_platform::{clock::Timestamp, config::ConfigError, values::money::Minor};
 
 #[derive(Clone)]
 pub struct Settings {
     pub service: Service,
     pub otp: Otp,
+    pub approvals: ApprovalSettings,
     /// The base of webhook URLs for providers.
     pub public_url: String,
+    /// Whether the internal listener uses TLS.
+    pub internal_tls: bool,
     pub operator_token: String,
     /// Retention of plugin recordings, in hours; 0: no recordings.
     pub recording_hours: i64,
@@ -19,7 +22,9 @@ impl Settings {
         Ok(Settings {
             service: config.service.clone(),
             otp: config.otp.clone(),
+            approvals: config.approvals.clone(),
             public_url: config.listeners.public_url(),
+            internal_tls: config.listeners.internal_tls_certificate.is_some(),
             operator_token: config.operator_token.read()?,
             recording_hours: config.plugins.plugin_recording_retention_hours.into(),
         })

@@ -5,4 +5,10 @@ pub use super::{
     providers::{self, Account, AccountId, NoAccount},
     wallet,
 };
-pub use crate::{operations::audit, state::prelude::*};
+pub use crate::{
+    operations::{
+        audit::{self, Actor},
+        operators::approvals::{self, ApprovalSubject},
+    },
+    state::prelude::*,
+};

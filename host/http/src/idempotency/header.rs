@@ -70,7 +70,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotentRequest {
 /// disconnects or times out, so that its response can be replayed. `held` is dropped at the end.
 pub async fn run_once(
     server: &Server,
-    owner: Owner,
+    (owner, operator): (Owner, String),
     key: String,
     request: Request,
     next: Next,
@@ -79,7 +79,7 @@ pub async fn run_once(
     let (method, time) = (request.method().clone(), server.limits.request_timeout);
     let running = server.clone();
     let run = server.tasks.spawn(async move {
-        let response = claim_and_run(&running, &owner, &key, request, next).await;
+        let response = claim_and_run(&running, (&owner, &operator), &key, request, next).await;
         drop(held);
         // Here, so that errors are logged even if the client has disconnected.
         response.unwrap_or_else(IntoResponse::into_response)
@@ -92,7 +92,7 @@ pub async fn run_once(
 
 async fn claim_and_run(
     server: &Server,
-    owner: &Owner,
+    (owner, operator): (&Owner, &str),
     key: &str,
     request: Request,
     next: Next,
@@ -104,7 +104,9 @@ async fn claim_and_run(
     let mut request = Request::from_parts(parts, Body::from(body.clone()));
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content_digest(request.uri().query(), request.headers(), &body);
-    match idempotency::claim(server, RequestKey { owner, method, path, key }, content).await? {
+    match idempotency::claim(server, RequestKey { owner, operator, method, path, key }, content)
+        .await?
+    {
         ClaimOutcome::Replay(stored) => replay(stored),
         ClaimOutcome::Run(claim) => {
             request.extensions_mut().insert(IdempotentRequest(Some(claim.run.clone())));

@@ -33,6 +33,8 @@ const LEASE_MARGIN: Duration = Duration::from_secs(15);
 pub struct RequestKey<'r> {
     /// The company; for operators, the service.
     pub owner: &'r Owner,
+    /// The id of an operator; otherwise empty.
+    pub operator: &'r str,
     pub method: &'r str,
     pub path: &'r str,
     pub key: &'r str,
@@ -108,7 +110,10 @@ pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Re
         run: server.random.id(server.clock.now()),
         is_rerun: false,
         owner: name.owner.clone(),
-        id: fingerprint(&[name.method, name.path, name.key]),
+        id: match name.operator {
+            "" => fingerprint(&[name.method, name.path, name.key]),
+            operator => fingerprint(&[name.method, name.path, name.key, operator]),
+        },
         lease: server.random.token(""),
     };
     let (server, db) = (server.clone(), server.store.clone());

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     io,
+    net::IpAddr,
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -23,7 +24,7 @@ use tokio::{
 };
 use tower::Service;
 
-use crate::ServerLimits;
+use crate::{ClientAddress, ServerLimits};
 use tollhouse_platform::error::Error;
 
 /// Time for a client to close its connection after a graceful shutdown.
@@ -42,6 +43,7 @@ const DEFAULT_MAX_HEADERS: usize = 100;
 /// Serves until the client leaves, a timeout expires, or `closing` resolves and requests end.
 pub async fn serve<I>(
     io: I,
+    address: IpAddr,
     router: Router,
     limits: &ServerLimits,
     closing: impl Future<Output = ()>,
@@ -51,7 +53,9 @@ pub async fn serve<I>(
     let activity = Arc::new(ConnectionTimers::new(Instant::now()));
     let service = service_fn(|request: Request<Incoming>| {
         let open = activity.begin_request(Instant::now());
-        let response = router.clone().call(request.map(Body::new));
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ClientAddress(address));
+        let response = router.clone().call(request);
         async move {
             let response: Response<Body> = response.await?;
             // The closure keeps the request open until the body is dropped.

@@ -113,10 +113,10 @@ impl Listener {
                 connections.spawn(async move {
                     let _held = (permit, share);
                     let Some(tls) = tls else {
-                        return connection::serve(stream, router, &limits, closing).await;
+                        return connection::serve(stream, address, router, &limits, closing).await;
                     };
                     if let Some(stream) = tls.accept(stream, limits.handshake_timeout).await {
-                        connection::serve(stream, router, &limits, closing).await;
+                        connection::serve(stream, address, router, &limits, closing).await;
                     }
                 });
                 while connections.try_join_next().is_some() {}

@@ -102,7 +102,8 @@ impl Operation<'_> {
             "security": match route.access {
                 Access::Unauthenticated | Access::Unthrottled => json!([]),
                 Access::Company => json!([{ "company": [] }]),
-                Access::Operator => json!([{ "operator": [] }]),
+                Access::Operator("") => json!([{ "operator": [] }]),
+                Access::Operator(permission) => json!([{ "operator": [permission] }]),
             },
         });
         if let Some(body) = self.body {
@@ -224,8 +225,7 @@ fn pipeline_failures<S>(route: &Route<S>) -> BTreeSet<u16> {
     match route.access {
         Access::Unthrottled => {}
         Access::Unauthenticated => failures.extend([503]),
-        Access::Operator => failures.extend([400, 401, 429, 503]),
-        Access::Company => failures.extend([400, 401, 403, 429, 503]),
+        Access::Company | Access::Operator(_) => failures.extend([400, 401, 403, 429, 503]),
     }
     if route.method != "get" {
         failures.extend([408, 413]);
@@ -363,11 +363,13 @@ fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
         (*name, json!({ "description": description, "schema": { "type": "string" } }))
     });
     let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
+    let of_operators = routes.iter().any(|route| matches!(route.access, Access::Operator(_)));
+    let of_companies = routes.iter().any(|route| route.access == Access::Company);
     let keys = [
-        (Access::Company, "company", key("A company's API key, `sk_live_…` or `sk_test_…`.")),
-        (Access::Operator, "operator", key("The operator token.")),
+        (of_companies, "company", key("A company's API key, `sk_live_…` or `sk_test_…`.")),
+        (of_operators, "operator", key("The token of an operator, `op_…`.")),
     ];
-    let used = keys.into_iter().filter(|(access, ..)| routes.iter().any(|r| r.access == *access));
+    let used = keys.into_iter().filter(|(used, ..)| *used);
     json!({
         "headers": header_objects.collect::<BTreeMap<_, _>>(),
         "parameters": { "Idempotency-Key": idempotency_key() },

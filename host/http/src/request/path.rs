@@ -28,8 +28,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 30] = [
+const PARAMETERS: [(&str, &str); 34] = [
     ("account", "Account id from the notification URL."),
+    ("approval", "Approval id."),
     ("card", "Card id."),
     ("charge", "Charge id."),
     ("charge_or_refund", "Charge id or refund id."),
@@ -46,6 +47,7 @@ const PARAMETERS: [(&str, &str); 30] = [
     ("identity", "Name of an identity type, such as `bvn`."),
     ("key", "API key id."),
     ("loan", "Loan id, assigned by the system that created it."),
+    ("operator", "Operator id."),
     ("path", "Identity type and lookup method."),
     ("payment", "Payment id."),
     ("plugin", "Plugin name, such as `provider_a`."),
@@ -55,7 +57,9 @@ const PARAMETERS: [(&str, &str); 30] = [
     ("recording", "Id of a recorded call."),
     ("reference", "Reference of the payment or recollection."),
     ("refund", "Refund id."),
+    ("role", "Name of a role."),
     ("signature", "The host's signature of the URL."),
+    ("token", "Token id."),
     ("uid_id", "Id of an identity record."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
     ("virtual_account", "Virtual account id."),

@@ -203,6 +203,12 @@ kinds! {
     /// An optional limit.
     AtMost -> Option<i64> = |parameters, name| parameters.whole(name, MAX_PAGES),
         { "type": "integer", "minimum": 1, "maximum": MAX_PAGES };
+    /// The number of the last entry of an earlier response; 0 before the first entry.
+    Position -> i64 = |parameters, name| {
+            let parse = |text: &str| text.parse().ok().filter(|number: &i64| *number >= 0);
+            Ok(parameters.parsed(name, "a whole number of at least 0", parse)?.unwrap_or(0))
+        },
+        { "type": "integer", "minimum": 0, "default": 0 };
     Days -> Option<Period> = |parameters, name|
             parameters.parsed(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY", parse_days),
         { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };

@@ -10,7 +10,7 @@ use axum::{
 };
 use tracing::Instrument;
 
-use super::Server;
+use super::{Server, auth::RequestId};
 use tollhouse_platform::telemetry::spans;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -19,7 +19,7 @@ const MAX_ID_BYTES: usize = 128;
 /// The state is the server and the name of its listener.
 pub async fn record(
     State((server, listener)): State<(Server, &'static str)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let id = client_request_id(request.headers())
@@ -30,6 +30,7 @@ pub async fn record(
     let span = tracing::info_span!("request", id, %method, route);
     let traced = spans::request(&id, method.as_str(), route, request.headers());
     let exchange = server.metrics.requests.begin(listener, method.as_str(), route.into());
+    request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = async {
         let mut exchange = exchange; // dropped within the span
         let response = next.run(request).await;

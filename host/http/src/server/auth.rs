@@ -1,18 +1,41 @@
 //! Authentication, before the body is read.
 
+use std::{collections::BTreeMap, net::IpAddr};
+
 use axum::{
     extract::Request,
     http::{Extensions, header},
 };
 
+use crate::Permission;
 use tollhouse_platform::{
     error::{Error, Result},
     values::id::CompanyId,
 };
 
+/// The id of a request, from the client or generated.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
+/// The address of a request's connection: that of the client, or of the last proxy.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientAddress(pub IpAddr);
+
+/// A call of a route for operators.
+#[derive(Clone, Debug)]
+pub struct OperatorCall {
+    pub permission: Permission,
+    /// The method and the route, for example `GET /internal/v1/companies/{company}`.
+    pub operation: String,
+    /// The company that the path names.
+    pub company: Option<CompanyId>,
+    /// The other parameters of the path, by name.
+    pub record: BTreeMap<String, String>,
+}
+
 /// Authenticates the principals of routes that need a key.
 pub trait Principals: Clone + Send + Sync + 'static {
-    /// Returns whether this host accepted the API key before, and has not refused it since.
+    /// Returns whether this host accepted the key or token before, and has not refused it since.
     fn is_accepted(&self, key: &str) -> bool;
 
     /// Authenticates a company, adds what handlers extract to `extensions`, and returns its id.
@@ -22,8 +45,14 @@ pub trait Principals: Clone + Send + Sync + 'static {
         extensions: &mut Extensions,
     ) -> impl Future<Output = Result<CompanyId>> + Send;
 
-    /// Authenticates the operators by the operator token.
-    fn operator(&self, token: &str) -> Result<()>;
+    /// Authenticates an operator by a token, checks that it may make this call, adds what handlers
+    /// extract to `extensions`, and returns the operator's id.
+    fn operator(
+        &self,
+        token: &str,
+        call: OperatorCall,
+        extensions: &mut Extensions,
+    ) -> impl Future<Output = Result<String>> + Send;
 }
 
 /// Returns the API key or operator token of a request.

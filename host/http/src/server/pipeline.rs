@@ -1,7 +1,10 @@
 //! The pipeline before each handler: authentication, concurrency limits, body, idempotency key.
 
+use std::collections::BTreeMap;
+
 use axum::{
-    extract::{Request, State},
+    RequestExt,
+    extract::{MatchedPath, RawPathParams, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -9,11 +12,11 @@ use tokio::time::timeout;
 
 use super::{
     Server,
-    auth::{Principals, bearer},
+    auth::{OperatorCall, Principals, bearer},
     concurrency::{ConcurrencyLimiters, Permit},
 };
 use crate::{
-    Access,
+    Access, Permission,
     idempotency::header as idempotency,
     settings::limits::{BodyLimits, read_body, timeout_error},
 };
@@ -55,14 +58,16 @@ impl<P: Principals> RequestPipeline<P> {
 
     async fn process(&self, mut request: Request, next: Next) -> Result<(Option<Owner>, Response)> {
         let limits = &self.server.limits;
+        let mut operator = String::new();
         let (scope, permit) = match self.access {
             Access::Company => {
                 let (company_id, permit) = self.authenticate_company(&mut request).await?;
                 (Some(Owner::from(company_id)), permit)
             }
-            Access::Operator => {
-                self.principals.operator(bearer(&request)?)?;
-                (Some(Owner::Service), self.limiters.authenticated.try_acquire()?)
+            Access::Operator(permission) => {
+                let permit;
+                (operator, permit) = self.authenticate_operator(&mut request, permission).await?;
+                (Some(Owner::Service), permit)
             }
             Access::Unauthenticated | Access::Unthrottled => {
                 (None, self.limiters.unauthenticated.try_acquire()?)
@@ -77,7 +82,8 @@ impl<P: Principals> RequestPipeline<P> {
         let run = on_behalf_of(owner.clone(), async {
             match idempotency::key(&request)?.map(str::to_owned) {
                 Some(key) => {
-                    idempotency::run_once(&self.server, owner, key, request, next, permits).await
+                    let caller = (owner, operator);
+                    idempotency::run_once(&self.server, caller, key, request, next, permits).await
                 }
                 None => self.handle(request, next).await,
             }
@@ -90,14 +96,43 @@ impl<P: Principals> RequestPipeline<P> {
         timeout(limit, next.run(request)).await.map_err(|_| timeout_error(&method, limit))
     }
 
-    /// Authenticates the company of an API key and acquires its permit. Only a key that this host
-    /// has accepted before uses an `authenticated` permit during the lookup.
+    /// Authenticates the operator of a token for this route. Returns its id, and its permit.
+    async fn authenticate_operator(
+        &self,
+        request: &mut Request,
+        permission: Permission,
+    ) -> Result<(String, Permit)> {
+        let token = bearer(request)?.to_owned();
+        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let operation = format!("{} {route}", request.method());
+        let parameters = request.extract_parts::<RawPathParams>().await;
+        let parameters = parameters.map_err(|_| Error::not_found("path not found"))?;
+        let mut record: BTreeMap<String, String> =
+            parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let company = record.remove("company").map(CompanyId::from);
+        let call = OperatorCall { permission, operation, company, record };
+        let is_accepted = self.principals.is_accepted(&token);
+        let mut permit = self.permit_to_authenticate(is_accepted)?;
+        let id = self.principals.operator(&token, call, request.extensions_mut()).await?;
+        if !is_accepted {
+            permit = self.limiters.authenticated.try_acquire()?;
+        }
+        Ok((id, permit))
+    }
+
+    /// Acquires the permit for the lookup of a key. Only a key that this host has accepted before
+    /// uses an `authenticated` permit for it.
+    fn permit_to_authenticate(&self, is_accepted: bool) -> Result<Permit> {
+        let limiter =
+            if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
+        limiter.try_acquire()
+    }
+
+    /// Authenticates the company of an API key and acquires its permit.
     async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
         let key = bearer(request)?.to_owned();
         let is_accepted = self.principals.is_accepted(&key);
-        let limiter =
-            if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
-        let mut permit = limiter.try_acquire()?;
+        let mut permit = self.permit_to_authenticate(is_accepted)?;
         let company_id = self.principals.company(&key, request.extensions_mut()).await?;
         if !is_accepted {
             permit = self.limiters.authenticated.try_acquire()?;

@@ -33,24 +33,27 @@ fields! {
 
 pub async fn switch(
     State(app): State<App>,
+    actor: Actor,
     Path((country, identity)): Path<(String, String)>,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
-    set_active(app, Owner::Service, format!("{country}.{identity}"), body).await
+    set_active(app, actor, Owner::Service, format!("{country}.{identity}"), body).await
 }
 
 pub async fn switch_for_company(
     State(app): State<App>,
+    actor: Actor,
     Path((company, country, identity)): Path<(CompanyId, String, String)>,
     body: Body<IdentitySwitch>,
 ) -> Result<DataResponse<catalog::View>> {
     companies::find(&app, &company).await?;
-    set_active(app, company.into(), format!("{country}.{identity}"), body).await
+    set_active(app, actor, company.into(), format!("{country}.{identity}"), body).await
 }
 
 /// Sets a switch and returns the effective state: disabled for all companies takes precedence.
 async fn set_active(
     app: App,
+    actor: Actor,
     owner: Owner,
     identity: String,
     body: Body<IdentitySwitch>,
@@ -63,7 +66,7 @@ async fn set_active(
         store::set_active(tx, &owner, &identity, active, host.clock.now()).await?;
         let off = store::list_disabled(tx, &owner).await?.contains(&identity);
         let detail = json!({ "identity": identity, "active": active });
-        audit::record(tx, &host, owner, "identity.switch", detail).await?;
+        audit::record(tx, &host, &actor, owner, "identity.switch", detail).await?;
         DataResponse::data(known.view(!off), "Identity updated successfully")
     })
     .await

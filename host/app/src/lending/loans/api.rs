@@ -74,6 +74,7 @@ fn read_schedule(body: &Fields, amount: Minor, rows: &[Fields]) -> Result<Vec<Du
 /// Creates a loan, or replaces it and keeps its repayments.
 pub async fn put(
     State(app): State<App>,
+    actor: Actor,
     Path((company, id)): Path<(CompanyId, LoanId)>,
     body: Body<LoanChange>,
 ) -> Result<DataResponse<View>> {
@@ -98,7 +99,7 @@ pub async fn put(
         };
         let (loan, entries) = upsert(tx, new, schedule).await?;
         let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
-        audit::record(tx, &app, &company, "loan.put", detail).await?;
+        audit::record(tx, &app, &actor, &company, "loan.put", detail).await?;
         let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
         if let Some(first) = dues.map(|entry| entry.due_at).min() {
             jobs::enqueue(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;

@@ -30,6 +30,7 @@ fields! {
 
 pub async fn put(
     State(app): State<App>,
+    actor: Actor,
     Path((company, id)): Path<(CompanyId, MandateId)>,
     body: Body<DirectDebitChange>,
 ) -> Result<DataResponse<Mandate>> {
@@ -68,7 +69,7 @@ pub async fn put(
         }
         let mandate = store::upsert(tx, &mandate).await?;
         let detail = json!({ "direct_debit": mandate.id, "active": active, "default": is_default });
-        audit::record(tx, &app, &company, "direct_debit.put", detail).await?;
+        audit::record(tx, &app, &actor, &company, "direct_debit.put", detail).await?;
         DataResponse::data(mandate, "Direct debit saved successfully")
     })
     .await

@@ -277,12 +277,13 @@ async fn verify_with_provider(app: &App, payment: Payment) -> Result<Payment> {
 /// A pending payment is not an error here.
 pub async fn verify_of_company(
     State(app): State<App>,
+    actor: Actor,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<PaymentResponse> {
     let payment = find_by_id(&app, &company, &payment).await?;
     let (host, db, id) = (app.clone(), app.store.clone(), payment.id.clone());
     db.write(async move |tx| {
-        audit::record(tx, &host, &company, "payment.verify", json!({ "payment": id })).await
+        audit::record(tx, &host, &actor, &company, "payment.verify", json!({ "payment": id })).await
     })
     .await?;
     let payment = verify_with_provider(&app, payment).await?;
@@ -299,12 +300,17 @@ fields! {
 
 pub async fn refund(
     State(app): State<App>,
+    actor: Actor,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
     body: Body<RefundOrder>,
 ) -> Result<PaymentResponse> {
     let force = body.read()?.force.unwrap_or(false);
     companies::find(&app, &company).await?;
-    let refunded = refund::refund(&app, &company, &payment, force).await?;
+    if force {
+        let (subject, detail) = (ApprovalSubject::ForcedRefunds, json!({ "payment": payment }));
+        approvals::require(&app, &actor, subject, &company, "payment.refund", &detail).await?;
+    }
+    let refunded = refund::refund(&app, &actor, &company, &payment, force).await?;
     respond_with_user(&app, refunded, "Payment refunded successfully").await
 }
 

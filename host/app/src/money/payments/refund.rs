@@ -11,6 +11,7 @@ use crate::money::{
 #[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
 pub async fn refund(
     app: &App,
+    actor: &Actor,
     company_id: &CompanyId,
     payment_id: &PaymentId,
     force: bool,
@@ -18,7 +19,7 @@ pub async fn refund(
     // Fails before the wallet is debited if the provider account is gone.
     let payment = find_by_id(app, company_id, payment_id).await?;
     ChargeVerifier::open(app, company_id, &payment.payment_service, &payment.account_id).await?;
-    let (charge, refund) = request(app, payment, force).await?;
+    let (charge, refund) = request(app, actor, payment, force).await?;
     match charges::advance_refund::<Payment>(app, &charge, &refund.id).await? {
         (_, Some(error)) => Err(error),
         (_, None) => find_by_id(app, company_id, payment_id).await,
@@ -26,12 +27,15 @@ pub async fn refund(
 }
 
 /// Records the refund and debits the wallet.
-async fn request(app: &App, payment: Payment, force: bool) -> Result<(Charge, Refund)> {
-    let (db, app) = (app.store.clone(), app.clone());
+async fn request(
+    app: &App,
+    actor: &Actor,
+    payment: Payment,
+    force: bool,
+) -> Result<(Charge, Refund)> {
+    let (db, app, actor) = (app.store.clone(), app.clone(), actor.clone());
     let Payment { company_id, id, payment_service, .. } = payment;
     db.write(async move |tx| {
-        let detail = json!({ "payment": id, "force": force });
-        audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
         let found = charges::lock::<Payment>(tx, &app, &company_id, &id).await?;
         let (payment, charges) = found.ok_or_else(not_found)?;
         if !app.plugins.provider(&payment_service, &company_id)?.supports_refunds() {
@@ -43,14 +47,18 @@ async fn request(app: &App, payment: Payment, force: bool) -> Result<(Charge, Re
         let charge = charges.into_iter().find(is_refundable);
         let mut charge = charge.ok_or_else(rejected)?;
         let last = charges::find_last(tx, &company_id, &charge.id).await?;
-        match (payment.status, last) {
-            (Status::Success, Some(refund)) if refund.is_open() => return Ok((charge, refund)),
-            (Status::Success, _) => {}
+        let open = match (payment.status, last) {
+            (Status::Success, last) => last.filter(Refund::is_open),
             // The provider accepted a refund that failed later: the wallet was debited for it.
-            (Status::Refunded, Some(refund)) if refund.state.has_failed() => {}
+            (Status::Refunded, Some(refund)) if refund.state.has_failed() => None,
             _ => return Err(rejected()),
-        }
-        let refund = charges::begin_refund(tx, &app, &mut charge, Cause::Operator, force).await?;
+        };
+        let refund = match open {
+            Some(refund) => refund,
+            None => charges::begin_refund(tx, &app, &mut charge, Cause::Operator, force).await?,
+        };
+        let detail = json!({ "payment": id, "force": force });
+        audit::record(tx, &app, &actor, &company_id, "payment.refund", detail).await?;
         Ok((charge, refund))
     })
     .await

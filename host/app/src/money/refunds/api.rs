@@ -96,12 +96,13 @@ pub async fn list_of_cards(
 /// Requests a stalled refund at once, or starts another one after a failure.
 pub async fn retry_of_card(
     State(app): State<App>,
+    actor: Actor,
     Path((company, refund)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<CardRefund>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         let detail = json!({ "refund": refund });
-        audit::record(tx, &app, &company, "card_refund.retry", detail).await?;
+        audit::record(tx, &app, &actor, &company, "card_refund.retry", detail).await?;
         let not_found = || Error::not_found("refund not found");
         let found = charges::find_listed(tx, &company, &refund).await?;
         let found = found.filter(|found| found.owner_kind == OwnerKind::Card);

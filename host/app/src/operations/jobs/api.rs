@@ -1,7 +1,10 @@
 //! Operator API for failing jobs.
 
 use super::store::{self, FailingJob};
-use crate::{operations::audit, state::prelude::*};
+use crate::{
+    operations::audit::{self, Actor},
+    state::prelude::*,
+};
 
 /// Maximum number of jobs that one request retries.
 const MAX_RETRIED: i64 = 10_000;
@@ -51,13 +54,17 @@ pub async fn list(
 }
 
 /// Runs failing jobs now, also parked ones: at most 10,000 per request.
-pub async fn retry(State(app): State<App>, body: Body<Retry>) -> Result<DataResponse<Retried>> {
+pub async fn retry(
+    State(app): State<App>,
+    actor: Actor,
+    body: Body<Retry>,
+) -> Result<DataResponse<Retried>> {
     let (which, db) = (body.read()?, app.store.clone());
     db.write(async move |tx| {
         let jobs = store::retry(tx, &which, app.clock.now(), MAX_RETRIED).await?;
         let Retry { company, kind, subject } = &which;
         let detail = json!({ "company": company, "kind": kind, "subject": subject, "jobs": jobs });
-        audit::record(tx, &app, Owner::Service, "job.retry", detail).await?;
+        audit::record(tx, &app, &actor, Owner::Service, "job.retry", detail).await?;
         DataResponse::data(Retried { jobs }, "Jobs are retried")
     })
     .await

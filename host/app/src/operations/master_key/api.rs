@@ -1,7 +1,10 @@
 //! Operator API for master key rotation.
 
 use super::{Cursor, Damaged, MasterKeyUsage, Resealed, Step, count_by_key, reseal};
-use crate::{operations::audit, state::prelude::*};
+use crate::{
+    operations::audit::{self, Actor},
+    state::prelude::*,
+};
 
 /// Returns the number of sealed rows by column and key.
 pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage>> {
@@ -25,6 +28,7 @@ fields! {
 /// Clients repeat the request with the returned cursor until `done` is `true`.
 pub async fn rotate(
     State(app): State<App>,
+    actor: Actor,
     body: Body<NextRows>,
 ) -> Result<DataResponse<Resealed>> {
     let NextRows { cursor } = NextRows::read(&body, &app)?;
@@ -36,7 +40,7 @@ pub async fn rotate(
             let key = host.sealer.key_id();
             let detail =
                 json!({ "key": key, "resealed": step.resealed, "unreadable": step.damaged.len() });
-            audit::record(tx, &host, Owner::Service, "master_key.rotate", detail).await?;
+            audit::record(tx, &host, &actor, Owner::Service, "master_key.rotate", detail).await?;
         }
         Ok(step)
     });

@@ -8,7 +8,11 @@ use axum::{
 };
 
 use crate::{
-    operations::{audit, monitor},
+    operations::{
+        audit::{self, Actor},
+        monitor,
+        operators::approvals::{self, ApprovalSubject},
+    },
     state::prelude::*,
 };
 use tollhouse_http::{
@@ -96,19 +100,23 @@ pub struct InstalledView {
 
 pub async fn install(
     State(app): State<App>,
+    actor: Actor,
     query: Query<Installation>,
     component: ComponentBody,
 ) -> Result<DataResponse<InstalledView>> {
     let Installation { grant, activate, signature } = query.read()?;
     let grant = grant.unwrap_or(false);
+    let component = component.signed(signature);
+    let what = json!({ "digest": component.digest() });
+    require_grant(&app, &actor, grant, "plugin.install", &what).await?;
     let options = InstallOptions { grant, activate: activate.unwrap_or(true) };
-    let (db, component) = (app.clone(), component.signed(signature));
+    let db = app.clone();
     let installed = app.plugins.install(&app.store, component, options, async move |tx, row| {
         let detail = json!({
             "plugin": row.name, "version": row.version, "digest": row.digest,
             "publisher": row.publisher, "grant": grant,
         });
-        Ok(audit::record(tx, &db, Owner::Service, "plugin.install", detail).await?)
+        Ok(audit::record(tx, &db, &actor, Owner::Service, "plugin.install", detail).await?)
     });
     let installed = installed.await?;
     let message = match installed.row.state {
@@ -130,6 +138,21 @@ impl From<InstalledVersion> for InstalledView {
             checks,
         }
     }
+}
+
+/// A grant of capabilities may need an approval.
+async fn require_grant(
+    app: &App,
+    actor: &Actor,
+    grant: bool,
+    action: &str,
+    detail: &Value,
+) -> Result<()> {
+    if !grant {
+        return Ok(());
+    }
+    let subject = ApprovalSubject::PluginGrants;
+    approvals::require(app, actor, subject, Owner::Service, action, detail).await
 }
 
 /// Result of a component check.
@@ -256,6 +279,7 @@ fields! {
 
 pub async fn activate(
     State(app): State<App>,
+    actor: Actor,
     Path(plugin): Path<String>,
     body: Body<Activation>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
@@ -263,7 +287,7 @@ pub async fn activate(
     let grant = grant.unwrap_or(false);
     let detail = json!({ "digest": digest, "grant": grant });
     let wanted = VersionChange::Activate(digest);
-    let change = change(&app, plugin, wanted, grant, "plugin.activate", detail);
+    let change = change(&app, actor, plugin, wanted, grant, "plugin.activate", detail);
     DataResponse::data(change.await?, "Plugin activated successfully")
 }
 
@@ -283,6 +307,7 @@ fields! {
 
 pub async fn canary(
     State(app): State<App>,
+    actor: Actor,
     Path(plugin): Path<String>,
     body: Body<Canary>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
@@ -294,30 +319,33 @@ pub async fn canary(
     });
     let share = CanaryShare { percent, companies };
     let wanted = VersionChange::Canary(digest, share);
-    let change = change(&app, plugin, wanted, grant, "plugin.canary", detail);
+    let change = change(&app, actor, plugin, wanted, grant, "plugin.canary", detail);
     DataResponse::data(change.await?, "Canary started successfully")
 }
 
 pub async fn roll_back(
     State(app): State<App>,
+    actor: Actor,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
     let wanted = VersionChange::RollBack;
-    let change = change(&app, plugin, wanted, false, "plugin.rollback", json!({}));
+    let change = change(&app, actor, plugin, wanted, false, "plugin.rollback", json!({}));
     DataResponse::data(change.await?, "Plugin rolled back successfully")
 }
 
 pub async fn deactivate(
     State(app): State<App>,
+    actor: Actor,
     Path(plugin): Path<String>,
 ) -> Result<DataResponse<Vec<PluginView>>> {
     let wanted = VersionChange::Deactivate;
-    let change = change(&app, plugin, wanted, false, "plugin.deactivate", json!({}));
+    let change = change(&app, actor, plugin, wanted, false, "plugin.deactivate", json!({}));
     DataResponse::data(change.await?, "Plugin deactivated successfully")
 }
 
 async fn change(
     app: &App,
+    actor: Actor,
     plugin: String,
     wanted: VersionChange,
     grant: bool,
@@ -325,11 +353,12 @@ async fn change(
     mut detail: Value,
 ) -> Result<Vec<PluginView>> {
     detail["plugin"] = json!(plugin);
+    require_grant(app, &actor, grant, action, &detail).await?;
     let db = app.clone();
     let note = async move |tx: &mut Tx, rows: &[PluginRow]| {
         let serves = rows.iter().find(|row| row.state == Life::Active);
         detail["serves"] = json!(serves.map(|row| &row.digest));
-        Ok(audit::record(tx, &db, Owner::Service, action, detail).await?)
+        Ok(audit::record(tx, &db, &actor, Owner::Service, action, detail).await?)
     };
     let rows = app.plugins.change_versions(&app.store, &plugin, wanted, grant, note).await?;
     Ok(views(app, rows))
@@ -337,6 +366,7 @@ async fn change(
 
 pub async fn uninstall(
     State(app): State<App>,
+    actor: Actor,
     Path((plugin, digest)): Path<(String, String)>,
 ) -> Result<DataResponse<PluginView>> {
     let db = app.clone();
@@ -345,7 +375,7 @@ pub async fn uninstall(
             check_unused(tx, &row.name).await?;
         }
         let detail = json!({ "plugin": row.name, "version": row.version, "digest": row.digest });
-        Ok(audit::record(tx, &db, Owner::Service, "plugin.uninstall", detail).await?)
+        Ok(audit::record(tx, &db, &actor, Owner::Service, "plugin.uninstall", detail).await?)
     };
     let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
     DataResponse::data(view(gone, None, None), "Plugin uninstalled successfully")

@@ -1,6 +1,12 @@
 //! Operator API for trusted publishers.
 
-use crate::{operations::audit, state::prelude::*};
+use crate::{
+    operations::{
+        audit::{self, Actor},
+        operators::approvals::{self, ApprovalSubject},
+    },
+    state::prelude::*,
+};
 use tollhouse_plugins::{
     PublicKey, TrustedKey,
     admission::publishers::{
@@ -80,6 +86,7 @@ fields! {
 
 pub async fn trust(
     State(app): State<App>,
+    actor: Actor,
     Path(publisher): Path<String>,
     body: Body<PublisherChange>,
 ) -> Result<DataResponse<Publisher>> {
@@ -95,6 +102,9 @@ pub async fn trust(
             return Err(body.must_be(&format!("keys.{position}"), what));
         }
     }
+    let (subject, detail) =
+        (ApprovalSubject::Publishers, json!({ "publisher": publisher, "keys": keys }));
+    approvals::require(&app, &actor, subject, Owner::Service, "publisher.trust", &detail).await?;
     let db = app.store.clone();
     db.write(async move |tx| {
         for before in store::list_by_publisher(tx, &publisher).await? {
@@ -109,8 +119,7 @@ pub async fn trust(
                 return Err(Error::Conflict(message));
             }
         }
-        let detail = json!({ "publisher": publisher, "keys": keys });
-        audit::record(tx, &app, Owner::Service, "publisher.trust", detail).await?;
+        audit::record(tx, &app, &actor, Owner::Service, "publisher.trust", detail).await?;
         let trusted = from_rows(store::list_by_publisher(tx, &publisher).await?).pop();
         let trusted = trusted.ok_or_else(|| Error::internal("publisher has no keys"))?;
         DataResponse::data(trusted, "Publisher trusted successfully")
@@ -121,9 +130,13 @@ pub async fn trust(
 /// Removes a publisher. Its installed versions continue to serve, also on hosts that start later.
 pub async fn distrust(
     State(app): State<App>,
+    actor: Actor,
     Path(publisher): Path<String>,
 ) -> Result<DataResponse<Publisher>> {
     check_not_pinned(&app)?;
+    let (subject, detail) = (ApprovalSubject::Publishers, json!({ "publisher": publisher }));
+    approvals::require(&app, &actor, subject, Owner::Service, "publisher.distrust", &detail)
+        .await?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let rows = store::list_by_publisher(tx, &publisher).await?;
@@ -132,8 +145,7 @@ pub async fn distrust(
         }
         let gone = from_rows(rows).pop();
         let gone = gone.ok_or_else(|| Error::not_found("publisher not found"))?;
-        let detail = json!({ "publisher": publisher });
-        audit::record(tx, &app, Owner::Service, "publisher.distrust", detail).await?;
+        audit::record(tx, &app, &actor, Owner::Service, "publisher.distrust", detail).await?;
         DataResponse::data(gone, "Publisher removed successfully")
     })
     .await

@@ -5,6 +5,7 @@
 //! `docs/OPERATING.md`, which a test checks. Secrets come from files or variables, never from
 //! flags.
 
+mod approvals;
 pub mod check;
 pub mod describe;
 mod otp;
@@ -13,7 +14,12 @@ mod service;
 
 use clap::Args;
 
-pub use self::{otp::Otp, remote::Remote, service::Service};
+pub use self::{
+    approvals::{ApprovalSettings, ApprovalSubject},
+    otp::Otp,
+    remote::Remote,
+    service::Service,
+};
 use tollhouse_http::{ServerLimits, settings::listeners::ListenerSettings};
 pub use tollhouse_platform::config::ConfigError;
 use tollhouse_platform::config::{
@@ -38,6 +44,8 @@ pub struct Config {
     pub master_key: MasterKey,
     #[command(flatten)]
     pub service: Service,
+    #[command(flatten)]
+    pub approvals: ApprovalSettings,
     #[command(flatten)]
     pub email: EmailSettings,
     #[command(flatten)]

@@ -60,7 +60,7 @@ fn replaced(_: &str) -> Result<String, &'static str> {
     )
 }
 
-fn threshold(text: &str) -> Result<Minor, &'static str> {
+pub(super) fn threshold(text: &str) -> Result<Minor, &'static str> {
     let minor = text.parse().ok().and_then(|number| Minor::from_major(&number).ok());
     let minor = minor.filter(|minor| *minor >= Minor(0));
     minor.ok_or("it must be a number, 0 or more, with at most 2 decimals")

@@ -1,15 +1,14 @@
-//! The authenticated company of a request.
+//! The authenticated principal of a request.
 
 use axum::{
     extract::FromRequestParts,
     http::{Extensions, request::Parts},
 };
-use subtle::ConstantTimeEq;
 
-use super::{AcceptedKeys, Company, authenticate};
-use crate::state::prelude::*;
+use super::{AcceptedKeys, Company, authenticate, digest};
+use crate::{operations::operators, state::prelude::*};
 use tollhouse_http::{
-    Principals,
+    OperatorCall, Principals,
     openapi::{Describe, Operation},
 };
 
@@ -42,11 +41,20 @@ impl Principals for App {
         Ok(id)
     }
 
-    fn operator(&self, token: &str) -> Result<()> {
-        let known = self.settings.operator_token.as_bytes();
-        if !bool::from(known.ct_eq(token.as_bytes())) {
-            return Err(Error::Unauthorized("the operator token is not valid"));
+    async fn operator(
+        &self,
+        token: &str,
+        call: OperatorCall,
+        extensions: &mut Extensions,
+    ) -> Result<String> {
+        let actor = operators::authenticate(self, token, extensions).await;
+        if matches!(actor, Ok(_) | Err(Error::Unauthorized(_))) {
+            self.slot::<AcceptedKeys>().record(&digest(token), actor.is_ok());
         }
-        Ok(self.rate_limits.operators.check(&())?)
+        let actor = actor?;
+        operators::authorize(self, &actor, call).await?;
+        let id = actor.id.clone();
+        extensions.insert(actor);
+        Ok(id)
     }
 }

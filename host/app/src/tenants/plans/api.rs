@@ -88,22 +88,29 @@ fn read(body: &Body<PriceChanges>) -> Result<Changes> {
 
 pub async fn set_for_company(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<PriceChanges>,
 ) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
     companies::find(&app, &company).await?;
-    set(app, company.into(), changes).await
+    set(app, actor, company.into(), changes).await
 }
 
 pub async fn set_default(
     State(app): State<App>,
+    actor: Actor,
     body: Body<PriceChanges>,
 ) -> Result<DataResponse<Prices>> {
-    set(app, Owner::Service, read(&body)?).await
+    set(app, actor, Owner::Service, read(&body)?).await
 }
 
-async fn set(app: App, owner: Owner, changes: Changes) -> Result<DataResponse<Prices>> {
+async fn set(
+    app: App,
+    actor: Actor,
+    owner: Owner,
+    changes: Changes,
+) -> Result<DataResponse<Prices>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         for (item, price) in &changes {
@@ -113,7 +120,7 @@ async fn set(app: App, owner: Owner, changes: Changes) -> Result<DataResponse<Pr
             }
         }
         let detail: BTreeMap<_, _> = changes.into_iter().collect();
-        audit::record(tx, &app, owner.clone(), "price.set", json!(detail)).await?;
+        audit::record(tx, &app, &actor, owner.clone(), "price.set", json!(detail)).await?;
         DataResponse::data(prices(tx, &app, &owner).await?, "Prices updated successfully")
     })
     .await

@@ -93,31 +93,38 @@ fn check_currency(body: &Fields, sent: Option<String>) -> Result<Currency> {
 
 pub async fn credit(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<Transfer>,
 ) -> Result<DataResponse<Transferred>> {
     let accounts = [LedgerAccount::Operator, LedgerAccount::Wallet];
-    transfer(app, company, "operator.credit", accounts, body.read()?).await
+    transfer(app, actor, company, "operator.credit", accounts, body.read()?).await
 }
 
 pub async fn debit(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<Transfer>,
 ) -> Result<DataResponse<Transferred>> {
     let accounts = [LedgerAccount::Wallet, LedgerAccount::Operator];
-    transfer(app, company, "operator.debit", accounts, body.read()?).await
+    transfer(app, actor, company, "operator.debit", accounts, body.read()?).await
 }
 
 /// Posts a transfer. A repeated key returns the current balance; with another amount, currency or
 /// direction it is rejected with 409.
 async fn transfer(
     app: App,
+    actor: Actor,
     company: CompanyId,
     kind: &'static str,
     [from, to]: [LedgerAccount; 2],
     Transfer { amount, currency, key }: Transfer,
 ) -> Result<DataResponse<Transferred>> {
+    if amount > app.settings.approvals.approval_amount {
+        let detail = json!({ "key": key, "amount": amount, "currency": currency });
+        approvals::require(&app, &actor, ApprovalSubject::Wallet, &company, kind, &detail).await?;
+    }
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
@@ -127,7 +134,7 @@ async fn transfer(
         match post(tx, &app, &company, &movement, Overdraft::Forbidden).await? {
             PostOutcome::Posted => {
                 let detail = json!({ "key": movement.key, "amount": amount, "currency": currency });
-                audit::record(tx, &app, &company, kind, detail).await?;
+                audit::record(tx, &app, &actor, &company, kind, detail).await?;
             }
             PostOutcome::Duplicate => {
                 let before = store::find_posted(tx, &company, &movement.key).await?;

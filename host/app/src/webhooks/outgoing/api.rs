@@ -55,6 +55,7 @@ pub struct Redelivered {
 /// Requeues an event for its endpoints, enabling them, and for the company's current URL.
 pub async fn redeliver(
     State(app): State<App>,
+    actor: Actor,
     Path((company, event)): Path<(CompanyId, EventId)>,
 ) -> Result<DataResponse<Redelivered>> {
     let db = app.store.clone();
@@ -71,7 +72,8 @@ pub async fn redeliver(
             store::requeue_delivery(tx, &company, &delivery.id).await?;
             enqueue_delivery(tx, &company, &delivery.id, &delivery.url, now).await?;
         }
-        audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
+        audit::record(tx, &app, &actor, &company, "event.redeliver", json!({ "event": event }))
+            .await?;
         let redelivered = Redelivered { deliveries: deliveries.len() };
         DataResponse::data(redelivered, "Event queued for delivery successfully")
     })

@@ -39,6 +39,7 @@ pub struct CreatedCompany {
 
 pub async fn create(
     State(app): State<App>,
+    actor: Actor,
     body: Body<NewCompany>,
 ) -> Result<DataResponse<CreatedCompany>> {
     let NewCompany { name, server, event_url, logo, countries } = NewCompany::read(&body, &app)?;
@@ -65,7 +66,7 @@ pub async fn create(
         let label = Some("first key".to_owned());
         let api_key = issue_key(tx, &app, &company, label, None).await?.api_key;
         let detail = json!({ "name": company.name, "server": company.server });
-        audit::record(tx, &app, &company.id, "company.create", detail).await?;
+        audit::record(tx, &app, &actor, &company.id, "company.create", detail).await?;
         let created = CreatedCompany { company, event_secret, api_key };
         DataResponse::data(created, "Company created successfully")
     })

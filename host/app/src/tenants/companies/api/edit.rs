@@ -96,11 +96,12 @@ fn check_fixed_otp(body: &Fields, code: Option<String>) -> Result<Option<String>
 
 pub async fn edit(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<CompanyChange>,
 ) -> Result<DataResponse<Company>> {
     let new = CompanyChange::read(&body, &app)?;
-    let edited = change(app, company, "company.edit", async move |tx, app, company| {
+    let edited = change(app, actor, company, "company.edit", async move |tx, app, company| {
         if matches!(new.fixed_otp, Change::To(Some(_))) && !company.is_test() {
             return Err(body.must_be("fixed_otp", "omitted: the company is live"));
         }
@@ -137,11 +138,12 @@ fields! {
 /// Changes the named fields only.
 pub async fn subscribe(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<SubscriptionChange>,
 ) -> Result<DataResponse<Company>> {
     let new = body.read()?;
-    let edited = change(app, company, "company.subscription", async move |_, _, company| {
+    let edited = change(app, actor, company, "company.subscription", async move |_, _, company| {
         let subscription = &mut company.subscription;
         subscription.active = new.active.unwrap_or(subscription.active);
         new.expires_at.apply(&mut subscription.expires_at);
@@ -166,11 +168,12 @@ pub struct NewEventSecret {
 /// Replaces the event secret. The previous secret also signs events for one more day.
 pub async fn rotate_event_secret(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<NewEventSecret>> {
     let event_secret = new_event_secret(&app);
     let new = event_secret.clone();
-    change(app, company, "company.event_secret.rotate", async move |_, app, company| {
+    change(app, actor, company, "company.event_secret.rotate", async move |_, app, company| {
         company.rotate_event_secret(&app.sealer, &new);
         let until = app.clock.now().plus_seconds(SECRET_OVERLAP_SECONDS);
         company.previous_event_secret_until = Some(until);
@@ -180,19 +183,27 @@ pub async fn rotate_event_secret(
     DataResponse::data(NewEventSecret { event_secret }, "Event secret rotated successfully")
 }
 
-/// Changes a company under its row lock and records the resulting company in the audit log.
-async fn change<F>(app: App, id: CompanyId, action: &'static str, edit: F) -> Result<Company>
+/// Changes a company under its row lock, and records the changed fields in the audit log.
+async fn change<F>(
+    app: App,
+    actor: Actor,
+    id: CompanyId,
+    action: &'static str,
+    edit: F,
+) -> Result<Company>
 where
     F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Clone + Send + 'static,
 {
     let db = app.store.clone();
     db.write(async move |tx| {
         let company = store::lock(tx, &id).await?;
-        let mut company = company.ok_or_else(|| Error::not_found("company not found"))?;
+        let before = company.ok_or_else(|| Error::not_found("company not found"))?;
+        let mut company = before.clone();
         edit(tx, &app, &mut company).await?;
         company.updated_at = app.clock.now();
         store::update(tx, &company).await?;
-        audit::record(tx, &app, &id, action, json!(company)).await?;
+        let changes = audit::changes(&before, &company);
+        audit::record(tx, &app, &actor, &id, action, changes).await?;
         Ok(company)
     })
     .await

@@ -58,6 +58,7 @@ fields! {
 
 pub async fn create_key(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     body: Body<NewKey>,
 ) -> Result<DataResponse<CreatedKey>> {
@@ -67,7 +68,7 @@ pub async fn create_key(
         let company = get(tx, &company).await?;
         let created = issue_key(tx, &app, &company, label, expires_at).await?;
         let detail = json!({ "key": created.key.id, "label": created.key.label });
-        audit::record(tx, &app, &company.id, "key.create", detail).await?;
+        audit::record(tx, &app, &actor, &company.id, "key.create", detail).await?;
         DataResponse::data(created, "Key created successfully")
     })
     .await
@@ -94,6 +95,7 @@ pub struct RotatedKey {
 
 pub async fn rotate_key(
     State(app): State<App>,
+    actor: Actor,
     Path((company, former)): Path<(CompanyId, String)>,
     body: Body<KeyRotation>,
 ) -> Result<DataResponse<RotatedKey>> {
@@ -114,7 +116,7 @@ pub async fn rotate_key(
         replaces.expires_at = Some(end);
         let created = issue_key(tx, &app, &company, replaces.label.clone(), expires_at).await?;
         let detail = json!({ "key": created.key.id, "replaces": replaces.id, "until": end });
-        audit::record(tx, &app, &company.id, "key.rotate", detail).await?;
+        audit::record(tx, &app, &actor, &company.id, "key.rotate", detail).await?;
         DataResponse::data(RotatedKey { created, replaces }, "Key rotated successfully")
     })
     .await
@@ -132,6 +134,7 @@ pub async fn list_keys(
 /// Revokes a key, effective from the next request.
 pub async fn revoke_key(
     State(app): State<App>,
+    actor: Actor,
     Path((company, key)): Path<(CompanyId, String)>,
 ) -> Result<MessageResponse> {
     let db = app.store.clone();
@@ -140,7 +143,7 @@ pub async fn revoke_key(
         if !store::revoke_key(tx, &company, &key, app.clock.now()).await? {
             return Err(Error::not_found("key not found"));
         }
-        audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;
+        audit::record(tx, &app, &actor, &company, "key.revoke", json!({ "key": key })).await?;
         Ok(MessageResponse("Key revoked successfully"))
     })
     .await

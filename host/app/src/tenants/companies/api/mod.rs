@@ -10,7 +10,10 @@ pub use self::{
     keys::{create_key, list_keys, revoke_key, rotate_key},
 };
 use super::{Company, find, store};
-use crate::{operations::audit::AuditEntry, tenants::prelude::*};
+use crate::{
+    operations::audit::{AuditEntry, ChainPart, ChainRange},
+    tenants::prelude::*,
+};
 use tollhouse_platform::values::phone;
 
 /// Checks that the list is not empty and that each country has phone numbers.
@@ -47,4 +50,14 @@ pub async fn audit_log(
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
     find(&app, &company).await?;
     audit::list(&app, &company.into(), &query).await
+}
+
+/// Reads the audit log of a company in order.
+pub async fn audit_chain(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    query: Query<ChainRange>,
+) -> Result<DataResponse<ChainPart>> {
+    find(&app, &company).await?;
+    audit::read_chain(&app, &company.into(), &query).await
 }

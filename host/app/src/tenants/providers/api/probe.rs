@@ -33,24 +33,31 @@ pub struct ProviderTested {
 
 pub async fn test_for_service(
     State(app): State<App>,
+    actor: Actor,
     Path(provider): Path<String>,
     body: Body<ProviderTest>,
 ) -> Result<DataResponse<ProviderTested>> {
     let target = Target::service(&app, body.read()?.mode);
-    test(app, target, provider).await
+    test(app, actor, target, provider).await
 }
 
 pub async fn test_for_company(
     State(app): State<App>,
+    actor: Actor,
     Path((company, provider)): Path<(CompanyId, String)>,
     body: Body<ProviderTest>,
 ) -> Result<DataResponse<ProviderTested>> {
     let target = Target::company(&app, &company, body.read()?.mode, &body).await?;
-    test(app, target, provider).await
+    test(app, actor, target, provider).await
 }
 
 /// Tests an account. An inactive one is allowed, so that it can be tested before it is used.
-async fn test(app: App, target: Target, provider: String) -> Result<DataResponse<ProviderTested>> {
+async fn test(
+    app: App,
+    actor: Actor,
+    target: Target,
+    provider: String,
+) -> Result<DataResponse<ProviderTested>> {
     active_plugin(&app, &provider)??;
     let find = async |tx: &mut Tx| store::find(tx, &target.owner, &provider).await;
     let account = app.store.select(find).await?;
@@ -60,7 +67,7 @@ async fn test(app: App, target: Target, provider: String) -> Result<DataResponse
     let (db, mode) = (app.store.clone(), target.mode);
     db.write(async move |tx| {
         let detail = json!({ "provider": provider, "mode": mode, "outcome": outcome });
-        audit::record(tx, &app, &target.owner, "provider.test", detail).await?;
+        audit::record(tx, &app, &actor, &target.owner, "provider.test", detail).await?;
         let detail = outcome.detail(&provider);
         let account = account.id;
         let tested = ProviderTested { provider, account, mode, outcome, code, detail };

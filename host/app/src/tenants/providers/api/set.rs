@@ -24,26 +24,29 @@ fields! {
 
 pub async fn set_for_service(
     State(app): State<App>,
+    actor: Actor,
     Path(provider): Path<String>,
     body: Body<ProviderAccountChange>,
 ) -> Result<DataResponse<View>> {
     let new = body.read()?;
-    set(&app, Target::service(&app, new.mode), provider, new).await
+    set(&app, actor, Target::service(&app, new.mode), provider, new).await
 }
 
 pub async fn set_for_company(
     State(app): State<App>,
+    actor: Actor,
     Path((company, provider)): Path<(CompanyId, String)>,
     body: Body<ProviderAccountChange>,
 ) -> Result<DataResponse<View>> {
     let new = body.read()?;
     let target = Target::company(&app, &company, new.mode, &body).await?;
-    set(&app, target, provider, new).await
+    set(&app, actor, target, provider, new).await
 }
 
 /// Changes the fields that the body names; `credentials: null` removes them.
 async fn set(
     app: &App,
+    actor: Actor,
     target: Target,
     provider: String,
     new: ProviderAccountChange,
@@ -84,7 +87,7 @@ async fn set(
             "active": account.active,
             "credentials_changed": credentials_changed,
         });
-        audit::record(tx, &app, &target.owner, "provider.set", detail).await?;
+        audit::record(tx, &app, &actor, &target.owner, "provider.set", detail).await?;
         DataResponse::data(view(account, target.mode, &app), "Provider updated successfully")
     })
     .await

@@ -1,0 +1,123 @@
+//! API for signing in and out.
+
+use crate::operations::operators::{
+    permissions::PERMISSIONS,
+    sign_in::{self, Enrolment, Invitation, Origin, Session},
+};
+use crate::{operations::audit::Actor, state::prelude::*};
+
+/// Shortest password. Longer ones need no rules about characters (NIST SP 800-63B).
+const LEAST_PASSWORD_CHARACTERS: usize = 12;
+
+/// Invites a person to set a password. Earlier invitations and all sessions of the person end.
+pub async fn invite(
+    State(app): State<App>,
+    actor: Actor,
+    Path(operator): Path<String>,
+) -> Result<DataResponse<Invitation>> {
+    let invitation = sign_in::invite(&app, actor, operator).await?;
+    DataResponse::data(invitation, "Invitation created successfully")
+}
+
+fields! {
+    /// A password for an invited person.
+    Body Enrolling(body) {
+        invitation: Visible<100>,
+        /// At least 12 characters.
+        password: Text<200> => match password.chars().count() >= LEAST_PASSWORD_CHARACTERS {
+            true => Ok(password),
+            false => Err(body.must_be("password", "at least 12 characters long")),
+        },
+    }
+}
+
+/// Sets the password of an invited person. The invitation remains valid until its confirmation.
+pub async fn enrol(
+    State(app): State<App>,
+    origin: Origin,
+    body: Body<Enrolling>,
+) -> Result<DataResponse<Enrolment>> {
+    let Enrolling { invitation, password } = Enrolling::read(&body)?;
+    let enrolment = sign_in::enrol(&app, &origin, &invitation, password).await?;
+    DataResponse::data(enrolment, "Password set successfully")
+}
+
+fields! {
+    /// The first code of an authenticator app.
+    Body Confirmation {
+        invitation: Visible<100>,
+        /// Six digits.
+        code: Visible<10>,
+    }
+}
+
+/// Confirms the authenticator app of an invited person, and signs the person in.
+pub async fn confirm(
+    State(app): State<App>,
+    origin: Origin,
+    body: Body<Confirmation>,
+) -> Result<DataResponse<Session>> {
+    let Confirmation { invitation, code } = body.read()?;
+    let session = sign_in::confirm(&app, &origin, &invitation, code).await?;
+    DataResponse::data(session, "Signed in successfully")
+}
+
+fields! {
+    /// What a person knows and has.
+    Body SignIn {
+        email: Email,
+        password: Text<200>,
+        /// Code of the authenticator app: six digits, each valid once.
+        code: Visible<10>,
+    }
+}
+
+pub async fn sign_in(
+    State(app): State<App>,
+    origin: Origin,
+    body: Body<SignIn>,
+) -> Result<DataResponse<Session>> {
+    let SignIn { email, password, code } = body.read()?;
+    let session = sign_in::sign_in(&app, &origin, email, password, code).await?;
+    DataResponse::data(session, "Signed in successfully")
+}
+
+fields! {
+    /// Options of a sign-out.
+    Body SignOut {
+        /// `true` ends all sessions of the operator.
+        everywhere: Option<Flag>,
+    }
+}
+
+pub async fn sign_out(
+    State(app): State<App>,
+    actor: Actor,
+    body: Body<SignOut>,
+) -> Result<MessageResponse> {
+    let everywhere = body.read()?.everywhere.unwrap_or(false);
+    sign_in::sign_out(&app, actor, everywhere).await?;
+    Ok(MessageResponse("Signed out successfully"))
+}
+
+/// The operator behind a request.
+#[derive(Serialize, JsonSchema)]
+pub struct Me {
+    /// Empty for the operator token of the configuration.
+    id: String,
+    name: String,
+    permissions: Vec<&'static str>,
+    /// Ids of the companies to which the operator is limited; `null`: no limit.
+    companies: Option<Vec<CompanyId>>,
+}
+
+pub async fn me(actor: Actor) -> Result<DataResponse<Me>> {
+    let held = |name: &&'static str| actor.permissions.contains(name);
+    let me = Me {
+        id: actor.id.clone(),
+        name: actor.name.clone(),
+        permissions: PERMISSIONS.iter().map(|info| info.name).filter(held).collect(),
+        companies: actor.companies.clone(),
+    };
+    DataResponse::data(me, "Operator fetched successfully")
+}

@@ -1,0 +1,205 @@
+//! Operators: the people and services that use the internal interface, their tokens and roles.
+//!
+//! The operator token of the configuration is for the first start: it has all permissions, and is
+//! rejected while an administrator can authenticate.
+
+pub mod api;
+pub mod approvals;
+pub mod permissions;
+mod secrets;
+mod sign_in;
+mod store;
+
+use std::collections::BTreeSet;
+
+use axum::http::Extensions;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+pub use self::store::SEALED;
+use self::store::{OwnRole, TokenHolder};
+use crate::{
+    operations::audit::{self, Actor, ActorParts},
+    state::prelude::*,
+};
+use tollhouse_http::{ClientAddress, OperatorCall, Permission, RequestId};
+
+/// The name of the operator token of the configuration in the audit log.
+const CONFIGURED: &str = "operator";
+
+/// Returns the operator of a token. 401 if the token is unknown, revoked or expired, or its operator
+/// is not active; 429 beyond the operator's rate limit.
+pub async fn authenticate(app: &App, token: &str, request: &Extensions) -> Result<Actor> {
+    let configured = app.settings.operator_token.as_bytes();
+    let actor = match bool::from(configured.ct_eq(token.as_bytes())) {
+        true => configured_operator(app).await?,
+        false => operator_of_token(app, token).await?,
+    };
+    app.rate_limits.operators.check(&actor.id)?;
+    let request_id = request.get::<RequestId>().map(|RequestId(id)| id.clone());
+    let address = request.get::<ClientAddress>().map(|ClientAddress(address)| *address);
+    Ok(ActorParts { request_id: request_id.unwrap_or_default(), address, ..actor }.into())
+}
+
+/// Checks that an operator may make this call: 403 if it lacks the permission, or if it is limited
+/// to other companies. A refusal is recorded in the audit log, and so is each call that shows
+/// personal data.
+pub async fn authorize(app: &App, actor: &Actor, call: OperatorCall) -> Result<()> {
+    match refusal(actor, &call) {
+        Some(refusal) => {
+            record(app, actor, call, "access.refuse").await?;
+            Err(Error::Forbidden(refusal))
+        }
+        None if shows_personal_data(&call) => record(app, actor, call, "personal_data.read").await,
+        None => Ok(()),
+    }
+}
+
+fn refusal(actor: &Actor, call: &OperatorCall) -> Option<String> {
+    if call.permission == permissions::ANY {
+        return None;
+    }
+    if !actor.permissions.contains(call.permission) {
+        return Some(format!("you lack the permission {}", call.permission));
+    }
+    let allowed = actor.companies.as_ref()?;
+    match &call.company {
+        Some(company) if allowed.contains(company) => None,
+        Some(_) => Some("you are limited to other companies".to_owned()),
+        None => Some("you are limited to some companies, and this concerns all of them".to_owned()),
+    }
+}
+
+fn shows_personal_data(call: &OperatorCall) -> bool {
+    permissions::find(call.permission).is_some_and(|permission| permission.personal_data)
+}
+
+/// Records a call in the log of its company, or in that of the service if there is no such company.
+async fn record(app: &App, actor: &Actor, call: OperatorCall, action: &'static str) -> Result<()> {
+    let (app, db, actor) = (app.clone(), app.store.clone(), actor.clone());
+    db.write(async move |tx| {
+        let mut owner = Owner::Service;
+        if let Some(company) = call.company
+            && store::company_exists(tx, &company).await?
+        {
+            owner = company.into();
+        }
+        let detail = json!({ "operation": call.operation, "record": call.record });
+        audit::record(tx, &app, &actor, owner, action, detail).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Returns whether at least `count` administrators without a limit to companies have valid tokens.
+async fn has_administrators(app: &App, count: usize) -> Result<bool> {
+    let now = app.clock.now();
+    let roles = app.store.select(async |tx| store::list_usable_roles(tx, now).await).await?;
+    let is_administrator =
+        |roles: &&Json<Vec<String>>| roles.0.iter().any(|role| role == permissions::ADMINISTRATOR);
+    Ok(roles.iter().filter(is_administrator).count() >= count)
+}
+
+/// Returns the operator of the configuration, unless an administrator can authenticate.
+async fn configured_operator(app: &App) -> Result<ActorParts> {
+    if has_administrators(app, 1).await? {
+        return Err(Error::Unauthorized(
+            "the operator token of the configuration is not valid: an administrator has a token",
+        ));
+    }
+    Ok(ActorParts {
+        name: CONFIGURED.to_owned(),
+        permissions: permissions::PERMISSIONS.iter().map(|permission| permission.name).collect(),
+        ..ActorParts::default()
+    })
+}
+
+async fn operator_of_token(app: &App, token: &str) -> Result<ActorParts> {
+    let (digest, now) = (digest(token), app.clock.now());
+    let used_since = now.plus_seconds(-sign_in::IDLE_SECONDS);
+    let find = async |tx: &mut Tx| store::find_by_token(tx, &digest, now, used_since).await;
+    let holder = app.store.select(find).await?;
+    let holder = holder.ok_or(Error::Unauthorized("the operator token is not valid"))?;
+    let is_built_in = |role: &String| permissions::of_built_in(role).is_some();
+    let own = match holder.operator.roles.iter().all(is_built_in) {
+        true => Vec::new(),
+        false => app.store.select(async |tx| store::list_roles(tx).await).await?,
+    };
+    let permissions = permissions_of(&holder.operator.roles, &own);
+    record_token_use(app, &holder, now);
+    let TokenHolder { operator, token_id, .. } = holder;
+    Ok(ActorParts {
+        id: operator.id,
+        name: operator.name,
+        credential: Some(token_id),
+        permissions,
+        companies: operator.companies.map(|companies| companies.0),
+        ..ActorParts::default()
+    })
+}
+
+/// Returns the permissions of roles. A role or permission that this host does not know grants
+/// nothing.
+fn permissions_of(roles: &[String], own: &[OwnRole]) -> BTreeSet<Permission> {
+    let known = |name: &String| permissions::find(name).map(|permission| permission.name);
+    let mut granted = BTreeSet::new();
+    for role in roles {
+        if let Some(built_in) = permissions::of_built_in(role) {
+            granted.extend(built_in);
+        } else if let Some(own) = own.iter().find(|own| own.name == *role) {
+            granted.extend(own.permissions.iter().filter_map(known));
+        }
+    }
+    granted
+}
+
+/// Records the use of a token in the background, at most once a minute.
+fn record_token_use(app: &App, holder: &TokenHolder, now: Timestamp) {
+    const MINUTE_MS: i64 = 60_000;
+    let lately = holder.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
+    if lately || app.rate_limits.key_uses.check(&holder.token_id).is_err() {
+        return;
+    }
+    let (db, operator, token) =
+        (app.store.clone(), holder.operator.id.clone(), holder.token_id.clone());
+    app.tasks.spawn(async move {
+        let noted =
+            db.write(async move |tx| store::record_token_use(tx, &operator, &token, now).await);
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, "last use of an operator's token could not be recorded");
+        }
+    });
+}
+
+fn not_found() -> Error {
+    Error::not_found("operator not found")
+}
+
+/// Returns 400 unless every role exists, and 403 unless the actor has all their permissions: no
+/// operator can give more than it has.
+async fn check_roles(tx: &mut Tx, actor: &Actor, roles: &[String]) -> Result<()> {
+    let own = store::list_roles(tx).await?;
+    for role in roles {
+        if permissions::of_built_in(role).is_none() && own.iter().all(|own| own.name != *role) {
+            let message = format!("the roles field must not contain {role}: no such role");
+            return Err(Error::Invalid(message));
+        }
+    }
+    let granted = permissions_of(roles, &own);
+    check_may_grant(actor, granted.iter().copied())
+}
+
+fn check_may_grant<'p>(actor: &Actor, granted: impl IntoIterator<Item = &'p str>) -> Result<()> {
+    match granted.into_iter().find(|permission| !actor.permissions.contains(permission)) {
+        Some(missing) => {
+            let message = format!("you lack the permission {missing}, so you cannot grant it");
+            Err(Error::Forbidden(message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Digests a token for storage. A plain hash is safe because a token has at least 160 random bits.
+fn digest(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}

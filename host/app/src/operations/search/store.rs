@@ -1,0 +1,93 @@
+//! Queries across all companies, for operators only. Each begins with the companies and reads an
+//! index of each.
+
+use crate::state::storage::*;
+
+/// Maximum number of results.
+pub const MAX_FOUND: usize = 50;
+
+/// The text that a person entered.
+#[derive(Debug)]
+pub struct Sought {
+    pub text: String,
+    /// The text as an e-mail address is compared.
+    pub email: String,
+}
+
+/// A record that was found.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct Found {
+    /// `company`, `user`, `payment` or `recollection`.
+    pub kind: String,
+    /// Id of the company.
+    pub company: CompanyId,
+    pub company_name: String,
+    pub id: String,
+    /// Name of a company, the `user_id` of a user, the reference of a payment or recollection.
+    pub title: String,
+    /// State of a payment or recollection; otherwise empty.
+    pub state: String,
+    pub created_at: Timestamp,
+}
+
+const COMPANIES: &str = "
+    SELECT 'company' AS kind, c.id AS company, c.name AS company_name, c.id, c.name AS title,
+        '' AS state, c.created_at
+    FROM companies c WHERE c.id = $1 OR LOWER(c.name) = LOWER($1) LIMIT $2";
+
+/// Statements on records by one column each.
+const BY_TEXT: [&str; 7] = [
+    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
+         '' AS state, u.created_at
+     FROM companies c JOIN users u ON u.company_id = c.id AND u.id = $1 LIMIT $2",
+    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
+         '' AS state, u.created_at
+     FROM companies c JOIN users u ON u.company_id = c.id AND u.user_id = $1 LIMIT $2",
+    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
+         '' AS state, u.created_at
+     FROM companies c JOIN users u ON u.company_id = c.id AND u.phone = $1 LIMIT $2",
+    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
+         p.reference AS title, p.status AS state, p.created_at
+     FROM companies c JOIN payments p ON p.company_id = c.id AND p.id = $1 LIMIT $2",
+    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
+         p.reference AS title, p.status AS state, p.created_at
+     FROM companies c JOIN payments p ON p.company_id = c.id AND p.reference = $1 LIMIT $2",
+    "SELECT 'recollection' AS kind, c.id AS company, c.name AS company_name, r.id,
+         r.reference AS title, r.status AS state, r.created_at
+     FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2",
+    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
+         p.reference AS title, p.status AS state, p.created_at
+     FROM provider_accounts a
+     JOIN service_refs s ON s.account_id = a.id AND s.service_ref = $1
+     JOIN companies c ON c.id = s.company_id
+     JOIN payments p ON p.company_id = c.id AND p.id = s.subject_id
+     WHERE s.subject = 'payment' LIMIT $2",
+];
+
+const USERS_BY_EMAIL: &str = "
+    SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
+        '' AS state, u.created_at
+    FROM companies c JOIN users u ON u.company_id = c.id AND u.email_key = $1 LIMIT $2";
+
+const PAYMENTS_BY_EMAIL: &str = "
+    SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id, p.reference AS title,
+        p.status AS state, p.created_at
+    FROM companies c JOIN payments p ON p.company_id = c.id AND p.email IN ($1, $2)
+    ORDER BY p.created_at DESC LIMIT $3";
+
+pub async fn find(tx: &mut Tx, Sought { text, email }: &Sought) -> Result<Vec<Found>> {
+    let most = i64::try_from(MAX_FOUND).unwrap_or(i64::MAX);
+    if text.contains('@') {
+        let mut found: Vec<Found> =
+            tx.sql(USERS_BY_EMAIL).params(params![email, most]).all().await?;
+        found.extend::<Vec<Found>>(
+            tx.sql(PAYMENTS_BY_EMAIL).params(params![text, email, most]).all().await?,
+        );
+        return Ok(found);
+    }
+    let mut found: Vec<Found> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
+    for statement in BY_TEXT {
+        found.extend::<Vec<Found>>(tx.sql(statement).params(params![text, most]).all().await?);
+    }
+    Ok(found)
+}

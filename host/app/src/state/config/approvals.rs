@@ -1,0 +1,31 @@
+//! Settings of approvals.
+
+use clap::ValueEnum;
+
+use super::service::threshold;
+use tollhouse_platform::{config::settings, values::money::Minor};
+
+/// Actions that may need the approval of a second operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ApprovalSubject {
+    /// Credits and debits of wallets above `approval_amount`.
+    Wallet,
+    /// Refunds that may make a wallet's balance negative.
+    ForcedRefunds,
+    /// Grants of capabilities to plugins.
+    PluginGrants,
+    /// Trusting and distrusting publishers.
+    Publishers,
+    /// Creating and changing operators, tokens and roles, once two administrators have tokens.
+    Operators,
+}
+
+settings! {
+    "Approvals" ApprovalSettings;
+    /// Actions that a second operator must approve. Comma-separated, or repeated
+    approvals: Vec<ApprovalSubject>, "TOLLHOUSE_APPROVALS", "actions", value_delimiter = ',',
+        value_enum;
+    /// Largest credit or debit of a wallet without an approval, in the major unit of its currency
+    approval_amount: Minor, "TOLLHOUSE_APPROVAL_AMOUNT", "amount", default_value = "0",
+        value_parser = threshold;
+}

@@ -1,0 +1,24 @@
+// Shows times in the zone of the browser. Without this script they are in UTC.
+(() => {
+  const format = new Intl.DateTimeFormat(undefined, {
+    year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
+    hour12: false, timeZoneName: "short",
+  });
+  const show = (root) => {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (Number.isNaN(at.valueOf())) continue;
+      time.title = time.dateTime;
+      time.textContent = format.format(at);
+    }
+  };
+  show(document);
+  document.addEventListener("htmx:afterSwap", (event) => show(event.target));
+  // "/" moves to the search.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "")) return;
+    const search = document.getElementById("q");
+    if (search) { event.preventDefault(); search.focus(); }
+  });
+})();

@@ -1,0 +1,225 @@
+//! Values as people read them, and tables of them.
+
+use askama::Template;
+use serde_json::Value;
+
+/// A narrow space that does not break a line.
+const THIN_SPACE: char = '\u{202F}';
+
+/// A value in a table or a list of facts.
+#[derive(Template)]
+#[template(path = "cell.html")]
+pub enum Cell {
+    Empty,
+    Text(String),
+    /// An id or a code, in a font of fixed width.
+    Code(String),
+    Money {
+        amount: String,
+        currency: String,
+    },
+    Time {
+        iso: String,
+        text: String,
+    },
+    /// A state, with its tone: `good`, `bad`, `wait` or `plain`.
+    State {
+        text: String,
+        tone: &'static str,
+    },
+    Link {
+        href: String,
+        text: String,
+    },
+    /// A form of one button.
+    Button {
+        action: String,
+        label: String,
+        form_token: String,
+    },
+}
+
+impl Cell {
+    pub fn text(value: &Value) -> Cell {
+        match plain(value) {
+            text if text.is_empty() => Cell::Empty,
+            text => Cell::Text(text),
+        }
+    }
+
+    pub fn code(value: &Value) -> Cell {
+        match plain(value) {
+            text if text.is_empty() => Cell::Empty,
+            text => Cell::Code(text),
+        }
+    }
+
+    pub fn money(amount: &Value, currency: &Value) -> Cell {
+        match amount {
+            Value::Number(amount) => {
+                Cell::Money { amount: grouped(&amount.to_string()), currency: plain(currency) }
+            }
+            _ => Cell::Empty,
+        }
+    }
+
+    /// Formats a time in UTC. A script shows it in the zone of the browser.
+    pub fn time(value: &Value) -> Cell {
+        let Some(iso) = value.as_str() else { return Cell::Empty };
+        let text = iso.get(..16).unwrap_or(iso).replace('T', " ");
+        Cell::Time { iso: iso.to_owned(), text: format!("{text} UTC") }
+    }
+
+    pub fn state(value: &Value) -> Cell {
+        match value.as_str() {
+            None | Some("") => Cell::Empty,
+            Some(state) => Cell::State { text: state.replace('_', " "), tone: tone(state) },
+        }
+    }
+
+    pub fn link(href: String, value: &Value) -> Cell {
+        Cell::Link { href, text: plain(value) }
+    }
+}
+
+/// Returns the tone of a state.
+fn tone(state: &str) -> &'static str {
+    match state {
+        "success" | "succeeded" | "sent" | "delivered" | "done" | "approved" | "active"
+        | "resolved" => "good",
+        "failed" | "refused" | "rejected" | "reversed" | "undeliverable" | "exhausted"
+        | "mismatched" | "stalled" => "bad",
+        "pending" | "requested" | "queued" | "open" | "waiting" => "wait",
+        _ => "plain",
+    }
+}
+
+/// Returns a value as text; a list with commas.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// Groups the digits of a decimal number by thousands, with at least two decimals.
+fn grouped(number: &str) -> String {
+    let (sign, digits) =
+        number.strip_prefix('-').map_or(("", number), |digits| ("\u{2212}", digits));
+    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut text = String::from(sign);
+    for (n, digit) in whole.chars().enumerate() {
+        if n > 0 && (whole.len() - n) % 3 == 0 {
+            text.push(THIN_SPACE);
+        }
+        text.push(digit);
+    }
+    format!("{text}.{decimals:0<2}")
+}
+
+/// A column of a table: its heading, whether it is aligned right, and the cell of a record.
+pub struct Column<'c> {
+    pub heading: &'static str,
+    pub right: bool,
+    pub cell: Box<dyn Fn(&Value) -> Cell + Send + Sync + 'c>,
+}
+
+pub fn column<'c>(
+    heading: &'static str,
+    cell: impl Fn(&Value) -> Cell + Send + Sync + 'c,
+) -> Column<'c> {
+    Column { heading, right: false, cell: Box::new(cell) }
+}
+
+pub fn right<'c>(
+    heading: &'static str,
+    cell: impl Fn(&Value) -> Cell + Send + Sync + 'c,
+) -> Column<'c> {
+    Column { right: true, ..column(heading, cell) }
+}
+
+/// A table of records.
+#[derive(Template)]
+#[template(path = "table.html")]
+pub struct Table {
+    caption: String,
+    headings: Vec<(&'static str, bool)>,
+    rows: Vec<Vec<(Cell, bool)>>,
+    /// What is shown without records.
+    empty: &'static str,
+    pages: Option<Pages>,
+}
+
+/// The position of a page in a list.
+struct Pages {
+    number: u64,
+    count: u64,
+    total: u64,
+    previous: Option<String>,
+    next: Option<String>,
+}
+
+impl Table {
+    /// Creates a table of a list.
+    pub fn new(
+        caption: &str,
+        records: &Value,
+        columns: &[Column<'_>],
+        empty: &'static str,
+    ) -> Table {
+        let records = records.as_array().map_or(&[][..], Vec::as_slice);
+        let row = |record| columns.iter().map(|c| ((c.cell)(record), c.right)).collect();
+        Table {
+            caption: caption.to_owned(),
+            headings: columns.iter().map(|column| (column.heading, column.right)).collect(),
+            rows: records.iter().map(row).collect(),
+            empty,
+            pages: None,
+        }
+    }
+
+    /// Adds links to the other pages of a list, which `href` returns by number.
+    #[must_use]
+    pub fn paged(mut self, list: &Value, href: impl Fn(u64) -> String) -> Table {
+        let number = |field: &str| list[field].as_u64().unwrap_or_default();
+        let (page, count, total) = (number("page"), number("total_page"), number("total"));
+        self.pages = Some(Pages {
+            number: page,
+            count,
+            total,
+            previous: (page > 1).then(|| href(page - 1)),
+            next: (page < count).then(|| href(page + 1)),
+        });
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn money_is_grouped_by_thousands() {
+        for (number, expected) in [
+            ("0", "0.00"),
+            ("2500.5", "2\u{202F}500.50"),
+            ("-1234567.89", "\u{2212}1\u{202F}234\u{202F}567.89"),
+            ("999", "999.00"),
+        ] {
+            assert_eq!(grouped(number), expected);
+        }
+    }
+
+    #[test]
+    fn cells_escape_what_they_show() {
+        let cell = Cell::text(&json!("<script>")).render().unwrap();
+        assert!(!cell.contains("<script>"), "{cell}");
+        let time = Cell::time(&json!("2026-11-21T09:00:00.000Z")).render().unwrap();
+        assert!(time.contains("2026-11-21 09:00 UTC"), "{time}");
+    }
+}

@@ -1,0 +1,92 @@
+//! The operator console: HTML pages on the internal listener, for people.
+//!
+//! The console is a client of the internal interface. It calls the interface's router in the same
+//! process, with the session of the person who signed in, so that permissions, limits to companies
+//! and the audit log are those of the interface, and everything that a page shows can also be had
+//! by API. Pages work without scripts; htmx only replaces parts of them.
+
+mod api;
+mod assets;
+mod format;
+mod page;
+mod pages;
+mod session;
+
+use axum::{
+    Router, middleware,
+    response::Redirect,
+    routing::{get, post},
+};
+
+use self::api::Api;
+use tollhouse_http::Server;
+
+/// Options of the console.
+#[derive(Clone, Copy, Debug)]
+pub struct ConsoleOptions {
+    /// Whether the listener is reached by TLS, so that the cookie may require it.
+    pub secure: bool,
+}
+
+/// The state of all pages.
+#[derive(Clone)]
+struct Console {
+    api: Api,
+    options: ConsoleOptions,
+}
+
+/// Builds the pages under `/console`. `interface` is the router of the internal interface.
+pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Router {
+    let console = Console { api: Api::new(interface), options };
+    Router::new()
+        .route("/", get(async || Redirect::to("/console")))
+        .route("/console", get(pages::home::show))
+        .route("/console/assets/{file}", get(assets::serve))
+        .route(
+            "/console/sign-in",
+            get(pages::access::sign_in::show).post(pages::access::sign_in::submit),
+        )
+        .route(
+            "/console/welcome/{invitation}",
+            get(pages::access::welcome::show).post(pages::access::welcome::submit),
+        )
+        .route("/console/sign-out", post(pages::access::sign_in::sign_out))
+        .route("/console/companies", get(pages::companies::list))
+        .route("/console/companies/{company}", get(pages::companies::show))
+        .route("/console/companies/{company}/payments", get(pages::companies::payments::list))
+        .route(
+            "/console/companies/{company}/payments/{payment}",
+            get(pages::companies::payments::show),
+        )
+        .route(
+            "/console/companies/{company}/payments/{payment}/verify",
+            post(pages::companies::payments::verify),
+        )
+        .route(
+            "/console/companies/{company}/payments/{payment}/refund",
+            post(pages::companies::payments::refund),
+        )
+        .route("/console/companies/{company}/messages", get(pages::companies::messages::list))
+        .route("/console/companies/{company}/events", get(pages::companies::events::list))
+        .route(
+            "/console/companies/{company}/events/{event}/redeliver",
+            post(pages::companies::events::redeliver),
+        )
+        .route("/console/companies/{company}/wallet", get(pages::companies::wallet::show))
+        .route("/console/companies/{company}/audit", get(pages::access::audit::of_company))
+        .route("/console/refunds", get(pages::refunds::list))
+        .route("/console/exceptions", get(pages::exceptions::list))
+        .route("/console/jobs", get(pages::jobs::list))
+        .route("/console/plugins", get(pages::plugins::list))
+        .route("/console/operators", get(pages::access::operators::list))
+        .route("/console/approvals", get(pages::access::approvals::list))
+        .route("/console/approvals/{approval}/{decision}", post(pages::access::approvals::decide))
+        .route("/console/audit", get(pages::access::audit::of_service))
+        .route("/console/{*page}", get(page::not_found))
+        .layer(middleware::from_fn(page::apply_policy))
+        .layer(middleware::from_fn_with_state(
+            (server.clone(), "console"),
+            tollhouse_http::server::access_log::record,
+        ))
+        .with_state(console)
+}

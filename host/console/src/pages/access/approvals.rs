@@ -1,0 +1,52 @@
+//! Actions that a second operator must approve.
+
+use axum::{
+    extract::{Form as FormBody, Path, Query},
+    response::{IntoResponse, Redirect},
+};
+use serde_json::json;
+
+use crate::pages::{Form, PAGE_SIZE, PageQuery, companies::page_of, company_cell, show_list};
+use crate::{
+    api::path,
+    format::{Cell, Table, column, plain},
+    page::PageResult,
+    session::Session,
+};
+
+pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResult {
+    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
+    let found = session.get(&["approvals"], &query).await?;
+    let button = |approval: &serde_json::Value, decision: &str, label: &str| {
+        if approval["state"] != "pending" || !session.me.may("approvals.decide") {
+            return Cell::Empty;
+        }
+        let segments = ["console", "approvals", &plain(&approval["id"]), decision];
+        let (action, label) = (path(&segments, &[]), label.to_owned());
+        Cell::Button { action, label, form_token: session.form_token() }
+    };
+    let columns = [
+        column("Requested", |approval| Cell::time(&approval["requested_at"])),
+        column("By", |approval| Cell::text(&approval["requested_by"])),
+        column("Action", |approval| Cell::text(&approval["action"])),
+        column("Company", |approval| company_cell(&approval["company"])),
+        column("Detail", |approval| Cell::Code(approval["detail"].to_string())),
+        column("State", |approval| Cell::state(&approval["state"])),
+        column("Decided by", |approval| Cell::text(&approval["decided_by"])),
+        column("", |approval| button(approval, "approve", "Approve")),
+        column("", |approval| button(approval, "reject", "Reject")),
+    ];
+    let table =
+        Table::new("Approvals", &found["docs"], &columns, "No action waits for an approval.");
+    show_list(&session, "Approvals", table.paged(&found, |page| page_of("approvals", page)))
+}
+
+pub async fn decide(
+    session: Session,
+    Path((approval, decision)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.post(&["approvals", &approval, &decision], &json!({})).await?;
+    Ok(Redirect::to("/console/approvals").into_response())
+}

@@ -1,0 +1,122 @@
+//! Signing in and out.
+
+use askama::Template;
+use axum::{
+    extract::{Form as FormBody, Query, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Redirect},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::pages::Form;
+use crate::{
+    Console,
+    format::plain,
+    page::{Frame, PageError, PageResult, render},
+    session::{Origin, Session, is_same_origin, set_cookie},
+};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    frame: Frame,
+    next: String,
+    email: String,
+    failure: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct Next {
+    #[serde(default)]
+    next: String,
+}
+
+pub async fn show(Query(Next { next }): Query<Next>) -> PageResult {
+    let (frame, email) = (Frame::signed_out("Sign in"), String::new());
+    render(&SignInPage { frame, next, email, failure: None })
+}
+
+#[derive(Deserialize)]
+pub struct Credentials {
+    email: String,
+    password: String,
+    code: String,
+    #[serde(default)]
+    next: String,
+}
+
+pub async fn submit(
+    State(console): State<Console>,
+    origin: Origin,
+    headers: HeaderMap,
+    FormBody(sent): FormBody<Credentials>,
+) -> PageResult {
+    if !is_same_origin(&headers) {
+        return Err(PageError::forbidden("The form was sent from another site."));
+    }
+    let code: String = sent.code.split_whitespace().collect();
+    let body = json!({ "email": sent.email, "password": sent.password, "code": code });
+    let call = (Method::POST, "/sign-in");
+    match console.api.call(&origin, None, call, Some(&body)).await {
+        Ok(session) => {
+            let cookie = set_cookie(&plain(&session["session_token"]), console.options);
+            let next = if is_own_page(&sent.next) { &*sent.next } else { "/console" };
+            Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+        }
+        Err(failure) => {
+            let page = SignInPage {
+                frame: Frame::signed_out("Sign in"),
+                next: sent.next,
+                email: sent.email,
+                failure: Some(failure.message),
+            };
+            let status = match failure.status {
+                StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
+                status => status,
+            };
+            Ok((status, render(&page)?).into_response())
+        }
+    }
+}
+
+/// Returns whether a path is one of the console: a redirect must not lead to another site.
+fn is_own_page(path: &str) -> bool {
+    let rest = path.strip_prefix("/console");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        && !path.contains('\\')
+        && !path.contains(char::is_control)
+}
+
+pub async fn sign_out(
+    State(console): State<Console>,
+    session: Session,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.post(&["sign-out"], &json!({})).await?;
+    let cookie = set_cookie("", console.options);
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/console/sign-in")).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_console_follow_a_sign_in() {
+        for (path, expected) in [
+            ("/console", true),
+            ("/console?q=a", true),
+            ("/console/companies/1?page=2", true),
+            ("/consoles", false),
+            ("//evil.example", false),
+            ("https://evil.example/console", false),
+            ("/console\\@evil.example", false),
+            ("/console/\r\nx", false),
+            ("", false),
+        ] {
+            assert_eq!(is_own_page(path), expected, "{path}");
+        }
+    }
+}

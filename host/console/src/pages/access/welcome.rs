@@ -1,0 +1,129 @@
+//! The page of an invitation: a person sets a password and registers an authenticator app.
+
+use askama::Template;
+use axum::{
+    extract::{Form as FormBody, Path, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Redirect},
+};
+use qrcode::{QrCode, render::svg};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Console,
+    api::ApiFailure,
+    format::plain,
+    page::{Frame, PageError, PageResult, render},
+    session::{Origin, is_same_origin, set_cookie},
+};
+
+/// The app that a person registers.
+struct Enrolment {
+    email: String,
+    secret: String,
+    url: String,
+    /// The QR code of the URL as SVG.
+    image: String,
+}
+
+#[derive(Template)]
+#[template(path = "welcome.html")]
+struct WelcomePage {
+    frame: Frame,
+    invitation: String,
+    enrolment: Option<Enrolment>,
+    failure: Option<String>,
+}
+
+pub async fn show(Path(invitation): Path<String>) -> PageResult {
+    show_step(invitation, None, None)
+}
+
+fn show_step(
+    invitation: String,
+    enrolment: Option<Enrolment>,
+    failure: Option<String>,
+) -> PageResult {
+    let frame = Frame::signed_out("Welcome");
+    render(&WelcomePage { frame, invitation, enrolment, failure })
+}
+
+/// The password, or then the first code with what the app needs in case that it is wrong.
+#[derive(Deserialize)]
+pub struct Step {
+    #[serde(default)]
+    password: String,
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    email: String,
+    #[serde(default)]
+    secret: String,
+    #[serde(default)]
+    url: String,
+}
+
+pub async fn submit(
+    State(console): State<Console>,
+    origin: Origin,
+    headers: HeaderMap,
+    Path(invitation): Path<String>,
+    FormBody(step): FormBody<Step>,
+) -> PageResult {
+    if !is_same_origin(&headers) {
+        return Err(PageError::forbidden("The form was sent from another site."));
+    }
+    if step.code.is_empty() {
+        let body = json!({ "invitation": invitation, "password": step.password });
+        let call = (Method::POST, "/sign-in/enrol");
+        return match console.api.call(&origin, None, call, Some(&body)).await {
+            Ok(enrolment) => show_step(invitation, Some(enrolment_of(&enrolment)?), None),
+            Err(failure) => show_failure(invitation, None, failure),
+        };
+    }
+    let code: String = step.code.split_whitespace().collect();
+    let body = json!({ "invitation": invitation, "code": code });
+    let call = (Method::POST, "/sign-in/confirm");
+    match console.api.call(&origin, None, call, Some(&body)).await {
+        Ok(session) => {
+            let cookie = set_cookie(&plain(&session["session_token"]), console.options);
+            Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/console")).into_response())
+        }
+        Err(failure) => {
+            let again = json!({
+                "email": step.email, "totp_secret": step.secret, "totp_url": step.url,
+            });
+            show_failure(invitation, Some(enrolment_of(&again)?), failure)
+        }
+    }
+}
+
+fn show_failure(
+    invitation: String,
+    enrolment: Option<Enrolment>,
+    failure: ApiFailure,
+) -> PageResult {
+    let status = match failure.status {
+        StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
+        status => status,
+    };
+    let page = show_step(invitation, enrolment, Some(failure.message))?;
+    Ok((status, page).into_response())
+}
+
+fn enrolment_of(enrolment: &Value) -> Result<Enrolment, PageError> {
+    let code = QrCode::new(plain(&enrolment["totp_url"])).map_err(|error| {
+        tracing::error!(%error, "the QR code of an invitation could not be made");
+        ApiFailure::internal()
+    })?;
+    let image = code.render::<svg::Color<'_>>().min_dimensions(200, 200).build();
+    // Without the XML declaration, which HTML does not have.
+    let image = image.find("<svg").map(|start| image[start..].to_owned()).unwrap_or_default();
+    Ok(Enrolment {
+        email: plain(&enrolment["email"]),
+        secret: plain(&enrolment["totp_secret"]),
+        url: plain(&enrolment["totp_url"]),
+        image,
+    })
+}

@@ -1,0 +1,56 @@
+//! The events of a company and their deliveries.
+
+use axum::{
+    extract::{Form as FormBody, Path, Query},
+    response::{IntoResponse, Redirect},
+};
+use serde_json::{Value, json};
+
+use crate::pages::{Form, PAGE_SIZE, PageQuery, show_company_list};
+use crate::{
+    api::path,
+    format::{Cell, Table, column, plain, right},
+    page::PageResult,
+    session::Session,
+};
+
+pub async fn list(
+    session: Session,
+    Path(company): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> PageResult {
+    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
+    let found = session.get(&["companies", &company, "events"], &query).await?;
+    let last = |event: &Value| event["deliveries"].as_array().and_then(|all| all.last()).cloned();
+    let columns = [
+        column("Created", |event| Cell::time(&event["created_at"])),
+        column("Event", |event| Cell::text(&event["event"])),
+        column("Record", |event| Cell::code(&event["subject"])),
+        column("Delivery", |event| Cell::state(&last(event).unwrap_or_default()["state"])),
+        right("Attempts", |event| Cell::text(&last(event).unwrap_or_default()["attempts"])),
+        column("", |event| {
+            let segments = ["console", "companies", &company, "events", &plain(&event["id"])];
+            let action = path(&[&segments[..], &["redeliver"]].concat(), &[]);
+            let label = "Redeliver".to_owned();
+            match session.me.may("events.redeliver") {
+                true => Cell::Button { action, label, form_token: session.form_token() },
+                false => Cell::Empty,
+            }
+        }),
+    ];
+    let table = Table::new("Events", &found["docs"], &columns, "There are no events yet.");
+    let page = |page: u64| {
+        path(&["console", "companies", &company, "events"], &[("page", &page.to_string())])
+    };
+    show_company_list(&session, &company, "Events", table.paged(&found, page)).await
+}
+
+pub async fn redeliver(
+    session: Session,
+    Path((company, event)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.post(&["companies", &company, "events", &event, "redeliver"], &json!({})).await?;
+    Ok(Redirect::to(&path(&["console", "companies", &company, "events"], &[])).into_response())
+}

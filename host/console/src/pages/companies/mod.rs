@@ -1,0 +1,108 @@
+//! The companies, the overview of one, and its records.
+
+pub mod events;
+pub mod messages;
+pub mod payments;
+pub mod wallet;
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use serde_json::{Value, json};
+
+use super::{Fact, PAGE_SIZE, PageQuery, Parent, Tab, show_list, tabs};
+use crate::{
+    api::path,
+    format::{Cell, Table, column, plain},
+    page::{Frame, PageResult, render},
+    session::Session,
+};
+
+pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResult {
+    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
+    let found = session.get(&["companies"], &query).await?;
+    let columns = [
+        column("Name", |company| {
+            let href = path(&["console", "companies", &plain(&company["id"])], &[]);
+            Cell::link(href, &company["name"])
+        }),
+        column("Mode", |company| Cell::text(&company["server"])),
+        column("State", |company| Cell::state(&state(company))),
+        column("Provider", |company| Cell::text(&company["payment_service"])),
+        column("Created", |company| Cell::time(&company["created_at"])),
+    ];
+    let table = Table::new("Companies", &found["docs"], &columns, "There are no companies yet.");
+    show_list(&session, "Companies", table.paged(&found, |page| page_of("companies", page)))
+}
+
+pub fn page_of(list: &str, page: u64) -> String {
+    path(&["console", list], &[("page", &page.to_string())])
+}
+
+fn state(company: &Value) -> Value {
+    match (company["active"].as_bool(), company["subscription"]["active"].as_bool()) {
+        (Some(true), Some(true)) => json!("active"),
+        (Some(true), _) => json!("not subscribed"),
+        _ => json!("suspended"),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "company.html")]
+struct CompanyPage {
+    frame: Frame,
+    parent: Option<Parent>,
+    tabs: Vec<Tab>,
+    facts: Vec<Fact>,
+    providers: Table,
+    keys: Table,
+}
+
+pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
+    let company = session.get(&["companies", &id], &[]).await?;
+    let facts = vec![
+        ("Id", Cell::code(&company["id"])),
+        ("State", Cell::state(&state(&company))),
+        ("Mode", Cell::text(&company["server"])),
+        ("Subscription ends", Cell::time(&company["subscription"]["expires_at"])),
+        ("Features", features(&company)),
+        ("Event URL", Cell::text(&company["event_url"])),
+        ("Provider", Cell::text(&company["payment_service"])),
+        ("Countries", Cell::text(&company["countries"])),
+        ("Created", Cell::time(&company["created_at"])),
+    ];
+    let found = session.get(&["companies", &id, "providers"], &[]).await?;
+    let columns = [
+        column("Provider", |account| Cell::text(&account["provider"])),
+        column("Active", |account| Cell::text(&account["active"])),
+        column("Credentials", |account| Cell::text(&account["has_credentials"])),
+    ];
+    let empty = "The company uses the accounts of the service.";
+    let providers = Table::new("Provider accounts", &found, &columns, empty);
+    let found = session.get(&["companies", &id, "keys"], &[]).await?;
+    let columns = [
+        column("Key", |key| Cell::code(&key["prefix"])),
+        column("Label", |key| Cell::text(&key["label"])),
+        column("Last used", |key| Cell::time(&key["last_used_at"])),
+        column("Expires", |key| Cell::time(&key["expires_at"])),
+        column("Revoked", |key| Cell::time(&key["revoked_at"])),
+    ];
+    let keys = Table::new("API keys", &found, &columns, "The company has no API keys.");
+    render(&CompanyPage {
+        frame: Frame::new(&session, "Companies", plain(&company["name"])),
+        parent: Some(Parent {
+            href: "/console/companies".to_owned(),
+            label: "Companies".to_owned(),
+        }),
+        tabs: tabs(&session, &id, "Overview"),
+        facts,
+        providers,
+        keys,
+    })
+}
+
+fn features(company: &Value) -> Cell {
+    match &company["subscription"]["features"] {
+        Value::Null => Cell::Text("all".to_owned()),
+        features => Cell::text(features),
+    }
+}

@@ -1,0 +1,122 @@
+//! The payments of a company, and everything about one.
+
+use askama::Template;
+use axum::{
+    extract::{Form as FormBody, Path, Query},
+    response::{IntoResponse, Redirect},
+};
+use serde_json::{Value, json};
+
+use crate::pages::{
+    Fact, Form, PAGE_SIZE, PageQuery, Parent, Tab, company_name, show_company_list, tabs,
+};
+use crate::{
+    api::path,
+    format::{Cell, Table, column, plain, right},
+    page::{Frame, PageResult, render},
+    session::Session,
+};
+
+pub async fn list(
+    session: Session,
+    Path(company): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> PageResult {
+    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
+    let found = session.get(&["companies", &company, "payments"], &query).await?;
+    let href = |payment: &Value| {
+        path(&["console", "companies", &company, "payments", &plain(&payment["id"])], &[])
+    };
+    let columns = [
+        column("Reference", |payment| Cell::link(href(payment), &payment["reference"])),
+        column("Payer", |payment| Cell::text(&payment["email"])),
+        right("Amount", |payment| Cell::money(&payment["amount"], &payment["currency"])),
+        column("State", |payment| Cell::state(&payment["status"])),
+        column("Provider", |payment| Cell::text(&payment["payment_service"])),
+        column("Created", |payment| Cell::time(&payment["created_at"])),
+    ];
+    let table = Table::new("Payments", &found["docs"], &columns, "There are no payments yet.");
+    let page = |page: u64| {
+        path(&["console", "companies", &company, "payments"], &[("page", &page.to_string())])
+    };
+    show_company_list(&session, &company, "Payments", table.paged(&found, page)).await
+}
+
+#[derive(Template)]
+#[template(path = "payment.html")]
+struct PaymentPage {
+    frame: Frame,
+    parent: Option<Parent>,
+    tabs: Vec<Tab>,
+    status: Cell,
+    amount: Cell,
+    facts: Vec<Fact>,
+    /// The path to which the buttons post.
+    action: String,
+    may_verify: bool,
+    may_refund: bool,
+}
+
+pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
+    let payment = session.get(&["companies", &company, "payments", &id], &[]).await?;
+    let name = company_name(&session, &company).await?;
+    let href = path(&["console", "companies", &company, "payments"], &[]);
+    let status = plain(&payment["status"]);
+    render(&PaymentPage {
+        frame: Frame::new(&session, "Companies", plain(&payment["reference"])),
+        parent: Some(Parent { href, label: format!("Payments of {name}") }),
+        tabs: tabs(&session, &company, "Payments"),
+        status: Cell::state(&payment["status"]),
+        amount: Cell::money(&payment["amount"], &payment["currency"]),
+        facts: facts(&payment),
+        action: path(&["console", "companies", &company, "payments", &id], &[]),
+        may_verify: session.me.may("payments.verify"),
+        may_refund: session.me.may("refunds.write") && status == "success",
+    })
+}
+
+fn facts(payment: &Value) -> Vec<Fact> {
+    vec![
+        ("Id", Cell::code(&payment["id"])),
+        ("Payer", Cell::text(&payment["email"])),
+        ("User", Cell::text(&payment["user_id"])),
+        ("Provider", Cell::text(&payment["payment_service"])),
+        ("Reference at the provider", Cell::code(&payment["service_ref"])),
+        ("Channel", Cell::text(&payment["payment_channel"])),
+        ("Fees", Cell::money(&payment["fees"], &payment["currency"])),
+        ("Narration", Cell::text(&payment["narration"])),
+        ("Message of the provider", Cell::text(&payment["message"])),
+        ("Created", Cell::time(&payment["created_at"])),
+        ("Paid", Cell::time(&payment["paid_at"])),
+        ("Updated", Cell::time(&payment["updated_at"])),
+    ]
+}
+
+/// Asks the provider about a payment.
+pub async fn verify(
+    session: Session,
+    Path((company, id)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    act(&session, [&company, &id, "verify"], form, &json!({})).await
+}
+
+pub async fn refund(
+    session: Session,
+    Path((company, id)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    act(&session, [&company, &id, "refund"], form, &json!({})).await
+}
+
+async fn act(
+    session: &Session,
+    [company, id, action]: [&str; 3],
+    form: Form,
+    body: &Value,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.post(&["companies", company, "payments", id, action], body).await?;
+    let page = path(&["console", "companies", company, "payments", id], &[]);
+    Ok(Redirect::to(&page).into_response())
+}

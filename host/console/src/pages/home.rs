@@ -1,0 +1,111 @@
+//! The first page: one search for everything, and what needs attention.
+
+use askama::Template;
+use axum::{
+    extract::{Query, State},
+    response::{IntoResponse, Redirect},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Console,
+    api::path,
+    format::{Cell, Table, column, plain},
+    page::{Frame, PageResult, render},
+    session::Session,
+};
+
+#[derive(Deserialize)]
+pub struct Search {
+    #[serde(default)]
+    q: String,
+}
+
+/// A number of things that wait for someone, with the page that lists them.
+struct Tile {
+    label: &'static str,
+    count: u64,
+    href: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct Home {
+    frame: Frame,
+    q: String,
+    results: Option<Table>,
+    tiles: Vec<Tile>,
+}
+
+pub async fn show(
+    State(_): State<Console>,
+    session: Session,
+    Query(Search { q }): Query<Search>,
+) -> PageResult {
+    let q = q.trim().to_owned();
+    if q.is_empty() {
+        let (frame, tiles) = (Frame::new(&session, "Search", "Search"), tiles(&session).await?);
+        return render(&Home { frame, q, results: None, tiles });
+    }
+    let found = session.get(&["search"], &[("q", &q)]).await?;
+    if let [only] = found.as_array().map_or(&[][..], Vec::as_slice)
+        && let Some(href) = href(only)
+    {
+        return Ok(Redirect::to(&href).into_response());
+    }
+    let columns = [
+        column("Found", |hit| match href(hit) {
+            Some(href) => Cell::link(href, &hit["title"]),
+            None => Cell::text(&hit["title"]),
+        }),
+        column("Kind", |hit| Cell::text(&hit["kind"])),
+        column("State", |hit| Cell::state(&hit["state"])),
+        column("Company", |hit| Cell::text(&hit["company_name"])),
+        column("Created", |hit| Cell::time(&hit["created_at"])),
+    ];
+    let empty = "Nothing has exactly this reference, id, e-mail address or phone number.";
+    let table = Table::new("Search results", &found, &columns, empty);
+    let frame = Frame::new(&session, "Search", format!("Search: {q}"));
+    render(&Home { frame, q, results: Some(table), tiles: Vec::new() })
+}
+
+/// Returns the page of a search result, if it has one.
+fn href(hit: &Value) -> Option<String> {
+    let (company, id) = (plain(&hit["company"]), plain(&hit["id"]));
+    match hit["kind"].as_str()? {
+        "company" => Some(path(&["console", "companies", &company], &[])),
+        "payment" => Some(path(&["console", "companies", &company, "payments", &id], &[])),
+        _ => None,
+    }
+}
+
+async fn tiles(session: &Session) -> Result<Vec<Tile>, crate::api::ApiFailure> {
+    let mut tiles = Vec::new();
+    for (permission, segment, query, label, href) in [
+        (
+            "payments.read",
+            "exceptions",
+            ("state", "open"),
+            "Open exceptions",
+            "/console/exceptions",
+        ),
+        ("payments.read", "refunds", ("state", "stalled"), "Stalled refunds", "/console/refunds"),
+        ("jobs.read", "jobs", ("limit", "1"), "Failing jobs", "/console/jobs"),
+        (
+            "approvals.read",
+            "approvals",
+            ("state", "pending"),
+            "Approvals waiting",
+            "/console/approvals",
+        ),
+    ] {
+        if session.me.may(permission) {
+            let list = session.get(&[segment], &[query]).await?;
+            let listed = || list.as_object()?.values().find_map(Value::as_array).map(Vec::len);
+            let count = list["total"].as_u64().or_else(|| listed()?.try_into().ok());
+            tiles.push(Tile { label, count: count.unwrap_or_default(), href });
+        }
+    }
+    Ok(tiles)
+}

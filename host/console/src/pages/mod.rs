@@ -1,0 +1,127 @@
+//! The pages, one file each.
+
+pub mod access;
+pub mod companies;
+pub mod exceptions;
+pub mod home;
+pub mod jobs;
+pub mod plugins;
+pub mod refunds;
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    api::ApiResult,
+    format::{Cell, Table, plain},
+    page::{Frame, PageResult, render},
+    session::Session,
+};
+
+/// Records on a page of a list.
+const PAGE_SIZE: &str = "25";
+
+/// The page of a list in the query of a URL.
+#[derive(Deserialize)]
+pub struct PageQuery {
+    #[serde(default)]
+    page: String,
+}
+
+/// The hidden field of a form.
+#[derive(Deserialize)]
+pub struct Form {
+    form_token: String,
+}
+
+/// A link back to the page above.
+struct Parent {
+    href: String,
+    label: String,
+}
+
+/// A page with one table.
+#[derive(Template)]
+#[template(path = "list.html")]
+struct ListPage {
+    frame: Frame,
+    parent: Option<Parent>,
+    /// Pages of the same company.
+    tabs: Vec<Tab>,
+    table: Table,
+}
+
+/// A page of a company.
+struct Tab {
+    href: String,
+    label: &'static str,
+    is_current: bool,
+}
+
+/// The pages of a company, with the permission of each.
+const TABS: &[(&str, &str, &str)] = &[
+    ("", "Overview", "companies.read"),
+    ("payments", "Payments", "payments.read"),
+    ("messages", "Messages", "messages.read"),
+    ("events", "Events", "events.read"),
+    ("wallet", "Wallet", "wallet.read"),
+    ("audit", "Audit log", "audit.read"),
+];
+
+fn tabs(session: &Session, company: &str, current: &str) -> Vec<Tab> {
+    let allowed = TABS.iter().filter(|(_, _, permission)| session.me.may(permission));
+    let tab = |(page, label, _): &(&str, &'static str, &str)| {
+        let segments = ["console", "companies", company, page];
+        let segments = if page.is_empty() { &segments[..3] } else { &segments[..] };
+        let href = crate::api::path(segments, &[]);
+        Tab { href, label, is_current: *label == current }
+    };
+    allowed.map(tab).collect()
+}
+
+/// Returns the name of a company, or its id without the permission to read it.
+async fn company_name(session: &Session, company: &str) -> ApiResult<String> {
+    if !session.me.may("companies.read") {
+        return Ok(company.to_owned());
+    }
+    let found = session.get(&["companies", company], &[]).await?;
+    Ok(plain(&found["name"]))
+}
+
+/// Shows a table about a company.
+async fn show_company_list(
+    session: &Session,
+    company: &str,
+    current: &str,
+    table: Table,
+) -> PageResult {
+    let name = company_name(session, company).await?;
+    let parent = Parent { href: "/console/companies".to_owned(), label: "Companies".to_owned() };
+    render(&ListPage {
+        frame: Frame::new(session, "Companies", name),
+        parent: Some(parent),
+        tabs: tabs(session, company, current),
+        table,
+    })
+}
+
+/// Shows a table about the service.
+fn show_list(session: &Session, title: &'static str, table: Table) -> PageResult {
+    let frame = Frame::new(session, title, title);
+    render(&ListPage { frame, parent: None, tabs: Vec::new(), table })
+}
+
+/// Returns a cell that links a company by its id.
+fn company_cell(id: &Value) -> Cell {
+    match plain(id) {
+        id if id.is_empty() => Cell::Empty,
+        id => {
+            let href = crate::api::path(&["console", "companies", &id], &[]);
+            Cell::Link { href, text: id }
+        }
+    }
+}
+
+/// A fact of a record: its name and its value.
+type Fact = (&'static str, Cell);

@@ -1,0 +1,188 @@
+//! The person behind a request: the cookie of its session, and protection of forms.
+
+use axum::{
+    extract::{FromRef, FromRequestParts},
+    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::{
+    Console, ConsoleOptions,
+    api::{ApiResult, path, read},
+    page::PageError,
+};
+use tollhouse_http::{ClientAddress, RequestId};
+
+/// Duration of the cookie. The session may end earlier.
+const MAX_AGE_SECONDS: u32 = 12 * 3600;
+
+/// Where a request comes from, for the audit log.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    pub request_id: String,
+    pub address: Option<ClientAddress>,
+}
+
+impl Origin {
+    pub fn of(parts: &Parts) -> Origin {
+        let id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
+        let address = parts.extensions.get::<ClientAddress>().copied();
+        Origin { request_id: id.unwrap_or_default(), address }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Origin {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Origin, Self::Rejection> {
+        Ok(Origin::of(parts))
+    }
+}
+
+/// The person who signed in, as `GET /me` returns it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Me {
+    pub name: String,
+    pub permissions: Vec<String>,
+}
+
+impl Me {
+    pub fn may(&self, permission: &str) -> bool {
+        self.permissions.iter().any(|held| held == permission)
+    }
+}
+
+/// A request of a person who signed in.
+#[derive(Clone)]
+pub struct Session {
+    console: Console,
+    token: String,
+    origin: Origin,
+    pub me: Me,
+}
+
+impl Session {
+    pub async fn get(&self, segments: &[&str], query: &[(&str, &str)]) -> ApiResult {
+        let path = path(segments, query);
+        self.console.api.call(&self.origin, Some(&self.token), (Method::GET, &path), None).await
+    }
+
+    pub async fn post(&self, segments: &[&str], body: &Value) -> ApiResult {
+        let path = path(segments, &[]);
+        let call = (Method::POST, &*path);
+        self.console.api.call(&self.origin, Some(&self.token), call, Some(body)).await
+    }
+
+    /// The hidden field that proves that a form is from a page of this session.
+    pub fn form_token(&self) -> String {
+        hex::encode(Sha256::digest(format!("form:{}", self.token)))
+    }
+
+    /// Fails unless the form has the token of this session.
+    pub fn check_form(&self, sent: &str) -> Result<(), PageError> {
+        match bool::from(self.form_token().as_bytes().ct_eq(sent.as_bytes())) {
+            true => Ok(()),
+            false => {
+                Err(PageError::forbidden("The form is outdated. Go back and reload the page."))
+            }
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Session
+where
+    Console: FromRef<S>,
+{
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, PageError> {
+        let console = Console::from_ref(state);
+        let sign_in = || PageError::sign_in(&parts.uri);
+        let token = cookie(&parts.headers, console.options).ok_or_else(sign_in)?;
+        if parts.method != Method::GET && !is_same_origin(&parts.headers) {
+            return Err(PageError::forbidden("The form was sent from another site."));
+        }
+        let origin = Origin::of(parts);
+        let call = (Method::GET, "/me");
+        let me = console.api.call(&origin, Some(&token), call, None).await;
+        let me = read(me.map_err(|failure| PageError::of_page(failure, &parts.uri))?)?;
+        Ok(Session { console, token, origin, me })
+    }
+}
+
+/// Returns whether the browser says that a form was sent from this site. Browsers that send neither
+/// header are rejected.
+pub fn is_same_origin(headers: &HeaderMap) -> bool {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return site == "same-origin";
+    }
+    let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
+    origin.is_some_and(|(_, host)| Some(host) == text(header::HOST))
+}
+
+fn cookie_name(options: ConsoleOptions) -> &'static str {
+    // The prefix makes browsers refuse a cookie that another host or plain HTTP has set.
+    if options.secure { "__Host-tollhouse" } else { "tollhouse" }
+}
+
+fn cookie(headers: &HeaderMap, options: ConsoleOptions) -> Option<String> {
+    let cookies =
+        headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|cookies| cookies.split("; ")).filter_map(|c| c.split_once('='));
+    let (_, token) = pairs.find(|(name, _)| *name == cookie_name(options))?;
+    (!token.is_empty()).then(|| token.to_owned())
+}
+
+/// Returns the header that sets the cookie, or deletes it if the token is empty.
+pub fn set_cookie(token: &str, options: ConsoleOptions) -> HeaderValue {
+    let name = cookie_name(options);
+    let age = if token.is_empty() { 0 } else { MAX_AGE_SECONDS };
+    let secure = if options.secure { "; Secure" } else { "" };
+    let cookie = format!("{name}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    HeaderValue::from_str(&cookie).unwrap_or(HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let header = |(name, value): &(&'static str, &'static str)| {
+            (header::HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(header).collect()
+    }
+
+    #[test]
+    fn forms_of_other_sites_are_recognized() {
+        for (sent, expected) in [
+            (&[("sec-fetch-site", "same-origin")][..], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "http://a"), ("host", "a")], false),
+            (&[("origin", "https://a:8081"), ("host", "a:8081")], true),
+            (&[("origin", "https://b"), ("host", "a")], false),
+            (&[("origin", "null"), ("host", "a")], false),
+            (&[("host", "a")], false),
+        ] {
+            assert_eq!(is_same_origin(&headers(sent)), expected, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_found_by_its_exact_name() {
+        let secure = ConsoleOptions { secure: true };
+        let sent = headers(&[("cookie", "a=b; __Host-tollhouse=ses_1; tollhouse=ses_2")]);
+        assert_eq!(cookie(&sent, secure).as_deref(), Some("ses_1"));
+        assert_eq!(cookie(&sent, ConsoleOptions { secure: false }).as_deref(), Some("ses_2"));
+        assert_eq!(cookie(&headers(&[("cookie", "__Host-tollhouse=")]), secure), None);
+        let set = set_cookie("ses_1", secure);
+        let expected =
+            "__Host-tollhouse=ses_1; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(set, expected);
+    }
+}
