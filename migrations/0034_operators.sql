@@ -82,3 +82,4 @@ CREATE INDEX approvals_by_request ON approvals (requested_at, id);
 -- For the search of operators.
 CREATE INDEX payments_of_email ON payments (company_id, email, created_at);
 CREATE INDEX users_of_phone ON users (company_id, phone) WHERE phone IS NOT NULL;
+CREATE INDEX events_of_subject ON events (company_id, subject_id);

@@ -202,6 +202,16 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("delete", "/internal/v1/plugins/{plugin}/{digest}"),
     ("put", "/internal/v1/publishers/{publisher}"),
     ("delete", "/internal/v1/publishers/{publisher}"),
+    ("post", "/internal/v1/operators"),
+    ("patch", "/internal/v1/operators/{operator}"),
+    ("post", "/internal/v1/operators/{operator}/tokens"),
+    ("delete", "/internal/v1/operators/{operator}/tokens/{token}"),
+    ("post", "/internal/v1/operators/{operator}/invite"),
+    ("post", "/internal/v1/sign-out"),
+    ("put", "/internal/v1/roles/{role}"),
+    ("delete", "/internal/v1/roles/{role}"),
+    ("post", "/internal/v1/approvals/{approval}/approve"),
+    ("post", "/internal/v1/approvals/{approval}/reject"),
 ];
 
 fn is_authenticated(route: &Route) -> bool {
@@ -283,7 +293,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
-    const BURST: usize = 300;
+    const BURST: usize = 400;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = set_up_company(&app, app.company.clone()).await;

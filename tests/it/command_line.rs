@@ -178,7 +178,7 @@ both! {
         assert!(rest.success_output().ends_with("\npage 2 of 2, 2 in total\n"), "{}", rest.out);
         assert_ne!(rows(&rest.out)[0], rows(&list.out)[0]);
         let audit = run(app, &["audit", &id, "--limit", "1000"]).await;
-        let mut actions: Vec<&str> = rows(audit.success_output()).into_iter().map(|row| row[2]).collect();
+        let mut actions: Vec<&str> = rows(audit.success_output()).into_iter().map(|row| row[3]).collect();
         actions.sort();
         let rotate = "company.event_secret.rotate";
         let edits = ["company.edit"; 4];

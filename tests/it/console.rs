@@ -156,13 +156,39 @@ both! {
         let refunded = browser.submit(&format!("{path}/refund"), &[("form_token", &token)]).await;
         assert_eq!(refunded.status, 303, "{}", refunded.html);
         app.run_until_idle().await;
-        browser.get(&path).await.shows(&["refunded"]);
+        browser.get(&path).await.shows(&[
+            "refunded", "Payment created", "Charge succeeded", "Ledger: payment.success", "Refund requested",
+            "Event payment.success", "Event payment.refunded", "Delivery of the event: delivered",
+        ]);
         let log = format!("/companies/{}/audit", app.company.id);
         assert_eq!(entries(app, &log, "payment.refund").await[0]["actor"], "ada");
+        let payments = format!("/console/companies/{}/payments", app.company.id);
+        browser.get(&format!("{payments}?status=refunded")).await.shows(&["order-1", "<option selected>refunded"]);
+        browser.get(&format!("{payments}?status=pending")).await.shows(&["There are no such payments"]);
+        let wrong = browser.get(&format!("{payments}?created_at=yesterday")).await;
+        assert!(wrong.status == 400 && wrong.html.contains("DD-MM-YYYY"), "{}", wrong.html);
         for page in ["", "/payments", "/messages", "/events"] {
             browser.get(&format!("/console/companies/{}{page}", app.company.id)).await.shows(&["Acme Lending"]);
         }
         browser.get("/console/refunds").await.shows(&["Refunds"]);
+    }
+
+    async fn the_timeline_says_why_a_payment_is_pending(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.advance(120).await;
+        let path = format!("/companies/{}/payments/{}/timeline", app.company.id, payment["id"].as_str().expect("an id"));
+        let timeline = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        let entries = timeline.as_array().expect("a list");
+        let of = |kind: &str| entries.iter().filter(|entry| entry["kind"] == kind).collect::<Vec<_>>();
+        assert_eq!((&of("payment")[0]["what"], &of("payment")[0]["amount"]), (&json!("created"), &json!(2500.5)));
+        assert_eq!(of("charge").iter().map(|entry| &entry["what"]).collect::<Vec<_>>(), ["requested", "open"]);
+        assert_eq!(of("ledger")[0]["note"], "provider:provider_a → pending");
+        let (last, now) = (entries.last().expect("an entry"), json!(app.app.clock.now()));
+        assert_eq!((&last["kind"], &last["what"]), (&json!("check"), &json!("due")));
+        assert!(last["at"].as_str() > now.as_str(), "{last} {now}");
+        let browser = Browser::signed_in(app, "ada", "support-read").await;
+        let page = format!("/console{}", path.strip_suffix("/timeline").expect("the path"));
+        browser.get(&page).await.shows(&["Charge open", "Next check with the provider"]);
     }
 
     async fn pages_need_the_permission_of_what_they_show(app: TestApp) {

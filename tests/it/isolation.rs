@@ -351,6 +351,7 @@ const RECORDS: &[(&str, Names)] = &[
     ("/internal/v1/companies/{company}/payments/reference/{reference}", |a| {
         a.of_payments("reference")
     }),
+    ("/internal/v1/companies/{company}/payments/{payment}/timeline", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/verify", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
 ];

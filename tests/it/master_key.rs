@@ -21,7 +21,7 @@ use crate::{
     codes::{email_request, merged},
     command_line::{ProgramOutput, run_against},
     conformance::sessions::pay_by_phone,
-    identity, lending,
+    identity, lending, sign_in,
 };
 
 /// Another host on the same database, with its own master keys.
@@ -122,6 +122,7 @@ async fn fill(app: &TestApp) {
     let request = request.bearer_auth(&app.company.key).header("Idempotency-Key", "once");
     reply(request.json(&app.order("once"))).await.data();
     add_recording(app).await;
+    sign_in::enrol(app, "ada", "support-read").await;
 }
 
 /// Inserts the recording of a plugin call.

@@ -207,10 +207,10 @@ both! {
         lacks(by(Method::PATCH, &own, json!({ "roles": ["delegate", "finance-read"] })).await, "lending.read");
         lacks(by(Method::PUT, "/roles/delegate", json!({ "permissions": ["wallet.write"] })).await, "wallet.write");
         let other = format!("/operators/{}", strong.id);
-        lacks(by(Method::PATCH, &other, json!({ "active": false })).await, "exceptions.resolve");
-        lacks(by(Method::POST, &format!("{other}/tokens"), json!({})).await, "exceptions.resolve");
+        lacks(by(Method::PATCH, &other, json!({ "active": false })).await, "approvals.decide");
+        lacks(by(Method::POST, &format!("{other}/tokens"), json!({})).await, "approvals.decide");
         let token = format!("{other}/tokens/{}", strong.token_id);
-        lacks(by(Method::DELETE, &token, Value::Null).await, "exceptions.resolve");
+        lacks(by(Method::DELETE, &token, Value::Null).await, "approvals.decide");
         by(Method::POST, "/operators", new("delegate")).await.data();
     }
 

@@ -5,6 +5,7 @@ mod codes;
 mod debts;
 mod identities;
 mod lab;
+mod operators;
 mod phones;
 mod places;
 mod plugins;
@@ -191,6 +192,7 @@ async fn operate(lab: &Lab) {
     lab.send("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
     phones::pay(lab).await;
     accounts::open(lab).await;
+    operators::use_all(lab).await;
     for base in
         [format!("{}/api/v1/payment/list", lab.api), format!("{}/internal/v1/audit", lab.internal)]
     {
@@ -240,7 +242,8 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     let transaction = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
     let token =
         transaction["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
-    vec![
+    let of_operators = operators::secrets(lab);
+    let others = vec![
         ("the first API key", lab.named("api_key"), COMPANY),
         ("the second API key", lab.named("second_key"), KEY),
         ("the third API key", lab.named("third_key"), ROTATED_KEY),
@@ -262,7 +265,8 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("a passkey", mpesa::Credentials::default().passkey, ""),
         ("a consumer secret", mpesa::Credentials::default().consumer_secret, ""),
         ("an initiator's password", mpesa::Credentials::default().initiator_password, ""),
-    ]
+    ];
+    [others, of_operators].concat()
 }
 
 async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_platform::clock::Timestamp;
 use totp_rs::{Builder, Secret};
 
 use crate::{
@@ -21,16 +22,20 @@ pub struct Person {
 
 impl Person {
     /// The code of her app, or of a later period.
-    pub fn code(&self, app: &TestApp, periods: u64) -> String {
-        let secret = Secret::try_from_base32(&self.secret).expect("base32");
-        let totp = Builder::new().with_secret(secret).build().expect("a secret");
-        let now = u64::try_from(app.app.clock.now().unix_seconds()).expect("after 1970");
-        totp.generate(now + 30 * periods).to_string()
+    pub fn code(&self, app: &TestApp, periods: i64) -> String {
+        code_at(&self.secret, app.app.clock.now().plus_seconds(30 * periods))
     }
 
     async fn sign_in(&self, app: &TestApp, password: &str, code: &str) -> Reply {
         sign_in(app, &self.email, password, code).await
     }
+}
+
+/// The code of a secret in base32 at a time.
+pub fn code_at(secret: &str, at: Timestamp) -> String {
+    let secret = Secret::try_from_base32(secret).expect("base32");
+    let totp = Builder::new().with_secret(secret).build().expect("a secret");
+    totp.generate(u64::try_from(at.unix_seconds()).expect("after 1970")).to_string()
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {

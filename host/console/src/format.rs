@@ -31,6 +31,8 @@ pub enum Cell {
         href: String,
         text: String,
     },
+    /// Names with values, for example the detail of an audit log entry.
+    Pairs(Vec<(String, String)>),
     /// A form of one button.
     Button {
         action: String,
@@ -77,6 +79,22 @@ impl Cell {
         }
     }
 
+    /// Formats an object. A change shows the values before and after.
+    pub fn pairs(value: &Value) -> Cell {
+        let fields = value.as_object().into_iter().flatten();
+        let pairs = fields.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+            let value = match (value.get("before"), value.get("after")) {
+                (Some(before), Some(after)) => format!("{} → {}", shown(before), shown(after)),
+                _ => shown(value),
+            };
+            (name.replace('_', " "), value)
+        });
+        match pairs.collect::<Vec<_>>() {
+            pairs if pairs.is_empty() => Cell::Empty,
+            pairs => Cell::Pairs(pairs),
+        }
+    }
+
     pub fn link(href: String, value: &Value) -> Cell {
         Cell::Link { href, text: plain(value) }
     }
@@ -91,6 +109,13 @@ fn tone(state: &str) -> &'static str {
         | "mismatched" | "stalled" => "bad",
         "pending" | "requested" | "queued" | "open" | "waiting" => "wait",
         _ => "plain",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match plain(value) {
+        text if text.is_empty() => "–".to_owned(),
+        text => text,
     }
 }
 
@@ -219,6 +244,10 @@ mod tests {
     fn cells_escape_what_they_show() {
         let cell = Cell::text(&json!("<script>")).render().unwrap();
         assert!(!cell.contains("<script>"), "{cell}");
+        let change = json!({ "name": { "before": null, "after": "<b>" }, "email": null });
+        let pairs = Cell::pairs(&change).render().unwrap();
+        assert!(pairs.contains("name") && pairs.contains("– → &#60;b&#62;"), "{pairs}");
+        assert!(!pairs.contains("email"), "{pairs}");
         let time = Cell::time(&json!("2026-11-21T09:00:00.000Z")).render().unwrap();
         assert!(time.contains("2026-11-21 09:00 UTC"), "{time}");
     }

@@ -14,7 +14,6 @@ mod session;
 
 use axum::{
     Router, middleware,
-    response::Redirect,
     routing::{get, post},
 };
 
@@ -39,7 +38,6 @@ struct Console {
 pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Router {
     let console = Console { api: Api::new(interface), options };
     Router::new()
-        .route("/", get(async || Redirect::to("/console")))
         .route("/console", get(pages::home::show))
         .route("/console/assets/{file}", get(assets::serve))
         .route(

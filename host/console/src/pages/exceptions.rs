@@ -1,28 +1,22 @@
 //! Differences between charges and their providers, of all companies.
 
-use axum::extract::Query;
-use serde::Deserialize;
-
-use super::{company_cell, show_list};
+use super::{
+    company_cell,
+    filters::{Declared, Filtered, ListQuery},
+    show_list,
+};
 use crate::{
     format::{Cell, Table, column, right},
     page::PageResult,
     session::Session,
 };
 
-#[derive(Deserialize)]
-pub struct Filter {
-    #[serde(default = "open")]
-    state: String,
-}
+const FILTERS: Declared = &[("state", "State", &["open", "resolved"])];
 
-fn open() -> String {
-    "open".to_owned()
-}
-
-pub async fn list(session: Session, Query(filter): Query<Filter>) -> PageResult {
-    let query = [("state", &*filter.state), ("limit", "100")];
-    let found = session.get(&["exceptions"], &query).await?;
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let state = &*list.filters[0].value;
+    let found = session.get(&["exceptions"], &[("state", state), ("limit", "100")]).await?;
     let columns = [
         column("Found", |exception| Cell::time(&exception["created_at"])),
         column("Kind", |exception| Cell::state(&exception["kind"])),
@@ -34,10 +28,7 @@ pub async fn list(session: Session, Query(filter): Query<Filter>) -> PageResult 
         column("State", |exception| Cell::state(&exception["state"])),
         column("Reason", |exception| Cell::text(&exception["reason"])),
     ];
-    let empty = "There are no open exceptions.";
-    show_list(
-        &session,
-        "Exceptions",
-        Table::new("Exceptions", &found["exceptions"], &columns, empty),
-    )
+    let empty = "There are no such exceptions.";
+    let table = Table::new("Exceptions", &found["exceptions"], &columns, empty);
+    show_list(&session, "Exceptions", list.filters, table)
 }

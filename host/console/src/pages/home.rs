@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     Console,
-    api::path,
+    api::{ApiResult, path},
     format::{Cell, Table, column, plain},
     page::{Frame, PageResult, render},
     session::Session,
@@ -80,30 +80,23 @@ fn href(hit: &Value) -> Option<String> {
     }
 }
 
-async fn tiles(session: &Session) -> Result<Vec<Tile>, crate::api::ApiFailure> {
+/// Lists of what needs attention: permission, list and filter in the interface, label, and page.
+#[rustfmt::skip]
+const TILES: [(&str, &str, (&str, &str), &str, &str); 4] = [
+    ("refunds.read", "exceptions", ("state", "open"), "Open exceptions", "/console/exceptions?state=open"),
+    ("refunds.read", "refunds", ("state", "stalled"), "Stalled refunds", "/console/refunds?state=stalled"),
+    ("jobs.read", "jobs", ("limit", "1"), "Failing jobs", "/console/jobs"),
+    ("approvals.read", "approvals", ("state", "pending"), "Approvals waiting", "/console/approvals?state=pending"),
+];
+
+async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {
     let mut tiles = Vec::new();
-    for (permission, segment, query, label, href) in [
-        (
-            "payments.read",
-            "exceptions",
-            ("state", "open"),
-            "Open exceptions",
-            "/console/exceptions",
-        ),
-        ("payments.read", "refunds", ("state", "stalled"), "Stalled refunds", "/console/refunds"),
-        ("jobs.read", "jobs", ("limit", "1"), "Failing jobs", "/console/jobs"),
-        (
-            "approvals.read",
-            "approvals",
-            ("state", "pending"),
-            "Approvals waiting",
-            "/console/approvals",
-        ),
-    ] {
+    for (permission, list, filter, label, href) in TILES {
         if session.me.may(permission) {
-            let list = session.get(&[segment], &[query]).await?;
-            let listed = || list.as_object()?.values().find_map(Value::as_array).map(Vec::len);
-            let count = list["total"].as_u64().or_else(|| listed()?.try_into().ok());
+            let found = session.get(&[list], &[filter]).await?;
+            // A page has a total; a part of a feed is counted.
+            let listed = || found.as_object()?.values().find_map(Value::as_array).map(Vec::len);
+            let count = found["total"].as_u64().or_else(|| listed()?.try_into().ok());
             tiles.push(Tile { label, count: count.unwrap_or_default(), href });
         }
     }

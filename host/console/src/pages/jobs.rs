@@ -1,17 +1,21 @@
 //! Jobs that fail each time.
 
-use axum::extract::Query;
-
-use super::{PAGE_SIZE, PageQuery, companies::page_of, company_cell, show_list};
+use super::{
+    company_cell,
+    filters::{Declared, Filtered, ListQuery},
+    show_list,
+};
 use crate::{
     format::{Cell, Table, column, right},
     page::PageResult,
     session::Session,
 };
 
-pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["jobs"], &query).await?;
+const FILTERS: Declared = &[("kind", "Kind of job", &[]), ("company", "Company id", &[])];
+
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let found = session.get(&["jobs"], &list.query()).await?;
     let columns = [
         column("Job", |job| Cell::text(&job["kind"])),
         column("Company", |job| company_cell(&job["company"])),
@@ -22,5 +26,6 @@ pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResul
         column("Next run", |job| Cell::time(&job["next_run_at"])),
     ];
     let table = Table::new("Failing jobs", &found["docs"], &columns, "No job is failing.");
-    show_list(&session, "Jobs", table.paged(&found, |page| page_of("jobs", page)))
+    let table = table.paged(&found, |page| list.page(&["console", "jobs"], page));
+    show_list(&session, "Jobs", list.filters, table)
 }

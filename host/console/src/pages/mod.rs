@@ -3,6 +3,7 @@
 pub mod access;
 pub mod companies;
 pub mod exceptions;
+pub mod filters;
 pub mod home;
 pub mod jobs;
 pub mod plugins;
@@ -12,6 +13,7 @@ use askama::Template;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::filters::Filter;
 use crate::{
     api::ApiResult,
     format::{Cell, Table, plain},
@@ -21,13 +23,6 @@ use crate::{
 
 /// Records on a page of a list.
 const PAGE_SIZE: &str = "25";
-
-/// The page of a list in the query of a URL.
-#[derive(Deserialize)]
-pub struct PageQuery {
-    #[serde(default)]
-    page: String,
-}
 
 /// The hidden field of a form.
 #[derive(Deserialize)]
@@ -49,6 +44,7 @@ struct ListPage {
     parent: Option<Parent>,
     /// Pages of the same company.
     tabs: Vec<Tab>,
+    filters: Vec<Filter>,
     table: Table,
 }
 
@@ -94,6 +90,7 @@ async fn show_company_list(
     session: &Session,
     company: &str,
     current: &str,
+    filters: Vec<Filter>,
     table: Table,
 ) -> PageResult {
     let name = company_name(session, company).await?;
@@ -102,14 +99,20 @@ async fn show_company_list(
         frame: Frame::new(session, "Companies", name),
         parent: Some(parent),
         tabs: tabs(session, company, current),
+        filters,
         table,
     })
 }
 
 /// Shows a table about the service.
-fn show_list(session: &Session, title: &'static str, table: Table) -> PageResult {
+fn show_list(
+    session: &Session,
+    title: &'static str,
+    filters: Vec<Filter>,
+    table: Table,
+) -> PageResult {
     let frame = Frame::new(session, title, title);
-    render(&ListPage { frame, parent: None, tabs: Vec::new(), table })
+    render(&ListPage { frame, parent: None, tabs: Vec::new(), filters, table })
 }
 
 /// Returns a cell that links a company by its id.

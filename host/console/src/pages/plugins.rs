@@ -22,9 +22,6 @@ pub async fn list(session: Session) -> PageResult {
         column("Active since", |plugin| Cell::time(&plugin["active_at"])),
         column("Quarantined", |plugin| Cell::time(&plugin["quarantined_at"])),
     ];
-    show_list(
-        &session,
-        "Plugins",
-        Table::new("Plugins", &found, &columns, "No plugin is installed."),
-    )
+    let table = Table::new("Plugins", &found, &columns, "No plugin is installed.");
+    show_list(&session, "Plugins", Vec::new(), table)
 }

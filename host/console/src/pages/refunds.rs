@@ -1,24 +1,23 @@
 //! The refunds of all companies.
 
-use axum::extract::Query;
-use serde::Deserialize;
-
-use super::{company_cell, show_list};
+use super::{
+    company_cell,
+    filters::{Declared, Filtered, ListQuery},
+    show_list,
+};
 use crate::{
     format::{Cell, Table, column, right},
     page::PageResult,
     session::Session,
 };
 
-#[derive(Deserialize)]
-pub struct Filter {
-    #[serde(default)]
-    state: String,
-}
+const FILTERS: Declared =
+    &[("state", "State", &["requested", "pending", "stalled", "done", "refused", "failed"])];
 
-pub async fn list(session: Session, Query(filter): Query<Filter>) -> PageResult {
-    let query = [("state", &*filter.state), ("limit", "100")];
-    let found = session.get(&["refunds"], &query).await?;
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let state = &*list.filters[0].value;
+    let found = session.get(&["refunds"], &[("state", state), ("limit", "100")]).await?;
     let columns = [
         column("Requested", |refund| Cell::time(&refund["created_at"])),
         column("Company", |refund| company_cell(&refund["company"])),
@@ -30,5 +29,5 @@ pub async fn list(session: Session, Query(filter): Query<Filter>) -> PageResult 
         column("Last error", |refund| Cell::text(&refund["last_error"])),
     ];
     let table = Table::new("Refunds", &found["refunds"], &columns, "There are no such refunds.");
-    show_list(&session, "Refunds", table)
+    show_list(&session, "Refunds", list.filters, table)
 }

@@ -44,7 +44,7 @@ pub use self::{
     refund::{
         Cause, ListedRefund, Refund, RefundState, RefundsFilter, advance as advance_refund,
         begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
-        refund_job,
+        list_of_charge, refund_job,
     },
     request::{
         NewCharge, Received, check_amount, compose, compose_received, insert_composed,
@@ -53,7 +53,7 @@ pub use self::{
     sessions::SEALED,
     settle::lock,
     state::fees,
-    store::{find, lock as lock_charge, sum_of_lane},
+    store::{find, list, lock as lock_charge, sum_of_lane},
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;

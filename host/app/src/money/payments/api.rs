@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+pub use super::timeline::timeline;
 use super::{
     CHANNELS, Payment, PaymentId, Status, find_by_id, flow, not_found, refund, store,
     view::{Listed, UserId, View},

@@ -6,6 +6,7 @@ mod owner;
 mod receive;
 mod refund;
 mod store;
+mod timeline;
 mod view;
 
 pub use self::{

@@ -15,6 +15,7 @@ pub use self::{
         refund_fee,
     },
     fold::fold,
+    store::list_posted,
 };
 use crate::state::prelude::*;
 use tollhouse_platform::store::Error as StoreError;

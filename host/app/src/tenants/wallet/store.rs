@@ -266,6 +266,33 @@ pub async fn find_posted(
     .await
 }
 
+/// A ledger transaction with an amount.
+#[derive(Debug, FromRow)]
+pub struct Posted {
+    pub key: String,
+    pub kind: String,
+    pub debit: String,
+    pub credit: String,
+    pub currency: Currency,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub created_at: Timestamp,
+}
+
+/// Returns the ledger transactions with these keys, oldest first.
+pub async fn list_posted(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    keys: &[String],
+) -> Result<Vec<Posted>> {
+    let select = DynamicStatement::from(
+        "SELECT key, kind, debit, credit, currency, amount_minor, created_at
+         FROM ledger_transactions WHERE amount_minor > 0 AND company_id = ",
+    );
+    let select = select.bind(company_id).append(" AND key").append_in(keys);
+    tx.dynamic(&select.append(" ORDER BY created_at, id")).all().await
+}
+
 /// Returns whether a ledger transaction was posted, even for a zero amount.
 pub async fn is_posted(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result<bool> {
     let found: Option<String> = tx

@@ -10,7 +10,7 @@ mod store;
 
 pub use self::{
     deliver::deliver_job,
-    store::{EventId, enable},
+    store::{EventId, enable, list_of_subject},
 };
 
 use url::Url;

@@ -75,6 +75,26 @@ pub async fn list(
     tx.list_counted(total, page, |_| found.append_page_by_ids(order, page, rows, company_id)).await
 }
 
+/// Returns the events of a record with their deliveries, oldest first.
+pub async fn list_of_subject(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    subject: &str,
+) -> Result<Vec<EventRow>> {
+    let mut events: Vec<EventRow> = tx
+        .sql(
+            "SELECT * FROM events WHERE company_id = $1 AND subject_id = $2
+             ORDER BY created_at, id",
+        )
+        .params(params![company_id, subject])
+        .all()
+        .await?;
+    for event in &mut events {
+        event.deliveries = list_deliveries(tx, company_id, &event.id).await?;
+    }
+    Ok(events)
+}
+
 /// An event for one webhook endpoint.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Delivery {

@@ -1,12 +1,16 @@
 //! Actions that a second operator must approve.
 
 use axum::{
-    extract::{Form as FormBody, Path, Query},
+    extract::{Form as FormBody, Path},
     response::{IntoResponse, Redirect},
 };
 use serde_json::json;
 
-use crate::pages::{Form, PAGE_SIZE, PageQuery, companies::page_of, company_cell, show_list};
+use crate::pages::{
+    Form, company_cell,
+    filters::{Declared, Filtered, ListQuery},
+    show_list,
+};
 use crate::{
     api::path,
     format::{Cell, Table, column, plain},
@@ -14,9 +18,11 @@ use crate::{
     session::Session,
 };
 
-pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["approvals"], &query).await?;
+const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejected"])];
+
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let found = session.get(&["approvals"], &list.query()).await?;
     let button = |approval: &serde_json::Value, decision: &str, label: &str| {
         if approval["state"] != "pending" || !session.me.may("approvals.decide") {
             return Cell::Empty;
@@ -30,15 +36,15 @@ pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResul
         column("By", |approval| Cell::text(&approval["requested_by"])),
         column("Action", |approval| Cell::text(&approval["action"])),
         column("Company", |approval| company_cell(&approval["company"])),
-        column("Detail", |approval| Cell::Code(approval["detail"].to_string())),
+        column("Detail", |approval| Cell::pairs(&approval["detail"])),
         column("State", |approval| Cell::state(&approval["state"])),
         column("Decided by", |approval| Cell::text(&approval["decided_by"])),
         column("", |approval| button(approval, "approve", "Approve")),
         column("", |approval| button(approval, "reject", "Reject")),
     ];
-    let table =
-        Table::new("Approvals", &found["docs"], &columns, "No action waits for an approval.");
-    show_list(&session, "Approvals", table.paged(&found, |page| page_of("approvals", page)))
+    let table = Table::new("Approvals", &found["docs"], &columns, "There are no such actions.");
+    let table = table.paged(&found, |page| list.page(&["console", "approvals"], page));
+    show_list(&session, "Approvals", list.filters, table)
 }
 
 pub async fn decide(

@@ -1,11 +1,13 @@
 //! The audit log of the service or of a company.
 
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde_json::Value;
 
-use crate::pages::{PAGE_SIZE, PageQuery, companies::page_of, show_company_list, show_list};
+use crate::pages::{
+    filters::{Filtered, ListQuery},
+    show_company_list, show_list,
+};
 use crate::{
-    api::path,
     format::{Cell, Table, column, right},
     page::PageResult,
     session::Session,
@@ -17,30 +19,28 @@ fn table(found: &Value) -> Table {
         column("At", |entry| Cell::time(&entry["created_at"])),
         column("Operator", |entry| Cell::text(&entry["actor"])),
         column("Action", |entry| Cell::text(&entry["action"])),
-        column("Detail", |entry| Cell::Code(entry["detail"].to_string())),
+        column("Detail", |entry| Cell::pairs(&entry["detail"])),
         column("Address", |entry| Cell::text(&entry["address"])),
         column("Request", |entry| Cell::code(&entry["request_id"])),
     ];
     Table::new("Audit log", &found["docs"], &columns, "There are no entries yet.")
 }
 
-pub async fn of_service(session: Session, Query(query): Query<PageQuery>) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["audit"], &query).await?;
-    let table = table(&found).paged(&found, |page| page_of("audit", page));
-    show_list(&session, "Audit log", table)
+pub async fn of_service(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, &[]);
+    let found = session.get(&["audit"], &list.query()).await?;
+    let table = table(&found).paged(&found, |page| list.page(&["console", "audit"], page));
+    show_list(&session, "Audit log", list.filters, table)
 }
 
 pub async fn of_company(
     session: Session,
     Path(company): Path<String>,
-    Query(query): Query<PageQuery>,
+    sent: ListQuery,
 ) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies", &company, "audit"], &query).await?;
-    let page = |page: u64| {
-        path(&["console", "companies", &company, "audit"], &[("page", &page.to_string())])
-    };
+    let list = Filtered::new(&sent, &[]);
+    let found = session.get(&["companies", &company, "audit"], &list.query()).await?;
+    let page = |page| list.page(&["console", "companies", &company, "audit"], page);
     let table = table(&found).paged(&found, page);
-    show_company_list(&session, &company, "Audit log", table).await
+    show_company_list(&session, &company, "Audit log", list.filters, table).await
 }

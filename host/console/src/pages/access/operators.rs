@@ -21,5 +21,5 @@ pub async fn list(session: Session) -> PageResult {
         column("Created", |operator| Cell::time(&operator["created_at"])),
     ];
     let empty = "There are no operators yet: use `tollhouse operator create`.";
-    show_list(&session, "Operators", Table::new("Operators", &found, &columns, empty))
+    show_list(&session, "Operators", Vec::new(), Table::new("Operators", &found, &columns, empty))
 }

@@ -1,12 +1,16 @@
 //! The events of a company and their deliveries.
 
 use axum::{
-    extract::{Form as FormBody, Path, Query},
+    extract::{Form as FormBody, Path},
     response::{IntoResponse, Redirect},
 };
 use serde_json::{Value, json};
 
-use crate::pages::{Form, PAGE_SIZE, PageQuery, show_company_list};
+use crate::pages::{
+    Form,
+    filters::{Filtered, ListQuery},
+    show_company_list,
+};
 use crate::{
     api::path,
     format::{Cell, Table, column, plain, right},
@@ -14,13 +18,9 @@ use crate::{
     session::Session,
 };
 
-pub async fn list(
-    session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies", &company, "events"], &query).await?;
+pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, &[]);
+    let found = session.get(&["companies", &company, "events"], &list.query()).await?;
     let last = |event: &Value| event["deliveries"].as_array().and_then(|all| all.last()).cloned();
     let columns = [
         column("Created", |event| Cell::time(&event["created_at"])),
@@ -39,10 +39,9 @@ pub async fn list(
         }),
     ];
     let table = Table::new("Events", &found["docs"], &columns, "There are no events yet.");
-    let page = |page: u64| {
-        path(&["console", "companies", &company, "events"], &[("page", &page.to_string())])
-    };
-    show_company_list(&session, &company, "Events", table.paged(&found, page)).await
+    let page = |page| list.page(&["console", "companies", &company, "events"], page);
+    let table = table.paged(&found, page);
+    show_company_list(&session, &company, "Events", list.filters, table).await
 }
 
 pub async fn redeliver(

@@ -1,22 +1,25 @@
 //! The e-mails and text messages of a company.
 
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 
-use crate::pages::{PAGE_SIZE, PageQuery, show_company_list};
+use crate::pages::{
+    filters::{Declared, Filtered, ListQuery},
+    show_company_list,
+};
 use crate::{
-    api::path,
     format::{Cell, Table, column},
     page::PageResult,
     session::Session,
 };
 
-pub async fn list(
-    session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies", &company, "messages"], &query).await?;
+const FILTERS: Declared = &[
+    ("state", "State", &["pending", "delivered", "failed"]),
+    ("channel", "Channel", &["email", "sms"]),
+];
+
+pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let found = session.get(&["companies", &company, "messages"], &list.query()).await?;
     let columns = [
         column("Created", |message| Cell::time(&message["created_at"])),
         column("To", |message| Cell::text(&message["to"])),
@@ -26,9 +29,8 @@ pub async fn list(
         column("Via", |message| Cell::text(&message["via"])),
         column("Reason", |message| Cell::text(&message["reason"])),
     ];
-    let table = Table::new("Messages", &found["docs"], &columns, "There are no messages yet.");
-    let page = |page: u64| {
-        path(&["console", "companies", &company, "messages"], &[("page", &page.to_string())])
-    };
-    show_company_list(&session, &company, "Messages", table.paged(&found, page)).await
+    let table = Table::new("Messages", &found["docs"], &columns, "There are no such messages.");
+    let page = |page| list.page(&["console", "companies", &company, "messages"], page);
+    let table = table.paged(&found, page);
+    show_company_list(&session, &company, "Messages", list.filters, table).await
 }

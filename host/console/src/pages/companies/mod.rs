@@ -6,10 +6,14 @@ pub mod payments;
 pub mod wallet;
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde_json::{Value, json};
 
-use super::{Fact, PAGE_SIZE, PageQuery, Parent, Tab, show_list, tabs};
+use super::{
+    Fact, Parent, Tab,
+    filters::{Filtered, ListQuery},
+    show_list, tabs,
+};
 use crate::{
     api::path,
     format::{Cell, Table, column, plain},
@@ -17,9 +21,9 @@ use crate::{
     session::Session,
 };
 
-pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies"], &query).await?;
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, &[]);
+    let found = session.get(&["companies"], &list.query()).await?;
     let columns = [
         column("Name", |company| {
             let href = path(&["console", "companies", &plain(&company["id"])], &[]);
@@ -31,11 +35,8 @@ pub async fn list(session: Session, Query(query): Query<PageQuery>) -> PageResul
         column("Created", |company| Cell::time(&company["created_at"])),
     ];
     let table = Table::new("Companies", &found["docs"], &columns, "There are no companies yet.");
-    show_list(&session, "Companies", table.paged(&found, |page| page_of("companies", page)))
-}
-
-pub fn page_of(list: &str, page: u64) -> String {
-    path(&["console", list], &[("page", &page.to_string())])
+    let table = table.paged(&found, |page| list.page(&["console", "companies"], page));
+    show_list(&session, "Companies", list.filters, table)
 }
 
 fn state(company: &Value) -> Value {

@@ -2,28 +2,33 @@
 
 use askama::Template;
 use axum::{
-    extract::{Form as FormBody, Path, Query},
+    extract::{Form as FormBody, Path},
     response::{IntoResponse, Redirect},
 };
 use serde_json::{Value, json};
 
 use crate::pages::{
-    Fact, Form, PAGE_SIZE, PageQuery, Parent, Tab, company_name, show_company_list, tabs,
+    Fact, Form, Parent, Tab, company_name,
+    filters::{Declared, Filtered, ListQuery},
+    show_company_list, tabs,
 };
 use crate::{
-    api::path,
+    api::{ApiResult, path},
     format::{Cell, Table, column, plain, right},
     page::{Frame, PageResult, render},
     session::Session,
 };
 
-pub async fn list(
-    session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> PageResult {
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies", &company, "payments"], &query).await?;
+const FILTERS: Declared = &[
+    ("status", "State", &["pending", "success", "failed", "refunded"]),
+    ("user_id", "User", &[]),
+    ("provider", "Provider", &[]),
+    ("created_at", "Created (DD-MM-YYYY, or from/to)", &[]),
+];
+
+pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
+    let list = Filtered::new(&sent, FILTERS);
+    let found = session.get(&["companies", &company, "payments"], &list.query()).await?;
     let href = |payment: &Value| {
         path(&["console", "companies", &company, "payments", &plain(&payment["id"])], &[])
     };
@@ -35,11 +40,10 @@ pub async fn list(
         column("Provider", |payment| Cell::text(&payment["payment_service"])),
         column("Created", |payment| Cell::time(&payment["created_at"])),
     ];
-    let table = Table::new("Payments", &found["docs"], &columns, "There are no payments yet.");
-    let page = |page: u64| {
-        path(&["console", "companies", &company, "payments"], &[("page", &page.to_string())])
-    };
-    show_company_list(&session, &company, "Payments", table.paged(&found, page)).await
+    let table = Table::new("Payments", &found["docs"], &columns, "There are no such payments.");
+    let page = |page| list.page(&["console", "companies", &company, "payments"], page);
+    let table = table.paged(&found, page);
+    show_company_list(&session, &company, "Payments", list.filters, table).await
 }
 
 #[derive(Template)]
@@ -51,6 +55,7 @@ struct PaymentPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
+    timeline: Vec<Step>,
     /// The path to which the buttons post.
     action: String,
     may_verify: bool,
@@ -69,6 +74,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
+        timeline: timeline(&session, &company, &id).await?,
         action: path(&["console", "companies", &company, "payments", &id], &[]),
         may_verify: session.me.may("payments.verify"),
         may_refund: session.me.may("refunds.write") && status == "success",
@@ -90,6 +96,45 @@ fn facts(payment: &Value) -> Vec<Fact> {
         ("Paid", Cell::time(&payment["paid_at"])),
         ("Updated", Cell::time(&payment["updated_at"])),
     ]
+}
+
+/// Something that happened to a payment.
+struct Step {
+    kind: String,
+    at: Cell,
+    text: String,
+    amount: Cell,
+    record: Cell,
+    note: String,
+}
+
+async fn timeline(session: &Session, company: &str, id: &str) -> ApiResult<Vec<Step>> {
+    let found = session.get(&["companies", company, "payments", id, "timeline"], &[]).await?;
+    let steps = found.as_array().into_iter().flatten();
+    let step = |entry: &Value| Step {
+        kind: plain(&entry["kind"]),
+        at: Cell::time(&entry["at"]),
+        text: described(&plain(&entry["kind"]), &plain(&entry["what"])),
+        amount: Cell::money(&entry["amount"], &entry["currency"]),
+        record: Cell::code(&entry["record"]),
+        note: plain(&entry["note"]),
+    };
+    Ok(steps.map(step).collect())
+}
+
+/// Words an entry of a timeline.
+fn described(kind: &str, what: &str) -> String {
+    let what = what.replace('_', " ");
+    match kind {
+        "payment" => format!("Payment {what}"),
+        "charge" => format!("Charge {what}"),
+        "check" => "Next check with the provider".to_owned(),
+        "ledger" => format!("Ledger: {what}"),
+        "refund" => format!("Refund {what}"),
+        "event" => format!("Event {what}"),
+        "delivery" => format!("Delivery of the event: {what}"),
+        _ => what,
+    }
 }
 
 /// Asks the provider about a payment.

@@ -1,12 +1,15 @@
 //! The wallet of a company: balances and ledger entries.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde_json::json;
 
-use crate::pages::{Fact, PAGE_SIZE, PageQuery, Parent, Tab, company_name, tabs};
+use crate::pages::{
+    Fact, Parent, Tab, company_name,
+    filters::{Filtered, ListQuery},
+    tabs,
+};
 use crate::{
-    api::path,
     format::{Cell, Table, column, right},
     page::{Frame, PageResult, render},
     session::Session,
@@ -22,14 +25,11 @@ struct WalletPage {
     entries: Table,
 }
 
-pub async fn show(
-    session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> PageResult {
+pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
     let wallet = session.get(&["companies", &company, "wallet"], &[]).await?;
-    let query = [("page", &*query.page), ("limit", PAGE_SIZE)];
-    let found = session.get(&["companies", &company, "wallet", "entries"], &query).await?;
+    let list = Filtered::new(&sent, &[]);
+    let path = ["companies", &company, "wallet", "entries"];
+    let found = session.get(&path, &list.query()).await?;
     let balances = wallet["balances"].as_object().into_iter().flatten();
     let balances = balances.map(|(currency, balance)| {
         let currency = json!(currency);
@@ -45,9 +45,7 @@ pub async fn show(
     ];
     let entries =
         Table::new("Ledger entries", &found["docs"], &columns, "There are no entries yet.");
-    let page = |page: u64| {
-        path(&["console", "companies", &company, "wallet"], &[("page", &page.to_string())])
-    };
+    let page = |page| list.page(&["console", "companies", &company, "wallet"], page);
     render(&WalletPage {
         frame: Frame::new(&session, "Companies", company_name(&session, &company).await?),
         parent: Some(Parent {

@@ -20,7 +20,7 @@ mod worker;
 use futures::future::BoxFuture;
 
 pub use self::{
-    store::{Job, enqueue, enqueue_once, enqueue_to, finish},
+    store::{Job, ScheduledJob, enqueue, enqueue_once, enqueue_to, find, finish},
     worker::{
         RunSimulators, WorkerParts, Workers, advance, run_due, run_workers, start_due,
         wait_until_idle,

@@ -251,6 +251,29 @@ pub async fn reschedule(tx: &mut Tx, job: &Job, now: Timestamp, next: Reschedule
     Ok(())
 }
 
+/// When a job runs next, and why it failed last.
+#[derive(Debug, FromRow)]
+pub struct ScheduledJob {
+    pub run_at: Timestamp,
+    pub error: Option<String>,
+}
+
+/// Returns the schedule of a job that is not parked.
+pub async fn find(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    kind: &str,
+    subject: &str,
+) -> Result<Option<ScheduledJob>> {
+    tx.sql(
+        "SELECT run_at, error FROM jobs
+         WHERE company_id = $1 AND kind = $2 AND subject = $3 AND parked_at IS NULL",
+    )
+    .params(params![company_id, kind, subject])
+    .optional()
+    .await
+}
+
 /// Returns when the next job of each kind is due. Skips from kind to kind in the index, so that its
 /// cost is independent of the number of jobs.
 pub async fn next_due(tx: &mut Tx) -> Result<Vec<(String, Timestamp)>> {

@@ -19,7 +19,7 @@ pub use self::{
     outcome::{RefundFact, RefundState},
     rows::{
         ListedRefund, Refund, RefundsFilter, extend_lease, find, find_last, find_listed, insert,
-        list,
+        list, list_of_charge,
     },
 };
 use super::{

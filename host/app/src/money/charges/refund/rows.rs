@@ -103,6 +103,18 @@ pub async fn find_last(
     .await
 }
 
+/// Returns the refunds of a charge in the order of their numbers.
+pub async fn list_of_charge(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    charge_id: &ChargeId,
+) -> Result<Vec<Refund>> {
+    tx.sql("SELECT * FROM charge_refunds WHERE company_id = $1 AND charge_id = $2 ORDER BY number")
+        .params(params![company_id, charge_id])
+        .all()
+        .await
+}
+
 /// Extends the lease of a request. Returns `false` if it ended or a newer request has begun.
 pub async fn extend_lease(tx: &mut Tx, refund: &Refund, until: Timestamp) -> Result<bool> {
     tx.sql(
