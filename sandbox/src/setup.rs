@@ -30,7 +30,12 @@ pub struct SandboxInfo {
     company_id: String,
     api_key: String,
     event_secret: String,
+    /// The page on which a person sets a password for the console.
+    console: String,
 }
+
+/// Everything but the role `administrator`, which would replace the operator token.
+const ROLES: [&str; 5] = ["support-act", "finance-act", "platform", "company-admin", "security"];
 
 pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo, Failure> {
     let operator = Operator {
@@ -74,7 +79,13 @@ pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo
     simulators.set_event_secret(id, event_secret);
     let credit = json!({ "amount": INITIAL_CREDIT, "currency": "NGN", "key": "sandbox" });
     operator.json(Method::POST, &format!("/companies/{id}/wallet/credit"), &credit).await?;
+    let person = json!({ "name": "ada", "email": "ada@tollhouse.example", "roles": ROLES });
+    let person = operator.json(Method::POST, "/operators", &person).await?;
+    let invite = format!("/operators/{}/invite", text(&person, "id")?);
+    let invited = operator.json(Method::POST, &invite, &json!({})).await?;
+    let invitation = text(&invited, "invitation")?;
     Ok(SandboxInfo {
+        console: format!("{}/console/welcome/{invitation}", operator.url),
         api: format!("http://{}", config.listeners.listen),
         internal: operator.url.clone(),
         operator_token: operator.token.clone(),
@@ -228,6 +239,7 @@ impl SandboxInfo {
             "company_id": self.company_id,
             "api_key": self.api_key,
             "event_secret": self.event_secret,
+            "console": self.console,
         });
         format!("{info:#}\n")
     }
@@ -308,6 +320,7 @@ impl SandboxInfo {
         vec![
             viewer("API documentation for companies", &self.api),
             viewer("Internal API documentation for operators", &self.internal),
+            Link { what: "Console: set a password for ada".to_owned(), url: self.console.clone() },
         ]
     }
 
@@ -322,6 +335,7 @@ Tollhouse is running.
 
   API          {api}   (documentation: /docs)
   internal API {internal}   (documentation: /docs)
+  console      {console}
   simulators   {sandbox}/   (open checkouts, received events, mailbox)
   SMTP         {smtp}   (delivers to the mailbox)
   company      {company}
@@ -334,6 +348,7 @@ Try a payment, and a one-time password:
 ",
             api = self.api,
             internal = self.internal,
+            console = self.console,
             sandbox = self.sandbox,
             smtp = self.smtp,
             company = self.company_id,

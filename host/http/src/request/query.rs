@@ -140,6 +140,14 @@ fn parse_capped(text: &str, most: i64) -> Option<i64> {
     number.filter(|number| *number >= 1).map(|number| number.min(most))
 }
 
+/// Parses a whole number of at least 0. One that overflows counts as the largest one.
+fn parse_position(text: &str) -> Option<i64> {
+    match text.parse::<i64>() {
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(i64::MAX),
+        number => number.ok().filter(|number| *number >= 0),
+    }
+}
+
 /// Parses `DD-MM-YYYY` or `DD-MM-YYYY/DD-MM-YYYY`: whole days in UTC, including the last one.
 fn parse_days(text: &str) -> Option<Period> {
     let day = |text: &str| parse_date(text, "%d-%m-%Y");
@@ -205,8 +213,8 @@ kinds! {
         { "type": "integer", "minimum": 1, "maximum": MAX_PAGES };
     /// The number of the last entry of an earlier response; 0 before the first entry.
     Position -> i64 = |parameters, name| {
-            let parse = |text: &str| text.parse().ok().filter(|number: &i64| *number >= 0);
-            Ok(parameters.parsed(name, "a whole number of at least 0", parse)?.unwrap_or(0))
+            let position = parameters.parsed(name, "a whole number of at least 0", parse_position);
+            Ok(position?.unwrap_or(0))
         },
         { "type": "integer", "minimum": 0, "default": 0 };
     Days -> Option<Period> = |parameters, name|
