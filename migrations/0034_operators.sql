@@ -15,7 +15,6 @@ CREATE TABLE operator_passwords (
     operator_id  TEXT   NOT NULL PRIMARY KEY REFERENCES operators (id),
     hash         TEXT   NOT NULL,
     totp_secret  TEXT   NOT NULL,
-    confirmed_at BIGINT,          -- NULL until the first code was entered
     last_period  BIGINT NOT NULL, -- the period of the last accepted code
     failures     BIGINT NOT NULL, -- failed attempts since the last success
     locked_until BIGINT NOT NULL
@@ -79,7 +78,8 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_by_digest ON approvals (digest, expires_at);
 CREATE INDEX approvals_by_request ON approvals (requested_at, id);
 
--- For the search of operators.
+-- Indexes of GET /internal/v1/search.
 CREATE INDEX payments_of_email ON payments (company_id, email, created_at);
 CREATE INDEX users_of_phone ON users (company_id, phone) WHERE phone IS NOT NULL;
+-- Index of the timeline of a payment.
 CREATE INDEX events_of_subject ON events (company_id, subject_id);

@@ -93,7 +93,7 @@ enum Command {
     /// Create and rotate the master key
     #[command(subcommand)]
     MasterKey(master_key::Command),
-    /// Create operators and their tokens, and limit what they may do
+    /// Manage operators, their tokens and their access
     Operator(OnHost<operator::Action>),
     /// List, create and delete roles of operators
     Role(OnHost<role::Action>),

@@ -9,15 +9,14 @@ use tollhouse_platform::random::Random;
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},
-    principals::{TestOperator, call, create, entries},
+    principals::{TestOperator, call, create, create_by, entries},
 };
 
 /// Asserts that the action waits, and returns the id of its approval.
 fn waiting(response: &Reply) -> String {
     let (status, message) = response.failure();
     let (text, id) = message.rsplit_once(' ').expect("an id");
-    let expected =
-        "this action needs the approval of a second operator: repeat the request after approval";
+    let expected = "a second operator must approve this action, then repeat the request: approval";
     assert_eq!((status, text), (409, expected));
     id.to_owned()
 }
@@ -47,7 +46,7 @@ both! {
         assert_eq!(decide(app, &eve, &approval, "approve").await.failure(), (403, "you lack the permission wallet.write"));
         let path = format!("/approvals/{approval}/approve");
         let configured = app.operator(Method::POST, &path, Value::Null).await;
-        let message = "the operator token of the configuration cannot approve: use an operator's token";
+        let message = "the configured operator token cannot approve: use an operator's token";
         assert_eq!(configured.failure(), (403, message));
         let listed = call(app, &ben.token, Method::GET, "/approvals?state=pending", Value::Null).await;
         let listed = &listed.data()["docs"][0];
@@ -106,6 +105,7 @@ both! {
         let tokens = format!("/operators/{}/tokens", second.as_str().expect("an id"));
         by(Method::POST, &tokens, json!({})).await.data();
 
+        let invite = tokens.replace("/tokens", "/invite");
         let payment = app.paid_payment("order-1").await;
         let refund = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
         let operator = format!("/operators/{}", root.id);
@@ -117,11 +117,29 @@ both! {
             (Method::POST, "/operators", json!({ "name": "third", "roles": [] })),
             (Method::PATCH, &*operator, json!({ "name": "toor" })),
             (Method::POST, &*tokens, json!({})),
+            (Method::POST, &*invite, Value::Null),
             (Method::PUT, "/roles/own", json!({ "permissions": ["wallet.read"] })),
         ] {
             waiting(&by(method, path, body).await);
         }
         assert_eq!(call(app, OPERATOR_TOKEN, Method::GET, "/operators", Value::Null).await.status, 401);
+    }
+
+    async fn an_approval_of_a_token_allows_one_token(app: TestApp, "--approvals=operators") {
+        let named = |name: &str| json!({ "name": name, "roles": ["administrator"] });
+        let created = app.operator(Method::POST, "/operators", named("second")).await.data().clone();
+        let root = create_by(app, OPERATOR_TOKEN, named("root")).await;
+        let tokens = format!("/operators/{}/tokens", created["id"].as_str().expect("an id"));
+        let token = call(app, &root.token, Method::POST, &tokens, json!({})).await.data().clone();
+        let second = token["operator_token"].as_str().expect("a token");
+        let create = async || call(app, &root.token, Method::POST, &tokens, json!({})).await;
+        for _ in 0..2 {
+            let approval = waiting(&create().await);
+            let path = format!("/approvals/{approval}/approve");
+            call(app, second, Method::POST, &path, Value::Null).await.data();
+            create().await.data();
+        }
+        waiting(&create().await);
     }
 
     async fn a_grant_to_a_plugin_needs_an_approval(app: TestApp) {

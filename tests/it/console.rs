@@ -88,10 +88,15 @@ impl Page {
         }
     }
 
-    /// The hidden field of its forms.
-    fn form_token(&self) -> String {
-        let (_, rest) = self.html.split_once("name=\"form_token\" value=\"").expect("a form");
+    /// The value of a hidden field.
+    fn field(&self, name: &str) -> String {
+        let start = format!("name=\"{name}\" value=\"");
+        let (_, rest) = self.html.split_once(&start).expect("a hidden field");
         rest.split('"').next().expect("a value").to_owned()
+    }
+
+    fn form_token(&self) -> String {
+        self.field("form_token")
     }
 }
 
@@ -107,11 +112,11 @@ both! {
         let short = browser.submit(&welcome, &[("password", "short")]).await;
         assert!(short.status == 400 && short.html.contains("at least 12 characters"), "{}", short.html);
         let enrolled = browser.submit(&welcome, &[("password", PASSWORD)]).await;
-        enrolled.shows(&["<svg", "Code of the app"]);
-        let (_, secret) = enrolled.html.split_once("name=\"secret\" value=\"").expect("the secret");
-        let secret = secret.split('"').next().expect("a value").to_owned();
+        enrolled.shows(&["<svg", "Authenticator code"]);
+        let (secret, enrolment) = (enrolled.field("secret"), enrolled.field("enrolment"));
         let ada = Person { id, email: "ada@lender.example".to_owned(), secret };
-        let confirmed = browser.submit(&welcome, &[("code", &ada.code(app, 0))]).await;
+        let code = ada.code(app, 0);
+        let confirmed = browser.submit(&welcome, &[("code", &code), ("enrolment", &enrolment)]).await;
         assert_eq!((confirmed.status, &*confirmed.location), (303, "/console"));
         let home = browser.get("/console").await;
         home.shows(&["ada", "Sign out", "Companies"]);
@@ -147,7 +152,7 @@ both! {
             let found = browser.get(&format!("/console?q={q}")).await;
             assert_eq!((found.status, &*found.location), (303, &*path), "{q}");
         }
-        browser.get("/console?q=nothing").await.shows(&["Nothing has exactly this reference"]);
+        browser.get("/console?q=nothing").await.shows(&["No matches"]);
         let shown = browser.get(&path).await;
         shown.shows(&["2\u{202F}500.50", "success", "ada@example.com", "Verify with the provider", "Refund the payment"]);
         let token = shown.form_token();
@@ -180,15 +185,15 @@ both! {
         let timeline = app.operator(Method::GET, &path, Value::Null).await.data().clone();
         let entries = timeline.as_array().expect("a list");
         let of = |kind: &str| entries.iter().filter(|entry| entry["kind"] == kind).collect::<Vec<_>>();
-        assert_eq!((&of("payment")[0]["what"], &of("payment")[0]["amount"]), (&json!("created"), &json!(2500.5)));
-        assert_eq!(of("charge").iter().map(|entry| &entry["what"]).collect::<Vec<_>>(), ["requested", "open"]);
+        assert_eq!((&of("payment")[0]["action"], &of("payment")[0]["amount"]), (&json!("created"), &json!(2500.5)));
+        assert_eq!(of("charge").iter().map(|entry| &entry["action"]).collect::<Vec<_>>(), ["requested", "open"]);
         assert_eq!(of("ledger")[0]["note"], "provider:provider_a → pending");
         let (last, now) = (entries.last().expect("an entry"), json!(app.app.clock.now()));
-        assert_eq!((&last["kind"], &last["what"]), (&json!("check"), &json!("due")));
+        assert_eq!((&last["kind"], &last["action"]), (&json!("verification"), &json!("due")));
         assert!(last["at"].as_str() > now.as_str(), "{last} {now}");
         let browser = Browser::signed_in(app, "ada", "support-read").await;
         let page = format!("/console{}", path.strip_suffix("/timeline").expect("the path"));
-        browser.get(&page).await.shows(&["Charge open", "Next check with the provider"]);
+        browser.get(&page).await.shows(&["Charge open", "Next verification with the provider"]);
     }
 
     async fn pages_need_the_permission_of_what_they_show(app: TestApp) {
@@ -213,6 +218,25 @@ both! {
         for page in pages {
             assert_eq!(Browser::new(app).get(page).await.status, 303, "{page}");
         }
+    }
+
+    async fn a_person_limited_to_a_company_sees_its_pages(app: TestApp) {
+        let other = app.new_company("Beta Lending").await;
+        let (ada, session) = enrol(app, "ada", "company-admin").await;
+        let limit = json!({ "companies": [app.company.id] });
+        app.operator(Method::PATCH, &format!("/operators/{}", ada.id), limit).await.data();
+        let browser = Browser { cookie: format!("tollhouse={session}"), ..Browser::new(app) };
+        let home = browser.get("/console").await;
+        home.shows(&["Acme Lending"]);
+        for hidden in ["Beta Lending", "Refunds", "id=\"q\""] {
+            assert!(!home.html.contains(hidden), "{hidden}: {}", home.html);
+        }
+        let of = |company: &str, page: &str| format!("/console/companies/{company}{page}");
+        for page in ["", "/events", "/wallet"] {
+            browser.get(&of(&app.company.id, page)).await.shows(&["Acme Lending"]);
+            assert_eq!(browser.get(&of(&other.id, page)).await.status, 403);
+        }
+        assert!(entries(app, "/audit", "access.refuse").await.is_empty(), "the pages ask for too much");
     }
 
     async fn forms_of_other_sites_and_sessions_are_rejected(app: TestApp) {

@@ -41,7 +41,7 @@ async fn get(app: &TestApp, token: &str, path: &str) -> Reply {
 }
 
 /// Creates an operator with these fields and a token, as the caller with `by`.
-async fn create_by(app: &TestApp, by: &str, fields: Value) -> TestOperator {
+pub async fn create_by(app: &TestApp, by: &str, fields: Value) -> TestOperator {
     let created = call(app, by, Method::POST, "/operators", fields).await.data().clone();
     let id = text(&created, "id").to_owned();
     let path = format!("/operators/{id}/tokens");
@@ -127,11 +127,11 @@ both! {
                 assert!(![401, 403].contains(&own.status.as_u16()), "{what}: {}", own.body);
                 for company in [&*other.id, "unknown"] {
                     let refused = probe(app, &ada.token, &route, company).await;
-                    assert_eq!(refused.failure(), (403, "you are limited to other companies"), "{what}");
+                    assert_eq!(refused.failure(), (403, "you do not have access to this company"), "{what}");
                 }
             } else if !permission.is_empty() {
                 let refused = probe(app, &ada.token, &route, "").await;
-                let message = "you are limited to some companies, and this concerns all of them";
+                let message = "this route requires access to all companies";
                 assert_eq!(refused.failure(), (403, message), "{what}");
             }
         }
@@ -141,7 +141,7 @@ both! {
 
     async fn the_configured_token_is_rejected_while_an_administrator_has_a_token(app: TestApp) {
         const REJECTED: (u16, &str) = (
-            401, "the operator token of the configuration is not valid: an administrator has a token",
+            401, "the configured operator token is disabled: an administrator can authenticate",
         );
         create(app, "clerk", &["support-read"]).await;
         assert_eq!(get(app, OPERATOR_TOKEN, "/operators").await.status, 200);
@@ -191,7 +191,7 @@ both! {
         assert_eq!(unknown.failure(), (404, "token not found"));
     }
 
-    async fn operators_cannot_give_more_than_they_have(app: TestApp) {
+    async fn operators_cannot_grant_permissions_that_they_lack(app: TestApp) {
         let role = json!({ "permissions": ["operators.read", "operators.write", "companies.read"] });
         app.operator(Method::PUT, "/roles/delegate", role).await.data();
         let delegate = create(app, "delegate", &["delegate"]).await;
@@ -232,7 +232,7 @@ both! {
         let unknown = json!({ "permissions": ["everything"] });
         assert_eq!(
             app.operator(Method::PUT, "/roles/king", unknown).await.failure(),
-            (400, "the permissions field must be free of everything: no such permission"),
+            (400, "the permissions field must be a list of permissions: there is no everything"),
         );
         let read = json!({ "permissions": ["wallet.read"] });
         assert_eq!(

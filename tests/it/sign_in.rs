@@ -68,7 +68,9 @@ pub async fn enrol(app: &TestApp, name: &str, role: &str) -> (Person, String) {
     assert!(url.starts_with("otpauth://totp/Tollhouse:"), "{url}");
     let person = Person { id, email, secret: text(&enrolled, "totp_secret").to_owned() };
     let code = person.code(app, 0);
-    let body = json!({ "invitation": invitation, "code": code });
+    let body = json!({
+        "invitation": invitation, "enrolment": enrolled["enrolment"], "code": code,
+    });
     let session = post(app, "/sign-in/confirm", body).await.data().clone();
     (person, text(&session, "session_token").to_owned())
 }
@@ -126,7 +128,7 @@ both! {
         let code = ada.code(app, 0);
         for (email, password, code) in [
             ("nobody@lender.example", PASSWORD, &*code),
-            ("ben@lender.example", PASSWORD, &code), // not confirmed
+            ("ben@lender.example", PASSWORD, &code), // invited, but not confirmed
             (&*ada.email, "wrong horse battery staple", &code),
             (&ada.email, PASSWORD, "000000"),
             (&ada.email, PASSWORD, &used),
@@ -174,7 +176,7 @@ both! {
         let (ada, session) = enrol(app, "ada", "support-read").await;
         let (first, second) = (invite(app, &ada.id).await, invite(app, &ada.id).await);
         assert_eq!(status(app, &session).await, 401); // an invitation ends all sessions
-        let ended = (401, "the invitation was used or has expired: ask for another one");
+        let ended = (401, "the invitation was used or has expired: request a new one");
         let body = |invitation: &str, password: &str| json!({ "invitation": invitation, "password": password });
         assert_eq!(post(app, "/sign-in/enrol", body(&first, PASSWORD)).await.failure(), ended);
         let short = post(app, "/sign-in/enrol", body(&second, "too short")).await;
@@ -183,13 +185,19 @@ both! {
         let enrolled = post(app, "/sign-in/enrol", body(&second, other)).await.data().clone();
         let ada = Person { secret: text(&enrolled, "totp_secret").to_owned(), ..ada };
         let confirm = async |code: &str| {
-            post(app, "/sign-in/confirm", json!({ "invitation": second, "code": code })).await
+            let enrolment = &enrolled["enrolment"];
+            let body = json!({ "invitation": second, "enrolment": enrolment, "code": code });
+            post(app, "/sign-in/confirm", body).await
         };
+        let foreign = json!({ "invitation": second, "enrolment": "v1.x", "code": "123456" });
+        let foreign = post(app, "/sign-in/confirm", foreign).await;
+        assert_eq!(foreign.failure(), (400, "the enrolment field must be that of the invitation"));
         let wrong = confirm("12345").await;
         assert_eq!(wrong.failure(), (400, "the code field must be the current code of the app"));
         let code = ada.code(app, 0);
         confirm(&code).await.data();
         assert_eq!(confirm(&code).await.failure(), ended);
+        assert_eq!(entries(app, "/audit", "password.set").await.len(), 2);
         app.advance(30).await;
         assert_eq!(ada.sign_in(app, PASSWORD, &ada.code(app, 0)).await.failure(), REFUSED);
         ada.sign_in(app, other, &ada.code(app, 0)).await.data();

@@ -48,10 +48,10 @@ describe('the operator console', () => {
     await page.goto(`${sandbox.internal}/console/welcome/${invitation}`);
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Continue' }).click();
-    await page.getByText('Enter the secret by hand').click();
+    await page.getByText('Enter the secret manually').click();
     const secret = await page.locator('code').innerText();
     await picture(page, 'enrolment');
-    await page.getByLabel('Code of the app').fill(code(secret, await now()));
+    await page.getByLabel('Authenticator code').fill(code(secret, await now()));
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.waitForURL(`${sandbox.internal}/console`);
     return { name, secret };
@@ -60,7 +60,7 @@ describe('the operator console', () => {
   /** The time of the host, which other tests may have advanced. */
   const now = async () => Date.parse((await operator('POST', '/clock/advance', { seconds: 0 })).now);
 
-  test('"I paid, but it shows pending" takes three clicks', async (t) => {
+  test('a pending payment is found by its reference and verified', async (t) => {
     const [company, page, reference] = [await Company.create(), await open(t), unused('pending')];
     await company.initialize({ reference, checkout: { success_url: 'https://lender.example/' } });
     const { name } = await signIn(page);
@@ -69,7 +69,7 @@ describe('the operator console', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: reference }).waitFor();
     assert.ok(await page.getByText('Charge open').isVisible());
-    assert.ok(await page.getByText('Next check with the provider').isVisible());
+    assert.ok(await page.getByText('Next verification with the provider').isVisible());
     await page.getByRole('button', { name: 'Verify with the provider' }).click();
     await page.getByRole('heading', { name: reference }).waitFor();
     await picture(page, 'payment');
@@ -126,7 +126,7 @@ describe('the operator console', () => {
     await page.getByLabel('E-mail address').fill(`${name}@lender.example`);
     await page.getByLabel('Password').fill(PASSWORD);
     await operator('POST', '/clock/advance', { seconds: 30 });
-    await page.getByLabel('Code of your authenticator app').fill(code(secret, await now()));
+    await page.getByLabel('Authenticator code').fill(code(secret, await now()));
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL(`${sandbox.internal}/console`);
   });

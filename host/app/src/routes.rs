@@ -190,7 +190,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
         get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
         get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
-        get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Find a record of any company" [];
+        get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
         get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
         get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
         post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
@@ -238,11 +238,11 @@ fn operator_routes() -> Vec<Route> {
         patch  "/internal/v1/operators/{operator}" Operator(OPERATORS_WRITE) operators::api::edit "Edit or deactivate an operator" [409];
         get    "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_READ) operators::api::list_tokens "List the tokens of an operator" [];
         post   "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_WRITE) operators::api::create_token "Create a token of an operator" [409];
-        delete "/internal/v1/operators/{operator}/tokens/{token}" Operator(OPERATORS_WRITE) operators::api::revoke_token "Revoke a token of an operator" [];
-        post   "/internal/v1/operators/{operator}/invite" Operator(OPERATORS_WRITE) operators::api::sessions::invite "Invite a person to set a password" [];
+        delete "/internal/v1/operators/{operator}/tokens/{token}" Operator(OPERATORS_WRITE) operators::api::revoke_token "Revoke a token of an operator" [409];
+        post   "/internal/v1/operators/{operator}/invite" Operator(OPERATORS_WRITE) operators::api::sessions::invite "Invite a person to set a password" [409];
         post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 429];
-        post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Set the password of an invited person" [400 401 429];
-        post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the authenticator app of an invited person" [400 401 429];
+        post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Prepare the password of an invited person" [400 401 429];
+        post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the enrolment of an invited person" [400 401 429];
         post   "/internal/v1/sign-out" Operator(ANY) operators::api::sessions::sign_out "Sign a person out" [];
         get    "/internal/v1/me" Operator(ANY) operators::api::sessions::me "Fetch the operator of this token" [];
         get    "/internal/v1/roles" Operator(OPERATORS_READ) operators::api::list_roles "List roles with their permissions" [];
@@ -385,7 +385,11 @@ const TAGS: &[Tag] = &[
         "operators",
         "People and services that use this interface, their roles and approvals.",
     ),
-    ("search", "search", "Records of all companies, by what a person knows of them."),
+    (
+        "search",
+        "search",
+        "Search across all companies by exact e-mail address, phone number, reference or id.",
+    ),
     ("audit", "audit", "Actions of operators, hash-chained."),
     ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
     ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),

@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub enum Action {
     /// List actions that need an approval, newest first
     List {
-        /// State: pending, approved or rejected
+        /// State: pending, approved, rejected or used
         #[arg(long)]
         state: Option<String>,
         #[command(flatten)]

@@ -66,11 +66,11 @@ impl Audit {
             }
             Some(Action::Verify { since, file }) => {
                 let known = since.as_deref().map(read_known).transpose()?.unwrap_or_default();
-                let logs = match file {
-                    Some(file) => verify_file(&file, &known)?,
-                    None => verify_host(&HostClient::new(&access)?, &known).await?,
-                };
-                report(&logs, &known)
+                match file {
+                    // A file need not contain all logs.
+                    Some(file) => report(&verify_file(&file, &known)?, &KnownLogs::new()),
+                    None => report(&verify_host(&HostClient::new(&access)?, &known).await?, &known),
+                }
             }
         }
     }
@@ -114,12 +114,12 @@ struct VerifiedLog {
     end: ChainEnd,
     /// Number of entries of versions that did not number them, which cannot be verified.
     unnumbered: u64,
-    /// What is wrong with the log; `null`: it is intact.
+    /// The first problem; `null` if the log is intact.
     problem: Option<String>,
 }
 
-/// The known ends of logs, by company.
-type KnownEnds = BTreeMap<String, ChainEnd>;
+/// Logs as they were verified earlier, by company.
+type KnownLogs = BTreeMap<String, VerifiedLog>;
 
 async fn read_part(host: &HostClient, company: &str, after: i64) -> Result<ChainPart> {
     let mut path = scope(Some(company).filter(|company| !company.is_empty()), "audit");
@@ -147,12 +147,12 @@ async fn export(host: &HostClient, company: &str) -> Result {
     }
 }
 
-fn read_known(file: &Path) -> Result<KnownEnds> {
+fn read_known(file: &Path) -> Result<KnownLogs> {
     let text = read_text(file)?;
     let logs: Vec<VerifiedLog> = serde_json::from_str(&text).map_err(|_| {
         file_failure(file, "it must be the result of `tollhouse audit verify --json`")
     })?;
-    Ok(logs.into_iter().map(|log| (log.company, log.end)).collect())
+    Ok(logs.into_iter().map(|log| (log.company.clone(), log)).collect())
 }
 
 /// A log during its verification.
@@ -167,7 +167,7 @@ impl Verification {
         Verification { company: company.to_owned(), end: ChainEnd::default(), problem: None }
     }
 
-    /// Checks the next entries, and those that end where the log is known to have ended.
+    /// Verifies the next entries, and compares them with the known ends of the chain.
     fn add(&mut self, entries: &[AuditEntry], ends: &[&ChainEnd]) {
         if self.problem.is_some() {
             return;
@@ -196,7 +196,7 @@ impl Verification {
     }
 }
 
-async fn verify_host(host: &HostClient, known: &KnownEnds) -> Result<Vec<VerifiedLog>> {
+async fn verify_host(host: &HostClient, known: &KnownLogs) -> Result<Vec<VerifiedLog>> {
     let mut companies: Vec<String> = vec![String::new()];
     for page in 1_u64.. {
         let list = host.get(&["companies"], &CompanyPage { page, limit: MAX_ENTRIES }).await?;
@@ -216,38 +216,47 @@ async fn verify_host(host: &HostClient, known: &KnownEnds) -> Result<Vec<Verifie
 async fn verify_log(
     host: &HostClient,
     company: &str,
-    known: Option<&ChainEnd>,
+    known: Option<&VerifiedLog>,
 ) -> Result<VerifiedLog> {
     let mut log = Verification::new(company);
     loop {
         let part = read_part(host, company, log.end.number).await?;
-        let ends: Vec<&ChainEnd> = known.into_iter().chain([&part.end]).collect();
+        let ends = known.map(|known| &known.end);
+        let ends: Vec<&ChainEnd> = ends.into_iter().chain([&part.end]).collect();
         log.add(&part.entries, &ends);
         if part.entries.len() < MAX_ENTRIES || log.problem.is_some() {
-            return Ok(log.finish(&ends, part.unnumbered));
+            let mut log = log.finish(&ends, part.unnumbered);
+            if log.problem.is_none()
+                && known.is_some_and(|known| known.unnumbered < part.unnumbered)
+            {
+                log.problem = Some("entries without a number were added".to_owned());
+            }
+            return Ok(log);
         }
     }
 }
 
-fn verify_file(file: &Path, known: &KnownEnds) -> Result<Vec<VerifiedLog>> {
+fn verify_file(file: &Path, known: &KnownLogs) -> Result<Vec<VerifiedLog>> {
     let mut logs: BTreeMap<String, Verification> = BTreeMap::new();
     for (n, line) in read_text(file)?.lines().enumerate() {
-        // Numbers of any precision cannot be read from text into a flattened struct.
+        // serde cannot read numbers of arbitrary precision from text into a flattened struct.
         let read = |line| serde_json::from_value(serde_json::from_str(line)?);
         let ExportedEntry { company, entry } =
             read(line).map_err(|error| file_failure(file, format!("line {}: {error}", n + 1)))?;
-        let ends: Vec<&ChainEnd> = known.get(&company).into_iter().collect();
+        let ends: Vec<&ChainEnd> =
+            known.get(&company).map(|known| &known.end).into_iter().collect();
         let log = logs.entry(company.clone()).or_insert_with(|| Verification::new(&company));
         log.add(&[entry], &ends);
     }
     let finish = |(company, log): (String, Verification)| {
-        let ends: Vec<&ChainEnd> = known.get(&company).into_iter().collect();
+        let ends: Vec<&ChainEnd> =
+            known.get(&company).map(|known| &known.end).into_iter().collect();
         log.finish(&ends, 0)
     };
     Ok(logs.into_iter().map(finish).collect())
 }
 
-fn report(logs: &[VerifiedLog], known: &KnownEnds) -> Result {
+fn report(logs: &[VerifiedLog], known: &KnownLogs) -> Result {
     let lines = logs.iter().map(|log| {
         json!({
             "log": if log.company.is_empty() { "service" } else { &log.company },
@@ -268,7 +277,8 @@ fn report(logs: &[VerifiedLog], known: &KnownEnds) -> Result {
     let damaged = logs.iter().filter(|log| log.problem.is_some()).count();
     Ok(match absent {
         Some(company) => {
-            report.with_failure(Failure::refused(format!("the log of {company} is missing")))
+            let name = if company.is_empty() { "the service" } else { company.as_str() };
+            report.with_failure(Failure::refused(format!("the log of {name} is missing")))
         }
         None => report
             .refused_if(damaged > 0, format!("{damaged} of {} logs are not intact", logs.len())),

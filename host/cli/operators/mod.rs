@@ -1,4 +1,4 @@
-//! Commands on operators: who may use the internal interface, and what they did.
+//! Commands on operators, roles, approvals and the audit log.
 
 pub mod approval;
 pub mod audit;

@@ -6,11 +6,12 @@ use crate::prelude::*;
 pub enum Action {
     /// Create an operator: a person or a service
     #[command(after_help = "\
-`tollhouse role list` shows the roles. The operator uses the host with a token of `operator token`.
+`tollhouse role list` shows the roles. Then run `tollhouse operator token` for a service, or
+`tollhouse operator invite` for a person.
 
 Examples:
   tollhouse operator create ada --email ada@lender.example --role administrator
-  tollhouse operator create loan-service --role integration --company 6b018eed9f8a1c2b3d4e5f60")]
+  tollhouse operator create loan-service --role integration")]
     Create {
         /// Unique name, which the audit log shows
         name: String,
@@ -22,7 +23,7 @@ Examples:
     },
     /// List operators
     List,
-    /// Replace the roles or companies of an operator
+    /// Change the name, roles or companies of an operator
     Edit {
         /// The operator's id
         operator: String,

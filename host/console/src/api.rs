@@ -63,7 +63,7 @@ impl Api {
             None => request.body(Body::empty()),
         };
         let request = request.map_err(|error| {
-            tracing::error!(%error, "a call of the internal interface could not be made");
+            tracing::error!(%error, "a request to the internal interface could not be built");
             ApiFailure::internal()
         })?;
         let Ok(response) = self.0.clone().oneshot(request).await;
@@ -85,7 +85,7 @@ impl Api {
 /// Reads what a page shows from the data of a response.
 pub fn read<T: DeserializeOwned>(data: Value) -> ApiResult<T> {
     serde_json::from_value(data).map_err(|error| {
-        tracing::error!(%error, "the internal interface returned data of another form");
+        tracing::error!(%error, "unexpected response data from the internal interface");
         ApiFailure::internal()
     })
 }

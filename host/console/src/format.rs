@@ -1,4 +1,4 @@
-//! Values as people read them, and tables of them.
+//! Formatting of values and tables.
 
 use askama::Template;
 use serde_json::Value;
@@ -42,6 +42,10 @@ pub enum Cell {
 }
 
 impl Cell {
+    pub fn not_empty(self) -> Option<Cell> {
+        (!matches!(self, Cell::Empty)).then_some(self)
+    }
+
     pub fn text(value: &Value) -> Cell {
         match plain(value) {
             text if text.is_empty() => Cell::Empty,
@@ -82,7 +86,7 @@ impl Cell {
     /// Formats an object. A change shows the values before and after.
     pub fn pairs(value: &Value) -> Cell {
         let fields = value.as_object().into_iter().flatten();
-        let pairs = fields.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+        let pairs = fields.map(|(name, value)| {
             let value = match (value.get("before"), value.get("after")) {
                 (Some(before), Some(after)) => format!("{} → {}", shown(before), shown(after)),
                 _ => shown(value),
@@ -174,7 +178,7 @@ pub struct Table {
     caption: String,
     headings: Vec<(&'static str, bool)>,
     rows: Vec<Vec<(Cell, bool)>>,
-    /// What is shown without records.
+    /// Text for an empty table.
     empty: &'static str,
     pages: Option<Pages>,
 }
@@ -247,7 +251,7 @@ mod tests {
         let change = json!({ "name": { "before": null, "after": "<b>" }, "email": null });
         let pairs = Cell::pairs(&change).render().unwrap();
         assert!(pairs.contains("name") && pairs.contains("– → &#60;b&#62;"), "{pairs}");
-        assert!(!pairs.contains("email"), "{pairs}");
+        assert!(pairs.contains("<dt>email</dt><dd>–</dd>"), "{pairs}");
         let time = Cell::time(&json!("2026-11-21T09:00:00.000Z")).render().unwrap();
         assert!(time.contains("2026-11-21 09:00 UTC"), "{time}");
     }

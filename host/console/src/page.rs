@@ -1,4 +1,4 @@
-//! What all pages share: the frame, errors, and headers.
+//! Shared parts of all pages: frame, errors, headers.
 
 use askama::Template;
 use axum::{
@@ -62,7 +62,9 @@ impl Frame {
     /// Returns the entries that the person may use.
     pub fn items(&self) -> Vec<&'static NavigationItem> {
         let may = |item: &&NavigationItem| {
-            let may = |me: &Me| item.permission.is_empty() || me.may(item.permission);
+            // The lists of the service are not for a person who is limited to companies.
+            let is_open = |me: &Me| me.companies.is_none() && me.may(item.permission);
+            let may = |me: &Me| item.permission.is_empty() || is_open(me);
             self.me.as_ref().is_some_and(may)
         };
         NAVIGATION.iter().filter(may).collect()

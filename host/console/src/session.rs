@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRef, FromRequestParts},
-    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, Uri, header, request::Parts},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -47,6 +47,8 @@ impl<S: Sync> FromRequestParts<S> for Origin {
 pub struct Me {
     pub name: String,
     pub permissions: Vec<String>,
+    /// Ids of the companies to which the person is limited.
+    pub companies: Option<Vec<String>>,
 }
 
 impl Me {
@@ -100,7 +102,10 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, PageError> {
         let console = Console::from_ref(state);
-        let sign_in = || PageError::sign_in(&parts.uri);
+        // A form cannot be continued after the sign-in.
+        let home = Uri::from_static("/console");
+        let next = if parts.method == Method::GET { &parts.uri } else { &home };
+        let sign_in = || PageError::sign_in(next);
         let token = cookie(&parts.headers, console.options).ok_or_else(sign_in)?;
         if parts.method != Method::GET && !is_same_origin(&parts.headers) {
             return Err(PageError::forbidden("The form was sent from another site."));
@@ -108,13 +113,13 @@ where
         let origin = Origin::of(parts);
         let call = (Method::GET, "/me");
         let me = console.api.call(&origin, Some(&token), call, None).await;
-        let me = read(me.map_err(|failure| PageError::of_page(failure, &parts.uri))?)?;
+        let me = read(me.map_err(|failure| PageError::of_page(failure, next))?)?;
         Ok(Session { console, token, origin, me })
     }
 }
 
-/// Returns whether the browser says that a form was sent from this site. Browsers that send neither
-/// header are rejected.
+/// Returns whether `Sec-Fetch-Site`, or else `Origin`, marks a request as same-origin. Requests with
+/// neither header are rejected.
 pub fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = headers.get("sec-fetch-site") {

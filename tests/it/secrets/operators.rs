@@ -25,7 +25,9 @@ pub async fn use_all(lab: &Lab) {
     let password = json!({ "invitation": invitation, "password": PASSWORD });
     let enrolled = lab.call("POST /internal/v1/sign-in/enrol", password).await;
     lab.name("totp", &enrolled["totp_secret"]);
-    let first_code = json!({ "invitation": invitation, "code": code(lab, 0).await });
+    let first_code = json!({
+        "invitation": invitation, "enrolment": enrolled["enrolment"], "code": code(lab, 0).await,
+    });
     let first = lab.call("POST /internal/v1/sign-in/confirm", first_code).await;
     lab.name("first session", &first["session_token"]);
     let sign_in = json!({

@@ -18,10 +18,10 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let state = &*list.filters[0].value;
     let found = session.get(&["exceptions"], &[("state", state), ("limit", "100")]).await?;
     let columns = [
-        column("Found", |exception| Cell::time(&exception["created_at"])),
+        column("Detected", |exception| Cell::time(&exception["created_at"])),
         column("Kind", |exception| Cell::state(&exception["kind"])),
         column("Company", |exception| company_cell(&exception["company"])),
-        column("Of", |exception| Cell::text(&exception["owner_kind"])),
+        column("Charge of", |exception| Cell::text(&exception["owner_kind"])),
         column("Provider", |exception| Cell::text(&exception["payment_service"])),
         right("Requested", |e| Cell::money(&e["expected"], &e["currency"])),
         right("At the provider", |e| Cell::money(&e["seen"], &e["seen_currency"])),

@@ -6,8 +6,9 @@ use axum::{
     response::{IntoResponse, Redirect},
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::{company_name, show_list};
 use crate::{
     Console,
     api::{ApiResult, path},
@@ -22,7 +23,7 @@ pub struct Search {
     q: String,
 }
 
-/// A number of things that wait for someone, with the page that lists them.
+/// The number of open items, with the page that lists them.
 struct Tile {
     label: &'static str,
     count: u64,
@@ -43,6 +44,9 @@ pub async fn show(
     session: Session,
     Query(Search { q }): Query<Search>,
 ) -> PageResult {
+    if let Some(companies) = &session.me.companies {
+        return show_own_companies(&session, companies).await;
+    }
     let q = q.trim().to_owned();
     if q.is_empty() {
         let (frame, tiles) = (Frame::new(&session, "Search", "Search"), tiles(&session).await?);
@@ -64,10 +68,23 @@ pub async fn show(
         column("Company", |hit| Cell::text(&hit["company_name"])),
         column("Created", |hit| Cell::time(&hit["created_at"])),
     ];
-    let empty = "Nothing has exactly this reference, id, e-mail address or phone number.";
+    let empty = "No matches. Enter the complete reference, id, e-mail address or phone number.";
     let table = Table::new("Search results", &found, &columns, empty);
     let frame = Frame::new(&session, "Search", format!("Search: {q}"));
     render(&Home { frame, q, results: Some(table), tiles: Vec::new() })
+}
+
+/// Shows the companies to which a person is limited.
+async fn show_own_companies(session: &Session, companies: &[String]) -> PageResult {
+    let mut own = Vec::new();
+    for company in companies {
+        own.push(json!({ "id": company, "name": company_name(session, company).await? }));
+    }
+    let columns = [column("Company", |company| {
+        Cell::link(path(&["console", "companies", &plain(&company["id"])], &[]), &company["name"])
+    })];
+    let table = Table::new("Companies", &json!(own), &columns, "There are no companies.");
+    show_list(session, "Search", Vec::new(), table)
 }
 
 /// Returns the page of a search result, if it has one.
@@ -86,7 +103,7 @@ const TILES: [(&str, &str, (&str, &str), &str, &str); 4] = [
     ("refunds.read", "exceptions", ("state", "open"), "Open exceptions", "/console/exceptions?state=open"),
     ("refunds.read", "refunds", ("state", "stalled"), "Stalled refunds", "/console/refunds?state=stalled"),
     ("jobs.read", "jobs", ("limit", "1"), "Failing jobs", "/console/jobs"),
-    ("approvals.read", "approvals", ("state", "pending"), "Approvals waiting", "/console/approvals?state=pending"),
+    ("approvals.read", "approvals", ("state", "pending"), "Pending approvals", "/console/approvals?state=pending"),
 ];
 
 async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {

@@ -1,4 +1,4 @@
-//! Jobs that fail each time.
+//! Failing jobs.
 
 use super::{
     company_cell,

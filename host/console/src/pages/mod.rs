@@ -36,6 +36,14 @@ struct Parent {
     label: String,
 }
 
+impl Parent {
+    /// Returns the list of companies; for a person who is limited to some, the first page.
+    fn of_company(session: &Session) -> Parent {
+        let href = if session.me.companies.is_none() { "/console/companies" } else { "/console" };
+        Parent { href: href.to_owned(), label: "Companies".to_owned() }
+    }
+}
+
 /// A page with one table.
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -94,7 +102,7 @@ async fn show_company_list(
     table: Table,
 ) -> PageResult {
     let name = company_name(session, company).await?;
-    let parent = Parent { href: "/console/companies".to_owned(), label: "Companies".to_owned() };
+    let parent = Parent::of_company(session);
     render(&ListPage {
         frame: Frame::new(session, "Companies", name),
         parent: Some(parent),

@@ -21,7 +21,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = [
         column("Requested", |refund| Cell::time(&refund["created_at"])),
         column("Company", |refund| company_cell(&refund["company"])),
-        column("Of", |refund| Cell::text(&refund["of"])),
+        column("Charge of", |refund| Cell::text(&refund["of"])),
         right("Amount", |refund| Cell::money(&refund["amount"], &refund["currency"])),
         column("State", |refund| Cell::state(&refund["state"])),
         column("Provider", |refund| Cell::text(&refund["payment_service"])),

@@ -107,6 +107,9 @@ impl<P: Principals> RequestPipeline<P> {
         let operation = format!("{} {route}", request.method());
         let parameters = request.extract_parts::<RawPathParams>().await;
         let parameters = parameters.map_err(|_| Error::not_found("path not found"))?;
+        if parameters.iter().any(|(_, value)| value.contains(char::is_control)) {
+            return Err(Error::not_found("path not found"));
+        }
         let mut record: BTreeMap<String, String> =
             parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let company = record.remove("company").map(CompanyId::from);

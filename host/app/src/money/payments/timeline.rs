@@ -1,4 +1,4 @@
-//! The timeline of a payment, for operators: what happened, and what happens next.
+//! The timeline of a payment, for operators: past changes and pending verifications.
 
 use super::{Payment, PaymentId, find_by_id};
 use crate::money::{
@@ -6,14 +6,14 @@ use crate::money::{
     prelude::*,
 };
 
-/// Something that happened to a payment, or that is due.
+/// An entry of the timeline of a payment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimelineEntry {
     at: Timestamp,
-    /// `payment`, `charge`, `check`, `ledger`, `refund`, `event` or `delivery`.
+    /// `payment`, `charge`, `verification`, `ledger`, `refund`, `event` or `delivery`.
     kind: &'static str,
-    /// What happened, for example `requested` or `payment.settled`.
-    what: String,
+    /// For example `requested` or `payment.settled`.
+    action: String,
     /// Id or reference of the record.
     record: String,
     amount: Option<Minor>,
@@ -23,22 +23,22 @@ pub struct TimelineEntry {
 }
 
 impl TimelineEntry {
-    fn new(at: Timestamp, kind: &'static str, what: &str, record: &str) -> TimelineEntry {
-        let (what, record) = (what.to_owned(), record.to_owned());
+    fn new(at: Timestamp, kind: &'static str, action: &str, record: &str) -> TimelineEntry {
+        let (action, record) = (action.to_owned(), record.to_owned());
         let (amount, currency, note) = (None, None, String::new());
-        TimelineEntry { at, kind, what, record, amount, currency, note }
+        TimelineEntry { at, kind, action, record, amount, currency, note }
     }
 
-    fn of(self, amount: Minor, currency: &Currency) -> TimelineEntry {
+    fn with_amount(self, amount: Minor, currency: &Currency) -> TimelineEntry {
         TimelineEntry { amount: Some(amount), currency: Some(currency.clone()), ..self }
     }
 
-    fn noting(self, note: impl Into<String>) -> TimelineEntry {
+    fn with_note(self, note: impl Into<String>) -> TimelineEntry {
         TimelineEntry { note: note.into(), ..self }
     }
 }
 
-/// Returns the timeline of a payment, oldest first. What is due comes last.
+/// Returns the timeline of a payment, oldest first. Pending verifications come last.
 pub async fn timeline(
     State(app): State<App>,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
@@ -51,7 +51,7 @@ pub async fn timeline(
 async fn collect(tx: &mut Tx, payment: &Payment) -> Result<Vec<TimelineEntry>> {
     let company = &payment.company_id;
     let created = TimelineEntry::new(payment.created_at, "payment", "created", &payment.reference);
-    let mut entries = vec![created.of(payment.amount, &payment.currency)];
+    let mut entries = vec![created.with_amount(payment.amount, &payment.currency)];
     let charges = charges::list(tx, company, OwnerKind::Payment, &payment.id).await?;
     let (mut refunds, mut checks) = (Vec::new(), Vec::new());
     for charge in &charges {
@@ -67,20 +67,20 @@ async fn collect(tx: &mut Tx, payment: &Payment) -> Result<Vec<TimelineEntry>> {
     {
         let accounts = format!("{} → {}", posted.debit, posted.credit);
         let entry = TimelineEntry::new(posted.created_at, "ledger", &posted.kind, &posted.key);
-        entries.push(entry.of(posted.amount, &posted.currency).noting(accounts));
+        entries.push(entry.with_amount(posted.amount, &posted.currency).with_note(accounts));
     }
     for event in events::list_of_subject(tx, company, &payment.id).await? {
         entries.push(TimelineEntry::new(event.created_at, "event", &event.kind, &event.id));
         for delivery in event.deliveries {
             let at = delivery.delivered_at.unwrap_or(event.created_at);
             let entry = TimelineEntry::new(at, "delivery", &delivery.state, &event.id);
-            entries.push(entry.noting(delivery.url));
+            entries.push(entry.with_note(delivery.url));
         }
     }
     entries.sort_by_key(|entry| entry.at);
     for check in checks {
         let error = check.error.unwrap_or_default();
-        entries.push(TimelineEntry::new(check.run_at, "check", "due", "").noting(error));
+        entries.push(TimelineEntry::new(check.run_at, "verification", "due", "").with_note(error));
     }
     Ok(entries)
 }
@@ -89,27 +89,29 @@ fn add_charge(entries: &mut Vec<TimelineEntry>, charge: &Charge) {
     let record = &*charge.service_ref;
     if let Some(at) = charge.begun_at {
         let requested = TimelineEntry::new(at, "charge", "requested", record);
-        entries.push(requested.of(charge.amount, &charge.currency).noting(&*charge.provider));
+        entries.push(
+            requested.with_amount(charge.amount, &charge.currency).with_note(&*charge.provider),
+        );
     }
     let state: &'static str = charge.state.into();
     let at = charge.settled_at.unwrap_or(charge.updated_at);
     let reached = TimelineEntry::new(at, "charge", state, record);
     let reached = match (charge.taken, &charge.taken_currency) {
-        (Some(taken), Some(currency)) => reached.of(taken, currency),
+        (Some(taken), Some(currency)) => reached.with_amount(taken, currency),
         _ => reached,
     };
-    let unknown = if charge.unsure { "the outcome of a request is not known" } else { "" };
-    entries.push(reached.noting(charge.mismatch.as_deref().unwrap_or(unknown)));
+    let unknown = if charge.unsure { "the outcome of a request is unknown" } else { "" };
+    entries.push(reached.with_note(charge.mismatch.as_deref().unwrap_or(unknown)));
 }
 
 fn add_refund(entries: &mut Vec<TimelineEntry>, refund: &Refund) {
     let requested =
         TimelineEntry::new(refund.created_at, "refund", "requested", &refund.refund_ref);
-    entries.push(requested.of(refund.amount, &refund.currency));
+    entries.push(requested.with_amount(refund.amount, &refund.currency));
     let state: &'static str = refund.state.into();
     if state != "requested" || refund.last_error.is_some() {
         let reached = TimelineEntry::new(refund.updated_at, "refund", state, &refund.refund_ref);
-        entries.push(reached.noting(refund.last_error.clone().unwrap_or_default()));
+        entries.push(reached.with_note(refund.last_error.clone().unwrap_or_default()));
     }
 }
 

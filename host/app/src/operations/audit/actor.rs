@@ -16,7 +16,7 @@ pub struct Actor(Arc<ActorParts>);
 
 #[derive(Debug, Default)]
 pub struct ActorParts {
-    /// Id of the operator; empty for the operator token of the configuration.
+    /// Id of the operator; empty for the configured operator token.
     pub id: String,
     pub name: String,
     /// Id of the token that authenticated the request.

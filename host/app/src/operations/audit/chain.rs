@@ -41,8 +41,8 @@ pub fn hash(previous: &str, owner: &str, entry: &AuditEntry) -> String {
     hex::encode(Sha256::digest(content.to_string()))
 }
 
-/// Checks the entries that follow `end` in a chain. Returns the new end, or what is wrong with the
-/// first entry that does not fit.
+/// Checks the entries that follow `end` in a chain. Returns the new end; `Err` describes the first
+/// invalid entry.
 pub fn verify<'e>(
     owner: &str,
     mut end: ChainEnd,
@@ -64,24 +64,25 @@ pub fn verify<'e>(
     Ok(end)
 }
 
-/// Returns a value as every database returns it: sorted keys, and one form of each number.
+/// Returns the canonical form for hashing, because databases store JSON differently: keys sorted,
+/// one notation for each number.
 pub fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().map(|(key, v)| (key, canonical(v))).collect();
             fields.sort_by_key(|(key, _)| *key);
-            json!(fields)
+            json!(["object", fields])
         }
-        Value::Array(items) => items.iter().map(canonical).collect(),
+        Value::Array(items) => json!(["array", items.iter().map(canonical).collect::<Vec<_>>()]),
         Value::Number(number) => canonical_number(number),
         other => other.clone(),
     }
 }
 
-/// Returns one form for 2.0 and 2, and for 1e16 and its digits, between which PostgreSQL does not
-/// distinguish. It is exact below 2^53, which no number in the log reaches.
+/// Returns one notation for equal numbers: PostgreSQL may return 2.0 as 2, and 1e16 as its digits.
+/// Exact below 2^53; the log contains no larger numbers.
 fn canonical_number(number: &Number) -> Value {
-    json!([number.as_f64().map(|float| format!("{float:e}"))])
+    json!(["number", number.as_f64().map(|float| format!("{float:e}"))])
 }
 
 #[cfg(test)]
@@ -155,5 +156,7 @@ mod tests {
         assert_ne!(of(r#"{"a":2}"#), of(r#"{"a":2.5}"#));
         assert_ne!(of(r#"{"a":"2"}"#), of(r#"{"a":2}"#));
         assert_ne!(of(r#"{"a":[1,2]}"#), of(r#"{"a":[2,1]}"#));
+        assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":["number","1e0"]}"#));
+        assert_ne!(of(r#"{"a":{"b":"c"}}"#), of(r#"{"a":[["b","c"]]}"#));
     }
 }

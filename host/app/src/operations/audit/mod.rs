@@ -1,5 +1,5 @@
-//! Audit log: what operators did, what they were refused, and which personal data they read. Each
-//! entry is appended in the transaction of its action. Never contains secrets.
+//! Audit log: actions of operators, refused requests and reads of personal data. A change and its
+//! entry are committed together. Never contains secrets.
 
 mod actor;
 pub mod chain;

@@ -15,9 +15,9 @@ pub struct AuditEntry {
     /// Position in the log of this company or of the service, counted from 1; `null` for entries of
     /// versions without numbers.
     pub number: Option<i64>,
-    /// Name of the operator, or `operator` for the operator token of the configuration.
+    /// Name of the operator, or `operator` for the configured operator token.
     pub actor: String,
-    /// Id of the operator; `null` for the operator token of the configuration.
+    /// Id of the operator; `null` for the configured operator token.
     pub actor_id: Option<String>,
     /// Id of the operator's token.
     pub credential: Option<String>,

@@ -1,7 +1,7 @@
 //! Operators: the people and services that use the internal interface, their tokens and roles.
 //!
-//! The operator token of the configuration is for the first start: it has all permissions, and is
-//! rejected while an administrator can authenticate.
+//! The configured operator token is for bootstrapping: it has all permissions, and is rejected while
+//! an administrator can authenticate.
 
 pub mod api;
 pub mod approvals;
@@ -17,14 +17,14 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 pub use self::store::SEALED;
-use self::store::{OwnRole, TokenHolder};
+use self::store::{Operator, OwnRole, TokenHolder};
 use crate::{
     operations::audit::{self, Actor, ActorParts},
     state::prelude::*,
 };
 use tollhouse_http::{ClientAddress, OperatorCall, Permission, RequestId};
 
-/// The name of the operator token of the configuration in the audit log.
+/// The name of the configured operator token in the audit log.
 const CONFIGURED: &str = "operator";
 
 /// Returns the operator of a token. 401 if the token is unknown, revoked or expired, or its operator
@@ -65,8 +65,8 @@ fn refusal(actor: &Actor, call: &OperatorCall) -> Option<String> {
     let allowed = actor.companies.as_ref()?;
     match &call.company {
         Some(company) if allowed.contains(company) => None,
-        Some(_) => Some("you are limited to other companies".to_owned()),
-        None => Some("you are limited to some companies, and this concerns all of them".to_owned()),
+        Some(_) => Some("you do not have access to this company".to_owned()),
+        None => Some("this route requires access to all companies".to_owned()),
     }
 }
 
@@ -91,7 +91,8 @@ async fn record(app: &App, actor: &Actor, call: OperatorCall, action: &'static s
     .await
 }
 
-/// Returns whether at least `count` administrators without a limit to companies have valid tokens.
+/// Returns whether at least `count` administrators without a limit to companies can authenticate,
+/// by token or by password.
 async fn has_administrators(app: &App, count: usize) -> Result<bool> {
     let now = app.clock.now();
     let roles = app.store.select(async |tx| store::list_usable_roles(tx, now).await).await?;
@@ -104,7 +105,7 @@ async fn has_administrators(app: &App, count: usize) -> Result<bool> {
 async fn configured_operator(app: &App) -> Result<ActorParts> {
     if has_administrators(app, 1).await? {
         return Err(Error::Unauthorized(
-            "the operator token of the configuration is not valid: an administrator has a token",
+            "the configured operator token is disabled: an administrator can authenticate",
         ));
     }
     Ok(ActorParts {
@@ -187,6 +188,12 @@ async fn check_roles(tx: &mut Tx, actor: &Actor, roles: &[String]) -> Result<()>
     }
     let granted = permissions_of(roles, &own);
     check_may_grant(actor, granted.iter().copied())
+}
+
+/// Returns 403 unless the actor has all permissions of an operator.
+async fn check_may_change(tx: &mut Tx, actor: &Actor, operator: &Operator) -> Result<()> {
+    let own = store::list_roles(tx).await?;
+    check_may_grant(actor, permissions_of(&operator.roles, &own))
 }
 
 fn check_may_grant<'p>(actor: &Actor, granted: impl IntoIterator<Item = &'p str>) -> Result<()> {

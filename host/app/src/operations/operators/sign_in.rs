@@ -1,10 +1,11 @@
 //! Signing in with a password and a one-time code.
 //!
 //! An invitation lets a person set a password and register an authenticator app. A sign-in yields a
-//! session: a token that ends by itself. Every failure has the same response and takes about the
+//! session: a token that expires. Every failure has the same response and takes about the
 //! same time, so that it reveals neither e-mail addresses nor which part was wrong.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use serde::Deserialize;
 
 use super::{
     digest, not_found,
@@ -20,22 +21,22 @@ use tollhouse_http::{
     openapi::{Describe, Operation},
 };
 
-/// Duration of a session, however much it is used.
+/// Maximum duration of a session, regardless of activity.
 const SESSION_SECONDS: i64 = 12 * 3600;
 /// Time without a request after which a session ends.
 pub const IDLE_SECONDS: i64 = 30 * 60;
 const INVITATION_SECONDS: i64 = 24 * 3600;
-/// Failures in a row after which each further one locks the account, twice as long each time.
-const FREE_FAILURES: i64 = 5;
+/// Number of consecutive failures that locks the account; each further one doubles the lock.
+const LOCK_AFTER_FAILURES: i64 = 5;
 const MAX_LOCK_SECONDS: i64 = 3600;
 
-/// The same for an unknown address, a wrong password, a wrong or used code and a locked account.
+/// One error for unknown addresses, wrong passwords, wrong or used codes and locked accounts.
 const REFUSED: Error =
     Error::Unauthorized("the e-mail address, the password or the code is not valid");
 const INVITATION_ENDED: Error =
-    Error::Unauthorized("the invitation was used or has expired: ask for another one");
+    Error::Unauthorized("the invitation was used or has expired: request a new one");
 
-/// Where a request without an operator comes from.
+/// The request id and the address of a request without an operator, for the audit log.
 #[derive(Clone, Debug)]
 pub struct Origin {
     request_id: String,
@@ -86,7 +87,7 @@ pub struct Invitation {
     expires_at: Timestamp,
 }
 
-/// What an authenticator app needs.
+/// The TOTP secret for an authenticator app, and the enrolment to confirm.
 #[derive(Serialize, JsonSchema)]
 pub struct Enrolment {
     name: String,
@@ -95,7 +96,20 @@ pub struct Enrolment {
     totp_secret: String,
     /// The same as an `otpauth` URL.
     totp_url: String,
+    /// The sealed password and secret, for the confirmation. Nothing is stored before it.
+    enrolment: String,
 }
+
+/// What a person has chosen and not yet confirmed.
+#[derive(Serialize, Deserialize)]
+struct PendingEnrolment {
+    /// Digest of the invitation.
+    invitation: String,
+    hash: String,
+    totp_secret: String,
+}
+
+const ENROLMENT_CONTEXT: &str = "operators/enrolment";
 
 async fn issue(
     tx: &mut Tx,
@@ -121,13 +135,15 @@ async fn issue(
 
 /// Issues an invitation, and ends earlier ones and all sessions of the operator.
 pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitation> {
+    let detail = json!({ "operator": operator });
+    super::api::require_approval(app, &actor, "operator.invite", &detail).await?;
     let (app, db) = (app.clone(), app.store.clone());
     db.write(async move |tx| {
         let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
         if operator.email.is_none() {
             return Err(Error::invalid("the operator has no e-mail address, so it cannot sign in"));
         }
-        super::check_roles(tx, &actor, &operator.roles).await?;
+        super::check_may_change(tx, &actor, &operator).await?;
         store::end_sessions(tx, &operator.id, app.clock.now()).await?;
         let kind = (TokenKind::Invitation, "inv_", INVITATION_SECONDS);
         let (invitation, token) = issue(tx, &app, &operator, kind).await?;
@@ -139,7 +155,7 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
     .await
 }
 
-/// Sets the password of an invited person, and creates the secret of its one-time codes.
+/// Prepares the password and the one-time codes of an invited person.
 pub async fn enrol(
     app: &App,
     origin: &Origin,
@@ -147,56 +163,64 @@ pub async fn enrol(
     password: String,
 ) -> Result<Enrolment> {
     origin.check_rate(app)?;
+    let (invitation, now) = (digest(invitation), app.clock.now());
+    let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
+    let invited = app.store.select(find).await?.ok_or(INVITATION_ENDED)?;
+    let email = invited.operator.email.ok_or(INVITATION_ENDED)?;
+    let codes = OneTimeCodes::generate(app, &email)?;
+    let (totp_secret, totp_url) = (codes.secret(), codes.url()?);
     let hash = hash_password(app, password).await?;
-    let (app, db, invitation) = (app.clone(), app.store.clone(), digest(invitation));
-    db.write(async move |tx| {
-        let invited = store::find_by_invitation(tx, &invitation, app.clock.now()).await?;
-        let operator = invited.ok_or(INVITATION_ENDED)?.operator;
-        let email = operator.email.ok_or(INVITATION_ENDED)?;
-        let codes = OneTimeCodes::generate(&app, &email)?;
-        let id = [&*operator.id, &*operator.id];
-        let password = Password {
-            operator_id: operator.id.clone(),
-            hash: hash.clone(),
-            totp_secret: app.sealer.seal(&(TOTP_SECRET.context)(id[0], id[1]), &codes.secret()),
-            confirmed_at: None,
-            last_period: 0,
-            failures: 0,
-            locked_until: Timestamp(0),
-        };
-        store::upsert_password(tx, &password).await?;
-        let (totp_secret, totp_url) = (codes.secret(), codes.url()?);
-        Ok(Enrolment { name: operator.name, email, totp_secret, totp_url })
-    })
-    .await
+    let pending = PendingEnrolment { invitation, hash, totp_secret: totp_secret.clone() };
+    let enrolment = app.sealer.seal(ENROLMENT_CONTEXT, &json!(pending).to_string());
+    Ok(Enrolment { name: invited.operator.name, email, totp_secret, totp_url, enrolment })
 }
 
-/// Confirms the enrolment with the first code, and signs the person in.
+/// Stores the enrolment of an invited person after the first code, and signs the person in.
 pub async fn confirm(
     app: &App,
     origin: &Origin,
     invitation: &str,
+    enrolment: &str,
     code: String,
 ) -> Result<Session> {
     origin.check_rate(app)?;
+    let invalid = || Error::invalid("the enrolment field must be that of the invitation");
+    let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
+    let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
+    if pending.invitation != digest(invitation) {
+        return Err(invalid());
+    }
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
-    let invitation = digest(invitation);
     db.write(async move |tx| {
         let now = app.clock.now();
-        let invited = store::find_by_invitation(tx, &invitation, now).await?;
-        let operator = invited.ok_or(INVITATION_ENDED)?.operator;
-        let password = store::lock_password(tx, &operator.id).await?;
-        let mut password = password.ok_or(INVITATION_ENDED)?;
-        let period = codes(&app, &operator, &password)?.check(&code, now);
-        let Some(period) = period else {
-            return Err(Error::invalid("the code field must be the current code of the app"));
+        let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
+        let invited = find.ok_or(INVITATION_ENDED)?.operator;
+        // Of two confirmations at once, the second one finds the invitation used.
+        store::lock(tx, &invited.id).await?;
+        let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
+        let operator = find.ok_or(INVITATION_ENDED)?.operator;
+        let email = operator.email.as_deref().unwrap_or_default();
+        let period = OneTimeCodes::parse(&pending.totp_secret, email)?.check(&code, now);
+        let wrong = || Error::invalid("the code field must be the current code of the app");
+        let password = Password {
+            operator_id: operator.id.clone(),
+            hash: pending.hash.clone(),
+            totp_secret: seal_totp_secret(&app, &operator.id, &pending.totp_secret),
+            last_period: period.ok_or_else(wrong)?,
+            failures: 0,
+            locked_until: Timestamp(0),
         };
-        (password.confirmed_at, password.last_period) = (Some(now), period);
         store::upsert_password(tx, &password).await?;
         store::end_sessions(tx, &operator.id, now).await?;
+        let (actor, detail) = (origin.actor(&operator), json!({ "operator": operator.id }));
+        audit::record(tx, &app, &actor, Owner::Service, "password.set", detail).await?;
         begin_session(tx, &app, &origin, operator).await
     })
     .await
+}
+
+fn seal_totp_secret(app: &App, operator: &str, secret: &str) -> String {
+    app.sealer.seal(&(TOTP_SECRET.context)(operator, operator), secret)
 }
 
 /// Signs a person in.
@@ -215,7 +239,7 @@ pub async fn sign_in(
     };
     let found = app.store.read(find).await?;
     let hash = found.as_ref().map(|(_, password)| password.hash.clone());
-    let is_right = verify_password(password, hash.clone()).await?;
+    let matches = verify_password(password, hash.clone()).await?;
     let (operator, _) = found.ok_or(REFUSED)?;
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
     let session = db.write(async move |tx| -> Result<Option<Session>> {
@@ -224,31 +248,36 @@ pub async fn sign_in(
         let Some(mut password) = locked.filter(|password| password.locked_until <= now) else {
             return Ok(None);
         };
+        let password_matches = matches && hash.as_ref() == Some(&password.hash);
         let period = codes(&app, &operator, &password)?.check(&code, now);
-        let period = period.filter(|period| *period > password.last_period);
-        let is_right = is_right && hash.as_ref() == Some(&password.hash);
-        match period.filter(|_| is_right && password.confirmed_at.is_some()) {
-            Some(period) => {
-                (password.failures, password.last_period) = (0, period);
-                store::upsert_password(tx, &password).await?;
-                begin_session(tx, &app, &origin, operator.clone()).await.map(Some)
-            }
-            None => {
-                password.failures += 1;
-                password.locked_until = now.plus_seconds(lock_seconds(password.failures));
-                store::upsert_password(tx, &password).await?;
-                let (actor, detail) =
-                    (origin.actor(&operator), json!({ "failures": password.failures }));
-                audit::record(tx, &app, &actor, Owner::Service, "session.refuse", detail).await?;
-                Ok(None)
-            }
-        }
+        let unused_period = period.filter(|period| *period > password.last_period);
+        let Some(period) = unused_period.filter(|_| password_matches) else {
+            record_failure(tx, &app, &origin, &operator, password).await?;
+            return Ok(None);
+        };
+        (password.failures, password.last_period) = (0, period);
+        store::upsert_password(tx, &password).await?;
+        begin_session(tx, &app, &origin, operator.clone()).await.map(Some)
     });
     session.await?.ok_or(REFUSED)
 }
 
+async fn record_failure(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    operator: &Operator,
+    mut password: Password,
+) -> Result<()> {
+    password.failures += 1;
+    password.locked_until = app.clock.now().plus_seconds(lock_seconds(password.failures));
+    store::upsert_password(tx, &password).await?;
+    let (actor, detail) = (origin.actor(operator), json!({ "failures": password.failures }));
+    Ok(audit::record(tx, app, &actor, Owner::Service, "session.refuse", detail).await?)
+}
+
 fn lock_seconds(failures: i64) -> i64 {
-    match failures - FREE_FAILURES {
+    match failures - LOCK_AFTER_FAILURES {
         ..0 => 0,
         excess => 60_i64.saturating_mul(1 << excess.min(6)).min(MAX_LOCK_SECONDS),
     }

@@ -67,8 +67,6 @@ pub struct Password {
     pub hash: String,
     /// Sealed.
     pub totp_secret: String,
-    /// `None` until the first code was entered.
-    pub confirmed_at: Option<Timestamp>,
     /// The period of the last accepted code: each is accepted once.
     pub last_period: i64,
     /// Failed attempts since the last success.
@@ -188,15 +186,15 @@ pub async fn lock_password(tx: &mut Tx, operator: &str) -> Result<Option<Passwor
 
 pub async fn upsert_password(tx: &mut Tx, password: &Password) -> Result<()> {
     tx.sql(
-        "INSERT INTO operator_passwords (operator_id, hash, totp_secret, confirmed_at, last_period,
-             failures, locked_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (operator_id) DO UPDATE SET hash = $2, totp_secret = $3, confirmed_at = $4,
-             last_period = $5, failures = $6, locked_until = $7",
+        "INSERT INTO operator_passwords (operator_id, hash, totp_secret, last_period, failures,
+             locked_until)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (operator_id) DO UPDATE SET hash = $2, totp_secret = $3, last_period = $4,
+             failures = $5, locked_until = $6",
     )
     .params(params![
-        &password.operator_id, &password.hash, &password.totp_secret, password.confirmed_at,
-        password.last_period, password.failures, password.locked_until,
+        &password.operator_id, &password.hash, &password.totp_secret, password.last_period,
+        password.failures, password.locked_until,
     ])
     .execute()
     .await
@@ -224,7 +222,7 @@ pub async fn list_usable_roles(tx: &mut Tx, now: Timestamp) -> Result<Vec<Json<V
                AND (t.expires_at IS NULL OR t.expires_at > $1))
            OR EXISTS (
              SELECT 1 FROM operator_passwords p
-             WHERE p.operator_id = o.id AND p.confirmed_at IS NOT NULL))",
+             WHERE p.operator_id = o.id))",
     )
     .params(params![now])
     .values()

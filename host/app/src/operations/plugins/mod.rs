@@ -107,7 +107,10 @@ pub async fn install(
     let Installation { grant, activate, signature } = query.read()?;
     let grant = grant.unwrap_or(false);
     let component = component.signed(signature);
-    let what = json!({ "digest": component.digest() });
+    let what = json!({
+        "digest": component.digest(), "activate": activate.unwrap_or(true),
+        "signature": signature.map(hex::encode),
+    });
     require_grant(&app, &actor, grant, "plugin.install", &what).await?;
     let options = InstallOptions { grant, activate: activate.unwrap_or(true) };
     let db = app.clone();

@@ -4,11 +4,11 @@
 use crate::state::storage::*;
 
 /// Maximum number of results.
-pub const MAX_FOUND: usize = 50;
+pub const MAX_RESULTS: usize = 50;
 
 /// The text that a person entered.
 #[derive(Debug)]
-pub struct Sought {
+pub struct SearchTerm {
     pub text: String,
     /// The text as an e-mail address is compared.
     pub email: String,
@@ -16,7 +16,7 @@ pub struct Sought {
 
 /// A record that was found.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// `company`, `user`, `payment` or `recollection`.
     pub kind: String,
     /// Id of the company.
@@ -75,19 +75,24 @@ const PAYMENTS_BY_EMAIL: &str = "
     FROM companies c JOIN payments p ON p.company_id = c.id AND p.email IN ($1, $2)
     ORDER BY p.created_at DESC LIMIT $3";
 
-pub async fn find(tx: &mut Tx, Sought { text, email }: &Sought) -> Result<Vec<Found>> {
-    let most = i64::try_from(MAX_FOUND).unwrap_or(i64::MAX);
+pub async fn find(
+    tx: &mut Tx,
+    SearchTerm { text, email }: &SearchTerm,
+) -> Result<Vec<SearchResult>> {
+    let most = i64::try_from(MAX_RESULTS).unwrap_or(i64::MAX);
     if text.contains('@') {
-        let mut found: Vec<Found> =
+        let mut found: Vec<SearchResult> =
             tx.sql(USERS_BY_EMAIL).params(params![email, most]).all().await?;
-        found.extend::<Vec<Found>>(
+        found.extend::<Vec<SearchResult>>(
             tx.sql(PAYMENTS_BY_EMAIL).params(params![text, email, most]).all().await?,
         );
         return Ok(found);
     }
-    let mut found: Vec<Found> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
+    let mut found: Vec<SearchResult> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
     for statement in BY_TEXT {
-        found.extend::<Vec<Found>>(tx.sql(statement).params(params![text, most]).all().await?);
+        found.extend::<Vec<SearchResult>>(
+            tx.sql(statement).params(params![text, most]).all().await?,
+        );
     }
     Ok(found)
 }

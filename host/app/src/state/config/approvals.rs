@@ -16,7 +16,8 @@ pub enum ApprovalSubject {
     PluginGrants,
     /// Trusting and distrusting publishers.
     Publishers,
-    /// Creating and changing operators, tokens and roles, once two administrators have tokens.
+    /// Creating and editing operators, creating tokens and invitations, and saving roles, once two
+    /// administrators can authenticate.
     Operators,
 }
 

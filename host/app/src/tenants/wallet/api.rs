@@ -122,6 +122,7 @@ async fn transfer(
     Transfer { amount, currency, key }: Transfer,
 ) -> Result<DataResponse<Transferred>> {
     if amount > app.settings.approvals.approval_amount {
+        companies::find(&app, &company).await?;
         let detail = json!({ "key": key, "amount": amount, "currency": currency });
         approvals::require(&app, &actor, ApprovalSubject::Wallet, &company, kind, &detail).await?;
     }

@@ -18,7 +18,7 @@ use crate::{
     session::Session,
 };
 
-const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejected"])];
+const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejected", "used"])];
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let list = Filtered::new(&sent, FILTERS);
@@ -42,7 +42,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("", |approval| button(approval, "approve", "Approve")),
         column("", |approval| button(approval, "reject", "Reject")),
     ];
-    let table = Table::new("Approvals", &found["docs"], &columns, "There are no such actions.");
+    let table = Table::new("Approvals", &found["docs"], &columns, "There are no such approvals.");
     let table = table.paged(&found, |page| list.page(&["console", "approvals"], page));
     show_list(&session, "Approvals", list.filters, table)
 }

@@ -16,7 +16,7 @@ use crate::{
 fn table(found: &Value) -> Table {
     let columns = [
         right("No.", |entry| Cell::text(&entry["number"])),
-        column("At", |entry| Cell::time(&entry["created_at"])),
+        column("Time", |entry| Cell::time(&entry["created_at"])),
         column("Operator", |entry| Cell::text(&entry["actor"])),
         column("Action", |entry| Cell::text(&entry["action"])),
         column("Detail", |entry| Cell::pairs(&entry["detail"])),

@@ -1,4 +1,4 @@
-//! Who may use the console, and what they did.
+//! Sign-in, operators, approvals and the audit log.
 
 pub mod approvals;
 pub mod audit;

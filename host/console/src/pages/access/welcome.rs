@@ -23,6 +23,7 @@ struct Enrolment {
     email: String,
     secret: String,
     url: String,
+    sealed: String,
     /// The QR code of the URL as SVG.
     image: String,
 }
@@ -62,6 +63,8 @@ pub struct Step {
     secret: String,
     #[serde(default)]
     url: String,
+    #[serde(default)]
+    enrolment: String,
 }
 
 pub async fn submit(
@@ -83,7 +86,9 @@ pub async fn submit(
         };
     }
     let code: String = step.code.split_whitespace().collect();
-    let body = json!({ "invitation": invitation, "code": code });
+    let body = json!({
+        "invitation": invitation, "enrolment": step.enrolment, "code": code,
+    });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {
         Ok(session) => {
@@ -93,6 +98,7 @@ pub async fn submit(
         Err(failure) => {
             let again = json!({
                 "email": step.email, "totp_secret": step.secret, "totp_url": step.url,
+                "enrolment": step.enrolment,
             });
             show_failure(invitation, Some(enrolment_of(&again)?), failure)
         }
@@ -124,6 +130,7 @@ fn enrolment_of(enrolment: &Value) -> Result<Enrolment, PageError> {
         email: plain(&enrolment["email"]),
         secret: plain(&enrolment["totp_secret"]),
         url: plain(&enrolment["totp_url"]),
+        sealed: plain(&enrolment["enrolment"]),
         image,
     })
 }

@@ -90,10 +90,7 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
     let keys = Table::new("API keys", &found, &columns, "The company has no API keys.");
     render(&CompanyPage {
         frame: Frame::new(&session, "Companies", plain(&company["name"])),
-        parent: Some(Parent {
-            href: "/console/companies".to_owned(),
-            label: "Companies".to_owned(),
-        }),
+        parent: Some(Parent::of_company(&session)),
         tabs: tabs(&session, &id, "Overview"),
         facts,
         providers,

@@ -55,7 +55,7 @@ struct PaymentPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
-    timeline: Vec<Step>,
+    timeline: Vec<TimelineRow>,
     /// The path to which the buttons post.
     action: String,
     may_verify: bool,
@@ -87,57 +87,57 @@ fn facts(payment: &Value) -> Vec<Fact> {
         ("Payer", Cell::text(&payment["email"])),
         ("User", Cell::text(&payment["user_id"])),
         ("Provider", Cell::text(&payment["payment_service"])),
-        ("Reference at the provider", Cell::code(&payment["service_ref"])),
+        ("Service reference", Cell::code(&payment["service_ref"])),
         ("Channel", Cell::text(&payment["payment_channel"])),
         ("Fees", Cell::money(&payment["fees"], &payment["currency"])),
         ("Narration", Cell::text(&payment["narration"])),
-        ("Message of the provider", Cell::text(&payment["message"])),
+        ("Provider message", Cell::text(&payment["message"])),
         ("Created", Cell::time(&payment["created_at"])),
         ("Paid", Cell::time(&payment["paid_at"])),
         ("Updated", Cell::time(&payment["updated_at"])),
     ]
 }
 
-/// Something that happened to a payment.
-struct Step {
+/// An entry of the timeline.
+struct TimelineRow {
     kind: String,
     at: Cell,
     text: String,
-    amount: Cell,
-    record: Cell,
+    amount: Option<Cell>,
+    record: Option<Cell>,
     note: String,
 }
 
-async fn timeline(session: &Session, company: &str, id: &str) -> ApiResult<Vec<Step>> {
+async fn timeline(session: &Session, company: &str, id: &str) -> ApiResult<Vec<TimelineRow>> {
     let found = session.get(&["companies", company, "payments", id, "timeline"], &[]).await?;
     let steps = found.as_array().into_iter().flatten();
-    let step = |entry: &Value| Step {
+    let step = |entry: &Value| TimelineRow {
         kind: plain(&entry["kind"]),
         at: Cell::time(&entry["at"]),
-        text: described(&plain(&entry["kind"]), &plain(&entry["what"])),
-        amount: Cell::money(&entry["amount"], &entry["currency"]),
-        record: Cell::code(&entry["record"]),
+        text: label(&plain(&entry["kind"]), &plain(&entry["action"])),
+        amount: Cell::money(&entry["amount"], &entry["currency"]).not_empty(),
+        record: Cell::code(&entry["record"]).not_empty(),
         note: plain(&entry["note"]),
     };
     Ok(steps.map(step).collect())
 }
 
-/// Words an entry of a timeline.
-fn described(kind: &str, what: &str) -> String {
-    let what = what.replace('_', " ");
+/// Returns the label of an entry of a timeline.
+fn label(kind: &str, action: &str) -> String {
+    let action = action.replace('_', " ");
     match kind {
-        "payment" => format!("Payment {what}"),
-        "charge" => format!("Charge {what}"),
-        "check" => "Next check with the provider".to_owned(),
-        "ledger" => format!("Ledger: {what}"),
-        "refund" => format!("Refund {what}"),
-        "event" => format!("Event {what}"),
-        "delivery" => format!("Delivery of the event: {what}"),
-        _ => what,
+        "payment" => format!("Payment {action}"),
+        "charge" => format!("Charge {action}"),
+        "verification" => "Next verification with the provider".to_owned(),
+        "ledger" => format!("Ledger: {action}"),
+        "refund" => format!("Refund {action}"),
+        "event" => format!("Event {action}"),
+        "delivery" => format!("Delivery of the event: {action}"),
+        _ => action,
     }
 }
 
-/// Asks the provider about a payment.
+/// Verifies a payment with the provider.
 pub async fn verify(
     session: Session,
     Path((company, id)): Path<(String, String)>,

@@ -48,10 +48,7 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
     let page = |page| list.page(&["console", "companies", &company, "wallet"], page);
     render(&WalletPage {
         frame: Frame::new(&session, "Companies", company_name(&session, &company).await?),
-        parent: Some(Parent {
-            href: "/console/companies".to_owned(),
-            label: "Companies".to_owned(),
-        }),
+        parent: Some(Parent::of_company(&session)),
         tabs: tabs(&session, &company, "Wallet"),
         balances: balances.collect(),
         entries: entries.paged(&found, page),

@@ -3,7 +3,8 @@
 pub mod sessions;
 
 use super::{
-    check_may_grant, check_roles, digest, has_administrators, not_found, permissions,
+    check_may_change, check_may_grant, check_roles, digest, has_administrators, not_found,
+    permissions,
     store::{self, Operator, Token, TokenKind},
 };
 use crate::{
@@ -29,7 +30,12 @@ async fn check_companies(tx: &mut Tx, companies: &[CompanyId]) -> Result<()> {
 }
 
 /// Changes of operators may need an approval, once there is a second administrator to give it.
-async fn require_approval(app: &App, actor: &Actor, action: &str, detail: &Value) -> Result<()> {
+pub(super) async fn require_approval(
+    app: &App,
+    actor: &Actor,
+    action: &str,
+    detail: &Value,
+) -> Result<()> {
     if !has_administrators(app, 2).await? {
         return Ok(());
     }
@@ -150,10 +156,15 @@ pub async fn edit(
     db.write(async move |tx| {
         let before = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
         let after = new.apply(&before, now);
-        check_roles(tx, &actor, &before.roles).await?;
-        check_roles(tx, &actor, &after.roles).await?;
+        check_may_change(tx, &actor, &before).await?;
+        if after.roles.0 != before.roles.0 {
+            check_roles(tx, &actor, &after.roles).await?;
+        }
         check_companies(tx, after.companies.as_deref().map_or(&[], Vec::as_slice)).await?;
         store::update(tx, &after).await.map_err(|error| name_taken(error.into()))?;
+        if !after.active || after.email != before.email {
+            store::end_sessions(tx, &after.id, now).await?;
+        }
         let detail = json!({ "operator": after.id, "changes": audit::changes(&before, &after) });
         audit::record(tx, &app, &actor, Owner::Service, "operator.edit", detail).await?;
         DataResponse::data(after, "Operator updated successfully")
@@ -207,7 +218,7 @@ pub async fn create_token(
     db.write(async move |tx| {
         let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
         // A token acts with the roles of its operator.
-        check_roles(tx, &actor, &operator.roles).await?;
+        check_may_change(tx, &actor, &operator).await?;
         store::insert_token(tx, &operator.id, &token, &digest(&operator_token)).await?;
         let detail = json!({ "operator": operator.id, "token": token.id, "label": token.label });
         audit::record(tx, &app, &actor, Owner::Service, "operator.token.create", detail).await?;
@@ -234,10 +245,18 @@ pub async fn revoke_token(
     actor: Actor,
     Path((operator, token)): Path<(String, String)>,
 ) -> Result<MessageResponse> {
+    let found = app.store.select(async |tx| store::find(tx, &operator).await).await?;
+    let found = found.ok_or_else(not_found)?;
+    let is_administrator = found.roles.iter().any(|role| role == permissions::ADMINISTRATOR);
+    if is_administrator && found.id != actor.id {
+        // Otherwise one administrator could exclude the others, and approvals with them.
+        let detail = json!({ "operator": operator, "token": token });
+        require_approval(&app, &actor, "operator.token.revoke", &detail).await?;
+    }
     let db = app.store.clone();
     db.write(async move |tx| {
         let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
-        check_roles(tx, &actor, &operator.roles).await?;
+        check_may_change(tx, &actor, &operator).await?;
         if !store::revoke_token(tx, &operator.id, &token, app.clock.now()).await? {
             return Err(Error::not_found("token not found"));
         }
@@ -277,7 +296,7 @@ fields! {
     Body RolePermissions(body) {
         permissions: Texts => match permissions.iter().find(|name| permissions::find(name).is_none()) {
             Some(unknown) => {
-                Err(body.must_be("permissions", &format!("free of {unknown}: no such permission")))
+                Err(body.must_be("permissions", &format!("a list of permissions: there is no {unknown}")))
             }
             None => Ok(permissions),
         },

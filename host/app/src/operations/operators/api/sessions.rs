@@ -7,7 +7,7 @@ use crate::operations::operators::{
 use crate::{operations::audit::Actor, state::prelude::*};
 
 /// Shortest password. Longer ones need no rules about characters (NIST SP 800-63B).
-const LEAST_PASSWORD_CHARACTERS: usize = 12;
+const MIN_PASSWORD_CHARACTERS: usize = 12;
 
 /// Invites a person to set a password. Earlier invitations and all sessions of the person end.
 pub async fn invite(
@@ -21,31 +21,33 @@ pub async fn invite(
 
 fields! {
     /// A password for an invited person.
-    Body Enrolling(body) {
+    Body EnrolmentOrder(body) {
         invitation: Visible<100>,
         /// At least 12 characters.
-        password: Text<200> => match password.chars().count() >= LEAST_PASSWORD_CHARACTERS {
+        password: Text<200> => match password.chars().count() >= MIN_PASSWORD_CHARACTERS {
             true => Ok(password),
             false => Err(body.must_be("password", "at least 12 characters long")),
         },
     }
 }
 
-/// Sets the password of an invited person. The invitation remains valid until its confirmation.
+/// Prepares the password of an invited person. It is stored at the confirmation.
 pub async fn enrol(
     State(app): State<App>,
     origin: Origin,
-    body: Body<Enrolling>,
+    body: Body<EnrolmentOrder>,
 ) -> Result<DataResponse<Enrolment>> {
-    let Enrolling { invitation, password } = Enrolling::read(&body)?;
+    let EnrolmentOrder { invitation, password } = EnrolmentOrder::read(&body)?;
     let enrolment = sign_in::enrol(&app, &origin, &invitation, password).await?;
-    DataResponse::data(enrolment, "Password set successfully")
+    DataResponse::data(enrolment, "Enrolment prepared successfully")
 }
 
 fields! {
     /// The first code of an authenticator app.
     Body Confirmation {
         invitation: Visible<100>,
+        /// The `enrolment` of the response that set the password.
+        enrolment: Visible<1_000>,
         /// Six digits.
         code: Visible<10>,
     }
@@ -57,13 +59,13 @@ pub async fn confirm(
     origin: Origin,
     body: Body<Confirmation>,
 ) -> Result<DataResponse<Session>> {
-    let Confirmation { invitation, code } = body.read()?;
-    let session = sign_in::confirm(&app, &origin, &invitation, code).await?;
+    let Confirmation { invitation, enrolment, code } = body.read()?;
+    let session = sign_in::confirm(&app, &origin, &invitation, &enrolment, code).await?;
     DataResponse::data(session, "Signed in successfully")
 }
 
 fields! {
-    /// What a person knows and has.
+    /// Credentials of a person.
     Body SignIn {
         email: Email,
         password: Text<200>,
@@ -103,7 +105,7 @@ pub async fn sign_out(
 /// The operator behind a request.
 #[derive(Serialize, JsonSchema)]
 pub struct Me {
-    /// Empty for the operator token of the configuration.
+    /// Empty for the configured operator token.
     id: String,
     name: String,
     permissions: Vec<&'static str>,

@@ -7,7 +7,7 @@ use crate::{
 };
 
 choices! {
-    States = &["pending", "approved", "rejected"];
+    States = &["pending", "approved", "rejected", "used"];
 }
 
 fields! {
@@ -51,12 +51,12 @@ async fn decide(app: App, actor: Actor, id: String, state: ApprovalState) -> Res
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = store::lock(tx, &id).await?;
-        let (mut approval, operator) =
+        let (mut approval, requester_id) =
             found.ok_or_else(|| Error::not_found("approval not found"))?;
-        check_second(&actor, &operator, &approval)?;
+        check_approver(&actor, &requester_id, &approval)?;
         if approval.state != ApprovalState::Pending || approval.expires_at <= now {
             return Err(Error::Conflict(
-                "the approval was decided already, or has expired".to_owned(),
+                "this approval has been decided or has expired".to_owned(),
             ));
         }
         approval.state = state;
@@ -79,13 +79,12 @@ async fn decide(app: App, actor: Actor, id: String, state: ApprovalState) -> Res
 }
 
 /// Returns 403 unless the actor is another named operator with the permission of the action.
-fn check_second(actor: &Actor, requested_by: &str, approval: &Approval) -> Result<()> {
+fn check_approver(actor: &Actor, requester_id: &str, approval: &Approval) -> Result<()> {
     if actor.id.is_empty() {
-        let message =
-            "the operator token of the configuration cannot approve: use an operator's token";
+        let message = "the configured operator token cannot approve: use an operator's token";
         return Err(Error::Forbidden(message.to_owned()));
     }
-    if actor.id == requested_by {
+    if actor.id == requester_id {
         return Err(Error::Forbidden(
             "another operator must decide: you requested this action".to_owned(),
         ));

@@ -2,7 +2,7 @@
 //!
 //! The first request of such an action is recorded and rejected with 409. After another operator
 //! with the same permission has approved it, the first operator may repeat exactly this request
-//! until the approval expires. Each of these actions has the same effect if it is repeated.
+//! once. The actions of [`IDEMPOTENT`] may be repeated until the approval expires.
 
 pub mod api;
 mod store;
@@ -16,6 +16,10 @@ use crate::{
 };
 use tollhouse_http::Permission;
 use tollhouse_platform::crypto::seal::fingerprint;
+
+/// Actions with one effect however often they are repeated: by the key of a transfer, or because a
+/// payment is refunded once.
+const IDEMPOTENT: [&str; 3] = ["operator.credit", "operator.debit", "payment.refund"];
 
 /// Time for a decision, and for the action after an approval.
 const VALID_SECONDS: i64 = 24 * 3600;
@@ -31,9 +35,8 @@ fn permission(subject: ApprovalSubject) -> Permission {
     }
 }
 
-/// Returns whether the action may be carried out: if it needs no approval, or has one. 409 if it
-/// waits for an approval, 403 if it was rejected. `action` and `detail` are those of its audit log
-/// entry.
+/// Returns `Ok` if the action needs no approval, or has one; 409 while the approval is pending, 403
+/// after a rejection. `action` and `detail` are those of the audit log entry.
 pub async fn require(
     app: &App,
     actor: &Actor,
@@ -48,7 +51,7 @@ pub async fn require(
     let owner = owner.into();
     let content = audit::chain::canonical(detail).to_string();
     let digest = fingerprint(&[&actor.id, owner.column(), action, &content]);
-    let now = app.clock.now();
+    let (now, once) = (app.clock.now(), !IDEMPOTENT.contains(&action));
     let new = Approval {
         id: app.new_id(),
         company_id: owner.column().to_owned(),
@@ -64,8 +67,15 @@ pub async fn require(
     };
     let (app, db, actor) = (app.clone(), app.store.clone(), actor.clone());
     let approval = db.write(async move |tx| -> Result<Approval> {
-        if let Some(found) = store::find_current(tx, &digest, now).await? {
-            return Ok(found);
+        match store::find_current(tx, &digest, now).await? {
+            // Of two requests at once, the second one needs another approval.
+            Some(found) if found.state == ApprovalState::Approved && once => {
+                if store::mark_used(tx, &found.id).await? {
+                    return Ok(found);
+                }
+            }
+            Some(found) => return Ok(found),
+            None => {}
         }
         store::insert(tx, &new, &digest, &actor.id).await?;
         let detail = json!({ "approval": new.id, "action": new.action, "detail": new.detail });
@@ -74,13 +84,13 @@ pub async fn require(
     });
     let approval = approval.await?;
     match approval.state {
-        ApprovalState::Approved => Ok(()),
+        ApprovalState::Approved | ApprovalState::Used => Ok(()),
         ApprovalState::Rejected => {
             let by = approval.decided_by.unwrap_or_default();
             Err(Error::Forbidden(format!("{by} rejected this action: approval {}", approval.id)))
         }
         ApprovalState::Pending => Err(Error::Conflict(format!(
-            "this action needs the approval of a second operator: repeat the request after approval {}",
+            "a second operator must approve this action, then repeat the request: approval {}",
             approval.id
         ))),
     }

@@ -9,6 +9,8 @@ pub enum ApprovalState {
     Pending,
     Approved,
     Rejected,
+    /// Approved, and carried out.
+    Used,
 }
 
 text_columns!(ApprovalState);
@@ -56,14 +58,17 @@ pub async fn insert(tx: &mut Tx, approval: &Approval, digest: &str, operator: &s
     .await
 }
 
-/// Returns the approval of an action that has not expired, the newest one.
+/// Returns the approval of an action that has not expired. A decision takes precedence.
 pub async fn find_current(tx: &mut Tx, digest: &str, now: Timestamp) -> Result<Option<Approval>> {
     let select = DynamicStatement::from(SELECT)
         .append(" WHERE digest = ")
         .bind(digest)
         .append(" AND expires_at > ")
         .bind(now)
-        .append(" ORDER BY requested_at DESC, id DESC LIMIT 1");
+        .append(
+            " AND state <> 'used'
+             ORDER BY CASE state WHEN 'pending' THEN 1 ELSE 0 END, requested_at DESC, id DESC LIMIT 1",
+        );
     tx.dynamic(&select).optional().await
 }
 
@@ -93,6 +98,14 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<(Approval, String)>> {
     let Some(operator) = locked else { return Ok(None) };
     let select = DynamicStatement::from(SELECT).append(" WHERE id = ").bind(id);
     Ok(Some((tx.dynamic(&select).one().await?, operator)))
+}
+
+/// Marks an approval as used.
+pub async fn mark_used(tx: &mut Tx, id: &str) -> Result<bool> {
+    tx.sql("UPDATE approvals SET state = 'used' WHERE id = $1 AND state = 'approved'")
+        .bind(id)
+        .affects_one()
+        .await
 }
 
 pub async fn decide(tx: &mut Tx, approval: &Approval) -> Result<()> {
