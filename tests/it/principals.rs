@@ -71,7 +71,7 @@ async fn probe(app: &TestApp, token: &str, route: &Route, company: &str) -> Repl
     let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
     let fill = |segment: &str| match segment {
         "{company}" => company.to_owned(),
-        segment => segment.replace('{', "").replace('}', ""),
+        segment => segment.replace(['{', '}'], ""),
     };
     let path = path.split('/').map(fill).collect::<Vec<_>>().join("/");
     let method: Method = route.method.to_uppercase().parse().expect("a method");

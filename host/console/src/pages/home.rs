@@ -97,18 +97,50 @@ fn href(hit: &Value) -> Option<String> {
     }
 }
 
-/// Lists of what needs attention: permission, list and filter in the interface, label, and page.
-#[rustfmt::skip]
-const TILES: [(&str, &str, (&str, &str), &str, &str); 4] = [
-    ("refunds.read", "exceptions", ("state", "open"), "Open exceptions", "/console/exceptions?state=open"),
-    ("refunds.read", "refunds", ("state", "stalled"), "Stalled refunds", "/console/refunds?state=stalled"),
-    ("jobs.read", "jobs", ("limit", "1"), "Failing jobs", "/console/jobs"),
-    ("approvals.read", "approvals", ("state", "pending"), "Pending approvals", "/console/approvals?state=pending"),
+/// A list of what needs attention.
+struct TileSource {
+    permission: &'static str,
+    /// The list of the interface, and its filter.
+    list: &'static str,
+    filter: (&'static str, &'static str),
+    label: &'static str,
+    href: &'static str,
+}
+
+const TILES: &[TileSource] = &[
+    TileSource {
+        permission: "refunds.read",
+        list: "exceptions",
+        filter: ("state", "open"),
+        label: "Open exceptions",
+        href: "/console/exceptions?state=open",
+    },
+    TileSource {
+        permission: "refunds.read",
+        list: "refunds",
+        filter: ("state", "stalled"),
+        label: "Stalled refunds",
+        href: "/console/refunds?state=stalled",
+    },
+    TileSource {
+        permission: "jobs.read",
+        list: "jobs",
+        filter: ("limit", "1"),
+        label: "Failing jobs",
+        href: "/console/jobs",
+    },
+    TileSource {
+        permission: "approvals.read",
+        list: "approvals",
+        filter: ("state", "pending"),
+        label: "Pending approvals",
+        href: "/console/approvals?state=pending",
+    },
 ];
 
 async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {
     let mut tiles = Vec::new();
-    for (permission, list, filter, label, href) in TILES {
+    for &TileSource { permission, list, filter, label, href } in TILES {
         if session.me.may(permission) {
             let found = session.get(&[list], &[filter]).await?;
             // A page has a total; a part of a feed is counted.

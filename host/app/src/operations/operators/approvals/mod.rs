@@ -67,15 +67,12 @@ pub async fn require(
     };
     let (app, db, actor) = (app.clone(), app.store.clone(), actor.clone());
     let approval = db.write(async move |tx| -> Result<Approval> {
-        match store::find_current(tx, &digest, now).await? {
+        if let Some(found) = store::find_current(tx, &digest, now).await? {
+            let uses = once && found.state == ApprovalState::Approved;
             // Of two requests at once, the second one needs another approval.
-            Some(found) if found.state == ApprovalState::Approved && once => {
-                if store::mark_used(tx, &found.id).await? {
-                    return Ok(found);
-                }
+            if !uses || store::mark_used(tx, &found.id).await? {
+                return Ok(found);
             }
-            Some(found) => return Ok(found),
-            None => {}
         }
         store::insert(tx, &new, &digest, &actor.id).await?;
         let detail = json!({ "approval": new.id, "action": new.action, "detail": new.detail });
