@@ -2,7 +2,7 @@
 //!
 //! The first request of such an action is recorded and rejected with 409. After another operator
 //! with the same permission has approved it, the first operator may repeat exactly this request
-//! once. The actions of [`IDEMPOTENT`] may be repeated until the approval expires.
+//! once. The actions of `IDEMPOTENT` may be repeated until the approval expires.
 
 pub mod api;
 mod store;
