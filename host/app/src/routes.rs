@@ -243,8 +243,8 @@ fn operator_routes() -> Vec<Route> {
         post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 429];
         post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Prepare the password of an invited person" [400 401 429];
         post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the enrolment of an invited person" [400 401 429];
-        post   "/internal/v1/sign-out" Operator(ANY) operators::api::sessions::sign_out "Sign a person out" [];
-        get    "/internal/v1/me" Operator(ANY) operators::api::sessions::me "Fetch the operator of this token" [];
+        post   "/internal/v1/sign-out" Operator(ANY_OPERATOR) operators::api::sessions::sign_out "Sign a person out" [];
+        get    "/internal/v1/me" Operator(ANY_OPERATOR) operators::api::sessions::me "Fetch the operator of this token" [];
         get    "/internal/v1/roles" Operator(OPERATORS_READ) operators::api::list_roles "List roles with their permissions" [];
         put    "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::put_role "Create or replace a role" [409];
         delete "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::delete_role "Delete a role" [409];
@@ -413,8 +413,8 @@ For operators and internal consumers.
 
 ## Operator token
 
-Every request to `/internal/v1` carries the token of an operator, whose roles determine what it may do. Each \
-operation names the permission that it requires:
+Every request to `/internal/v1` carries the token of an operator, except the requests to sign in.
+Each operation names the permission that it requires; the operator's roles grant permissions:
 
     Authorization: Bearer op_0123456789abcdef0123456789abcdef
 ";

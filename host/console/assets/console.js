@@ -4,16 +4,12 @@
     year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
     hour12: false, timeZoneName: "short",
   });
-  const show = (root) => {
-    for (const time of root.querySelectorAll("time[datetime]")) {
-      const at = new Date(time.dateTime);
-      if (Number.isNaN(at.valueOf())) continue;
-      time.title = time.dateTime;
-      time.textContent = format.format(at);
-    }
-  };
-  show(document);
-  document.addEventListener("htmx:afterSwap", (event) => show(event.target));
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.valueOf())) continue;
+    time.title = time.dateTime;
+    time.textContent = format.format(at);
+  }
   // "/" moves to the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,5 +1,7 @@
 //! Calls of the internal interface in the same process.
 
+use std::fmt::Display;
+
 use axum::{
     Router,
     body::Body,
@@ -11,7 +13,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 use url::Url;
 
-use crate::session::Origin;
+use tollhouse_http::{ClientAddress, RequestOrigin};
 
 /// The internal interface. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +31,14 @@ impl ApiFailure {
         let message = "The page could not be shown. Try again later.".to_owned();
         ApiFailure { status: StatusCode::INTERNAL_SERVER_ERROR, message }
     }
+
+    /// Returns the status of a form that is shown again: browsers ask for a password after 401.
+    pub fn form_status(&self) -> StatusCode {
+        match self.status {
+            StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
+            status => status,
+        }
+    }
 }
 
 pub type ApiResult<T = Value> = Result<T, ApiFailure>;
@@ -41,7 +51,7 @@ impl Api {
     /// Calls a route, and returns the `data` of its response.
     pub async fn call(
         &self,
-        origin: &Origin,
+        origin: &RequestOrigin,
         token: Option<&str>,
         (method, path): (Method, &str),
         body: Option<&Value>,
@@ -54,7 +64,7 @@ impl Api {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         if let Some(address) = origin.address {
-            request = request.extension(address);
+            request = request.extension(ClientAddress(address));
         }
         let request = match body {
             Some(body) => request
@@ -62,16 +72,11 @@ impl Api {
                 .body(Body::from(body.to_string())),
             None => request.body(Body::empty()),
         };
-        let request = request.map_err(|error| {
-            tracing::error!(%error, "a request to the internal interface could not be built");
-            ApiFailure::internal()
-        })?;
+        let request = request.map_err(unexpected)?;
         let Ok(response) = self.0.clone().oneshot(request).await;
         let status = response.status();
-        let body = response.into_body().collect().await;
-        let bytes = body.map_err(|_| ApiFailure::internal())?.to_bytes();
-        let mut envelope: Value =
-            serde_json::from_slice(&bytes).map_err(|_| ApiFailure::internal())?;
+        let body = response.into_body().collect().await.map_err(unexpected)?.to_bytes();
+        let mut envelope: Value = serde_json::from_slice(&body).map_err(unexpected)?;
         match status.is_success() {
             true => Ok(envelope["data"].take()),
             false => {
@@ -84,10 +89,13 @@ impl Api {
 
 /// Reads what a page shows from the data of a response.
 pub fn read<T: DeserializeOwned>(data: Value) -> ApiResult<T> {
-    serde_json::from_value(data).map_err(|error| {
-        tracing::error!(%error, "unexpected response data from the internal interface");
-        ApiFailure::internal()
-    })
+    serde_json::from_value(data).map_err(unexpected)
+}
+
+/// Logs an error that the internal interface does not cause when it works.
+fn unexpected(error: impl Display) -> ApiFailure {
+    tracing::error!(%error, "a call of the internal interface failed unexpectedly");
+    ApiFailure::internal()
 }
 
 /// Returns a path of these segments, percent-encoded, with a query of the values that are not

@@ -3,7 +3,7 @@
 //! The console is a client of the internal interface. It calls the interface's router in the same
 //! process, with the session of the person who signed in, so that permissions, limits to companies
 //! and the audit log are those of the interface, and everything that a page shows can also be had
-//! by API. Pages work without scripts; htmx only replaces parts of them.
+//! by API. Pages work without scripts.
 
 mod api;
 mod assets;

@@ -140,7 +140,11 @@ impl IntoResponse for PageError {
             PageError::Failed { status, message } => {
                 let title = status.canonical_reason().unwrap_or("Error");
                 let page = ErrorPage { frame: Frame::signed_out(title), message };
-                (status, Html(page.render().unwrap_or_default())).into_response()
+                let html = page.render().map(Html).map_err(|error| {
+                    tracing::error!(%error, "the page of an error could not be rendered");
+                    page.message
+                });
+                (status, html).into_response()
             }
         }
     }

@@ -3,6 +3,7 @@
 use axum::{
     extract::{FromRef, FromRequestParts},
     http::{HeaderMap, HeaderValue, Method, Uri, header, request::Parts},
+    response::{IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,35 +13,13 @@ use subtle::ConstantTimeEq;
 use crate::{
     Console, ConsoleOptions,
     api::{ApiResult, path, read},
+    format::plain,
     page::PageError,
 };
-use tollhouse_http::{ClientAddress, RequestId};
+use tollhouse_http::RequestOrigin;
 
 /// Duration of the cookie. The session may end earlier.
 const MAX_AGE_SECONDS: u32 = 12 * 3600;
-
-/// Where a request comes from, for the audit log.
-#[derive(Clone, Debug, Default)]
-pub struct Origin {
-    pub request_id: String,
-    pub address: Option<ClientAddress>,
-}
-
-impl Origin {
-    pub fn of(parts: &Parts) -> Origin {
-        let id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
-        let address = parts.extensions.get::<ClientAddress>().copied();
-        Origin { request_id: id.unwrap_or_default(), address }
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Origin {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Origin, Self::Rejection> {
-        Ok(Origin::of(parts))
-    }
-}
 
 /// The person who signed in, as `GET /me` returns it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,7 +41,7 @@ impl Me {
 pub struct Session {
     console: Console,
     token: String,
-    origin: Origin,
+    origin: RequestOrigin,
     pub me: Me,
 }
 
@@ -107,10 +86,10 @@ where
         let next = if parts.method == Method::GET { &parts.uri } else { &home };
         let sign_in = || PageError::sign_in(next);
         let token = cookie(&parts.headers, console.options).ok_or_else(sign_in)?;
-        if parts.method != Method::GET && !is_same_origin(&parts.headers) {
-            return Err(PageError::forbidden("The form was sent from another site."));
+        if parts.method != Method::GET {
+            check_same_origin(&parts.headers)?;
         }
-        let origin = Origin::of(parts);
+        let origin = RequestOrigin::of(&parts.extensions);
         let call = (Method::GET, "/me");
         let me = console.api.call(&origin, Some(&token), call, None).await;
         let me = read(me.map_err(|failure| PageError::of_page(failure, next))?)?;
@@ -118,9 +97,17 @@ where
     }
 }
 
+/// Fails if a form was sent from another site.
+pub fn check_same_origin(headers: &HeaderMap) -> Result<(), PageError> {
+    match is_same_origin(headers) {
+        true => Ok(()),
+        false => Err(PageError::forbidden("The form was sent from another site.")),
+    }
+}
+
 /// Returns whether `Sec-Fetch-Site`, or else `Origin`, marks a request as same-origin. Requests with
 /// neither header are rejected.
-pub fn is_same_origin(headers: &HeaderMap) -> bool {
+fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
@@ -143,13 +130,19 @@ fn cookie(headers: &HeaderMap, options: ConsoleOptions) -> Option<String> {
     (!token.is_empty()).then(|| token.to_owned())
 }
 
+/// Sets the cookie of a new session, and redirects to a page.
+pub fn begin(session: &Value, next: &str, options: ConsoleOptions) -> Response {
+    let cookie = set_cookie(&plain(&session["session_token"]), options);
+    ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
+}
+
 /// Returns the header that sets the cookie, or deletes it if the token is empty.
 pub fn set_cookie(token: &str, options: ConsoleOptions) -> HeaderValue {
     let name = cookie_name(options);
     let age = if token.is_empty() { 0 } else { MAX_AGE_SECONDS };
     let secure = if options.secure { "; Secure" } else { "" };
     let cookie = format!("{name}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-    HeaderValue::from_str(&cookie).unwrap_or(HeaderValue::from_static(""))
+    HeaderValue::from_str(&cookie).expect("tokens are hexadecimal")
 }
 
 #[cfg(test)]

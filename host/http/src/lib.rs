@@ -21,10 +21,10 @@ pub use self::{
         wait_for_stop,
     },
     request::get::GetOnly,
-    route::{Access, Permission, Route},
+    route::{ANY_OPERATOR, Access, Permission, Route},
     server::{
         Server,
-        auth::{ClientAddress, OperatorCall, Principals, RequestId},
+        auth::{ClientAddress, OperatorCall, Principals, RequestOrigin},
         health::Readiness,
         router::{Interface, router},
     },

@@ -4,9 +4,11 @@ use axum::routing::MethodRouter;
 
 use super::openapi::Description;
 
-/// What an operator may do, for example `payments.read`; empty: what every operator may do. The
-/// application defines them.
+/// The name of a permission, for example `payments.read`. The application defines them.
 pub type Permission = &'static str;
+
+/// The permission of routes that every operator may call.
+pub const ANY_OPERATOR: Permission = "";
 
 /// The principals that may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

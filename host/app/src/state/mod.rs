@@ -26,7 +26,7 @@ use tollhouse_platform::{
         jobs::{self, Workers},
         tasks::Tasks,
     },
-    clock::Clock,
+    clock::{Clock, Timestamp},
     crypto::seal::{SealedColumn, Sealer},
     error::Result,
     limits::rate::Limiter,
@@ -101,7 +101,7 @@ pub struct RateLimits {
     pub operators: Limiter<String>,
     /// Attempts to sign in, by address.
     pub sign_ins: Limiter<String>,
-    /// Updates of a key's last use, by API key id.
+    /// Updates of the last use, by the id of a key or token.
     pub key_uses: Limiter<String>,
 }
 
@@ -146,6 +146,26 @@ impl App {
     /// version that the operation called first, even if another one is activated.
     pub fn for_operation(&self) -> App {
         App { parts: self.parts.clone(), plugins: self.plugins.for_operation() }
+    }
+
+    /// Records the use of a key or token in the background by `write`, at most once a minute.
+    pub fn record_use(
+        &self,
+        id: &String,
+        last_used_at: Option<Timestamp>,
+        write: impl Future<Output = store::Result<()>> + Send + 'static,
+    ) {
+        const MINUTE_MS: i64 = 60_000;
+        let now = self.clock.now();
+        let lately = last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
+        if lately || self.rate_limits.key_uses.check(id).is_err() {
+            return;
+        }
+        self.tasks.spawn(async move {
+            if let Err(error) = write.await {
+                tracing::warn!(%error, "last use of a key or token could not be recorded");
+            }
+        });
     }
 
     pub fn new_id(&self) -> String {

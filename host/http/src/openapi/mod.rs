@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 pub use super::describe::{Describe, Described, Description, description};
-use super::{Access, Route};
+use super::{ANY_OPERATOR, Access, Route};
 use tollhouse_platform::error::Failure;
 
 /// Named schemas of requests and of responses, in which one type may differ.
@@ -102,7 +102,7 @@ impl Operation<'_> {
             "security": match route.access {
                 Access::Unauthenticated | Access::Unthrottled => json!([]),
                 Access::Company => json!([{ "company": [] }]),
-                Access::Operator("") => json!([{ "operator": [] }]),
+                Access::Operator(ANY_OPERATOR) => json!([{ "operator": [] }]),
                 Access::Operator(permission) => json!([{ "operator": [permission] }]),
             },
         });

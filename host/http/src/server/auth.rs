@@ -1,13 +1,16 @@
 //! Authentication, before the body is read.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, convert::Infallible, net::IpAddr};
 
 use axum::{
-    extract::Request,
-    http::{Extensions, header},
+    extract::{FromRequestParts, Request},
+    http::{Extensions, header, request::Parts},
 };
 
-use crate::Permission;
+use crate::{
+    Permission,
+    openapi::{Describe, Operation},
+};
 use tollhouse_platform::{
     error::{Error, Result},
     values::id::CompanyId,
@@ -20,6 +23,34 @@ pub struct RequestId(pub String);
 /// The address of a request's connection: that of the client, or of the last proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddress(pub IpAddr);
+
+/// The id and the address of a request, for the audit log.
+#[derive(Clone, Debug, Default)]
+pub struct RequestOrigin {
+    pub request_id: String,
+    pub address: Option<IpAddr>,
+}
+
+impl RequestOrigin {
+    #[must_use]
+    pub fn of(request: &Extensions) -> RequestOrigin {
+        let id = request.get::<RequestId>().map(|RequestId(id)| id.clone());
+        let address = request.get::<ClientAddress>().map(|ClientAddress(address)| *address);
+        RequestOrigin { request_id: id.unwrap_or_default(), address }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestOrigin {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestOrigin, Infallible> {
+        Ok(RequestOrigin::of(&parts.extensions))
+    }
+}
+
+impl Describe for RequestOrigin {
+    fn describe(_: &mut Operation<'_>) {}
+}
 
 /// A call of a route for operators.
 #[derive(Clone, Debug)]

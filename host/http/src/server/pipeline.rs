@@ -58,37 +58,36 @@ impl<P: Principals> RequestPipeline<P> {
 
     async fn process(&self, mut request: Request, next: Next) -> Result<(Option<Owner>, Response)> {
         let limits = &self.server.limits;
-        let mut operator = String::new();
-        let (scope, permit) = match self.access {
+        let (caller, permit) = match self.access {
             Access::Company => {
                 let (company_id, permit) = self.authenticate_company(&mut request).await?;
-                (Some(Owner::from(company_id)), permit)
+                (Some((Owner::from(company_id), String::new())), permit)
             }
             Access::Operator(permission) => {
-                let permit;
-                (operator, permit) = self.authenticate_operator(&mut request, permission).await?;
-                (Some(Owner::Service), permit)
+                let (operator, permit) =
+                    self.authenticate_operator(&mut request, permission).await?;
+                (Some((Owner::Service, operator)), permit)
             }
             Access::Unauthenticated | Access::Unthrottled => {
                 (None, self.limiters.unauthenticated.try_acquire()?)
             }
         };
-        let upload = || self.limiters.uploads.try_acquire_for(scope.as_ref());
+        let owner = caller.as_ref().map(|(owner, _)| owner);
+        let upload = || self.limiters.uploads.try_acquire_for(owner);
         let read = timeout(limits.body_timeout, read_body(request, self.sizes, upload)).await;
         let (request, upload) = read.map_err(|_| Error::RequestTimeout)??;
-        let Some(owner) = scope else { return Ok((None, self.handle(request, next).await?)) };
+        let Some(caller) = caller else { return Ok((None, self.handle(request, next).await?)) };
         let permits = (permit, upload);
-        let scope = owner.clone();
+        let owner = caller.0.clone();
         let run = on_behalf_of(owner.clone(), async {
             match idempotency::key(&request)?.map(str::to_owned) {
                 Some(key) => {
-                    let caller = (owner, operator);
                     idempotency::run_once(&self.server, caller, key, request, next, permits).await
                 }
                 None => self.handle(request, next).await,
             }
         });
-        Ok((Some(scope), run.await?))
+        Ok((Some(owner), run.await?))
     }
 
     async fn handle(&self, request: Request, next: Next) -> Result<Response> {
@@ -114,32 +113,33 @@ impl<P: Principals> RequestPipeline<P> {
             parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let company = record.remove("company").map(CompanyId::from);
         let call = OperatorCall { permission, operation, company, record };
-        let is_accepted = self.principals.is_accepted(&token);
-        let mut permit = self.permit_to_authenticate(is_accepted)?;
-        let id = self.principals.operator(&token, call, request.extensions_mut()).await?;
+        let operator = self.principals.operator(&token, call, request.extensions_mut());
+        self.with_permit(&token, operator).await
+    }
+
+    /// Runs the lookup of a key or token, and acquires the permit of its request. Only a key that
+    /// this host has accepted before uses an `authenticated` permit during the lookup.
+    async fn with_permit<T>(
+        &self,
+        key: &str,
+        lookup: impl Future<Output = Result<T>>,
+    ) -> Result<(T, Permit)> {
+        let is_accepted = self.principals.is_accepted(key);
+        let limiter =
+            if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
+        let mut permit = limiter.try_acquire()?;
+        let found = lookup.await?;
         if !is_accepted {
             permit = self.limiters.authenticated.try_acquire()?;
         }
-        Ok((id, permit))
-    }
-
-    /// Acquires the permit for the lookup of a key. Only a key that this host has accepted before
-    /// uses an `authenticated` permit for it.
-    fn permit_to_authenticate(&self, is_accepted: bool) -> Result<Permit> {
-        let limiter =
-            if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
-        limiter.try_acquire()
+        Ok((found, permit))
     }
 
     /// Authenticates the company of an API key and acquires its permit.
     async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
         let key = bearer(request)?.to_owned();
-        let is_accepted = self.principals.is_accepted(&key);
-        let mut permit = self.permit_to_authenticate(is_accepted)?;
-        let company_id = self.principals.company(&key, request.extensions_mut()).await?;
-        if !is_accepted {
-            permit = self.limiters.authenticated.try_acquire()?;
-        }
+        let company = self.principals.company(&key, request.extensions_mut());
+        let (company_id, mut permit) = self.with_permit(&key, company).await?;
         let owner = Owner::from(company_id.clone());
         self.limiters.authenticated.assign(&mut permit, &owner)?;
         Ok((company_id, permit))

@@ -13,7 +13,6 @@ mod store;
 use std::collections::BTreeSet;
 
 use axum::http::Extensions;
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 pub use self::store::SEALED;
@@ -22,7 +21,8 @@ use crate::{
     operations::audit::{self, Actor, ActorParts},
     state::prelude::*,
 };
-use tollhouse_http::{ClientAddress, OperatorCall, Permission, RequestId};
+use tollhouse_http::{ANY_OPERATOR, OperatorCall, Permission, RequestOrigin};
+use tollhouse_platform::crypto::digest;
 
 /// The name of the configured operator token in the audit log.
 const CONFIGURED: &str = "operator";
@@ -36,9 +36,8 @@ pub async fn authenticate(app: &App, token: &str, request: &Extensions) -> Resul
         false => operator_of_token(app, token).await?,
     };
     app.rate_limits.operators.check(&actor.id)?;
-    let request_id = request.get::<RequestId>().map(|RequestId(id)| id.clone());
-    let address = request.get::<ClientAddress>().map(|ClientAddress(address)| *address);
-    Ok(ActorParts { request_id: request_id.unwrap_or_default(), address, ..actor }.into())
+    let RequestOrigin { request_id, address } = RequestOrigin::of(request);
+    Ok(ActorParts { request_id, address, ..actor }.into())
 }
 
 /// Checks that an operator may make this call: 403 if it lacks the permission, or if it is limited
@@ -56,7 +55,7 @@ pub async fn authorize(app: &App, actor: &Actor, call: OperatorCall) -> Result<(
 }
 
 fn refusal(actor: &Actor, call: &OperatorCall) -> Option<String> {
-    if call.permission == permissions::ANY {
+    if call.permission == ANY_OPERATOR {
         return None;
     }
     if !actor.permissions.contains(call.permission) {
@@ -127,8 +126,13 @@ async fn operator_of_token(app: &App, token: &str) -> Result<ActorParts> {
         false => app.store.select(async |tx| store::list_roles(tx).await).await?,
     };
     let permissions = permissions_of(&holder.operator.roles, &own);
-    record_token_use(app, &holder, now);
-    let TokenHolder { operator, token_id, .. } = holder;
+    let TokenHolder { operator, token_id, last_used_at } = holder;
+    let (db, used) = (app.store.clone(), (operator.id.clone(), token_id.clone()));
+    app.record_use(&token_id, last_used_at, async move {
+        let record =
+            async move |tx: &mut Tx| store::record_token_use(tx, &used.0, &used.1, now).await;
+        db.write(record).await
+    });
     Ok(ActorParts {
         id: operator.id,
         name: operator.name,
@@ -152,24 +156,6 @@ fn permissions_of(roles: &[String], own: &[OwnRole]) -> BTreeSet<Permission> {
         }
     }
     granted
-}
-
-/// Records the use of a token in the background, at most once a minute.
-fn record_token_use(app: &App, holder: &TokenHolder, now: Timestamp) {
-    const MINUTE_MS: i64 = 60_000;
-    let lately = holder.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
-    if lately || app.rate_limits.key_uses.check(&holder.token_id).is_err() {
-        return;
-    }
-    let (db, operator, token) =
-        (app.store.clone(), holder.operator.id.clone(), holder.token_id.clone());
-    app.tasks.spawn(async move {
-        let noted =
-            db.write(async move |tx| store::record_token_use(tx, &operator, &token, now).await);
-        if let Err(error) = noted.await {
-            tracing::warn!(%error, "last use of an operator's token could not be recorded");
-        }
-    });
 }
 
 fn not_found() -> Error {
@@ -204,9 +190,4 @@ fn check_may_grant<'p>(actor: &Actor, granted: impl IntoIterator<Item = &'p str>
         }
         None => Ok(()),
     }
-}
-
-/// Digests a token for storage. A plain hash is safe because a token has at least 160 random bits.
-fn digest(token: &str) -> String {
-    hex::encode(Sha256::digest(token.as_bytes()))
 }

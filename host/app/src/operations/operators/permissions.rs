@@ -1,5 +1,6 @@
 //! Permissions of operators, and the built-in roles that combine them.
 
+pub use tollhouse_http::ANY_OPERATOR;
 use tollhouse_http::Permission;
 
 /// A permission, what it allows, and whether it shows personal data.
@@ -61,9 +62,6 @@ permissions! {
     APPROVALS_DECIDE "approvals.decide" plain "Approve and reject actions of other operators";
     CLOCK_ADVANCE "clock.advance" plain "Advance the clock in development mode";
 }
-
-/// The permission of routes that every operator may call.
-pub const ANY: Permission = "";
 
 /// A role that every host has.
 pub struct BuiltInRole {

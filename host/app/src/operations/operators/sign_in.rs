@@ -1,14 +1,13 @@
 //! Signing in with a password and a one-time code.
 //!
 //! An invitation lets a person set a password and register an authenticator app. A sign-in yields a
-//! session: a token that expires. Every failure has the same response and takes about the
-//! same time, so that it reveals neither e-mail addresses nor which part was wrong.
+//! session: a token that expires. Every failure has the same response and takes about the same time,
+//! so that it reveals neither e-mail addresses nor which part was wrong.
 
-use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::Deserialize;
 
 use super::{
-    digest, not_found,
+    not_found,
     secrets::{OneTimeCodes, hash_password, verify_password},
     store::{self, Operator, Password, TOTP_SECRET, Token, TokenKind},
 };
@@ -16,10 +15,8 @@ use crate::{
     operations::audit::{self, Actor, ActorParts},
     state::prelude::*,
 };
-use tollhouse_http::{
-    ClientAddress, RequestId,
-    openapi::{Describe, Operation},
-};
+use tollhouse_http::RequestOrigin;
+use tollhouse_platform::crypto::digest;
 
 /// Maximum duration of a session, regardless of activity.
 const SESSION_SECONDS: i64 = 12 * 3600;
@@ -36,40 +33,16 @@ const REFUSED: Error =
 const INVITATION_ENDED: Error =
     Error::Unauthorized("the invitation was used or has expired: request a new one");
 
-/// The request id and the address of a request without an operator, for the audit log.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    request_id: String,
-    address: Option<std::net::IpAddr>,
+fn actor(origin: &RequestOrigin, operator: &Operator) -> Actor {
+    let RequestOrigin { request_id, address } = origin.clone();
+    let (id, name) = (operator.id.clone(), operator.name.clone());
+    ActorParts { id, name, request_id, address, ..ActorParts::default() }.into()
 }
 
-impl<S: Sync> FromRequestParts<S> for Origin {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Origin, Error> {
-        let id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
-        let address =
-            parts.extensions.get::<ClientAddress>().map(|ClientAddress(address)| *address);
-        Ok(Origin { request_id: id.unwrap_or_default(), address })
-    }
-}
-
-impl Describe for Origin {
-    fn describe(_: &mut Operation<'_>) {}
-}
-
-impl Origin {
-    fn actor(&self, operator: &Operator) -> Actor {
-        let Origin { request_id, address } = self.clone();
-        let (id, name) = (operator.id.clone(), operator.name.clone());
-        ActorParts { id, name, request_id, address, ..ActorParts::default() }.into()
-    }
-
-    /// Returns 429 after too many attempts from one address.
-    fn check_rate(&self, app: &App) -> Result<()> {
-        let address = self.address.map(|address| address.to_string());
-        Ok(app.rate_limits.sign_ins.check(&address.unwrap_or_default())?)
-    }
+/// Returns 429 after too many attempts from one address.
+fn check_rate(app: &App, origin: &RequestOrigin) -> Result<()> {
+    let address = origin.address.map(|address| address.to_string());
+    Ok(app.rate_limits.sign_ins.check(&address.unwrap_or_default())?)
 }
 
 /// A session of a person. The token is returned only once.
@@ -111,26 +84,27 @@ struct PendingEnrolment {
 
 const ENROLMENT_CONTEXT: &str = "operators/enrolment";
 
+/// Issues a session or an invitation. Returns its id, its secret and when it expires.
 async fn issue(
     tx: &mut Tx,
     app: &App,
     operator: &Operator,
     (kind, prefix, seconds): (TokenKind, &str, i64),
-) -> Result<(String, Token)> {
+) -> Result<(String, String, Timestamp)> {
     let now = app.clock.now();
-    let secret = app.random.token(prefix);
+    let (secret, expires_at) = (app.random.token(prefix), now.plus_seconds(seconds));
     let token = Token {
         id: app.random.id(now),
         kind,
         prefix: prefix.to_owned(),
         label: None,
         last_used_at: None,
-        expires_at: Some(now.plus_seconds(seconds)),
+        expires_at: Some(expires_at),
         revoked_at: None,
         created_at: now,
     };
     store::insert_token(tx, &operator.id, &token, &digest(&secret)).await?;
-    Ok((secret, token))
+    Ok((token.id, secret, expires_at))
 }
 
 /// Issues an invitation, and ends earlier ones and all sessions of the operator.
@@ -146,10 +120,9 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
         super::check_may_change(tx, &actor, &operator).await?;
         store::end_sessions(tx, &operator.id, app.clock.now()).await?;
         let kind = (TokenKind::Invitation, "inv_", INVITATION_SECONDS);
-        let (invitation, token) = issue(tx, &app, &operator, kind).await?;
+        let (_, invitation, expires_at) = issue(tx, &app, &operator, kind).await?;
         let detail = json!({ "operator": operator.id });
         audit::record(tx, &app, &actor, Owner::Service, "operator.invite", detail).await?;
-        let expires_at = token.expires_at.unwrap_or(token.created_at);
         Ok(Invitation { invitation, expires_at })
     })
     .await
@@ -158,11 +131,11 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
 /// Prepares the password and the one-time codes of an invited person.
 pub async fn enrol(
     app: &App,
-    origin: &Origin,
+    origin: &RequestOrigin,
     invitation: &str,
     password: String,
 ) -> Result<Enrolment> {
-    origin.check_rate(app)?;
+    check_rate(app, origin)?;
     let (invitation, now) = (digest(invitation), app.clock.now());
     let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
     let invited = app.store.select(find).await?.ok_or(INVITATION_ENDED)?;
@@ -178,12 +151,12 @@ pub async fn enrol(
 /// Stores the enrolment of an invited person after the first code, and signs the person in.
 pub async fn confirm(
     app: &App,
-    origin: &Origin,
+    origin: &RequestOrigin,
     invitation: &str,
     enrolment: &str,
     code: String,
 ) -> Result<Session> {
-    origin.check_rate(app)?;
+    check_rate(app, origin)?;
     let invalid = || Error::invalid("the enrolment field must be that of the invitation");
     let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
     let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
@@ -212,7 +185,7 @@ pub async fn confirm(
         };
         store::upsert_password(tx, &password).await?;
         store::end_sessions(tx, &operator.id, now).await?;
-        let (actor, detail) = (origin.actor(&operator), json!({ "operator": operator.id }));
+        let (actor, detail) = (actor(&origin, &operator), json!({ "operator": operator.id }));
         audit::record(tx, &app, &actor, Owner::Service, "password.set", detail).await?;
         begin_session(tx, &app, &origin, operator).await
     })
@@ -226,12 +199,12 @@ fn seal_totp_secret(app: &App, operator: &str, secret: &str) -> String {
 /// Signs a person in.
 pub async fn sign_in(
     app: &App,
-    origin: &Origin,
+    origin: &RequestOrigin,
     email: String,
     password: String,
     code: String,
 ) -> Result<Session> {
-    origin.check_rate(app)?;
+    check_rate(app, origin)?;
     let find = async |tx: &mut Tx| -> Result<Option<(Operator, Password)>> {
         let Some(operator) = store::find_by_email(tx, &email).await? else { return Ok(None) };
         let password = store::find_password(tx, &operator.id).await?;
@@ -265,14 +238,14 @@ pub async fn sign_in(
 async fn record_failure(
     tx: &mut Tx,
     app: &App,
-    origin: &Origin,
+    origin: &RequestOrigin,
     operator: &Operator,
     mut password: Password,
 ) -> Result<()> {
     password.failures += 1;
     password.locked_until = app.clock.now().plus_seconds(lock_seconds(password.failures));
     store::upsert_password(tx, &password).await?;
-    let (actor, detail) = (origin.actor(operator), json!({ "failures": password.failures }));
+    let (actor, detail) = (actor(origin, operator), json!({ "failures": password.failures }));
     Ok(audit::record(tx, app, &actor, Owner::Service, "session.refuse", detail).await?)
 }
 
@@ -291,14 +264,13 @@ fn codes(app: &App, operator: &Operator, password: &Password) -> Result<OneTimeC
 async fn begin_session(
     tx: &mut Tx,
     app: &App,
-    origin: &Origin,
+    origin: &RequestOrigin,
     operator: Operator,
 ) -> Result<Session> {
     let kind = (TokenKind::Session, "ses_", SESSION_SECONDS);
-    let (session_token, token) = issue(tx, app, &operator, kind).await?;
-    let (actor, detail) = (origin.actor(&operator), json!({ "session": token.id }));
+    let (id, session_token, expires_at) = issue(tx, app, &operator, kind).await?;
+    let (actor, detail) = (actor(origin, &operator), json!({ "session": id }));
     audit::record(tx, app, &actor, Owner::Service, "session.create", detail).await?;
-    let expires_at = token.expires_at.unwrap_or(token.created_at);
     Ok(Session { session_token, expires_at, operator })
 }
 

@@ -35,45 +35,57 @@ const COMPANIES: &str = "
         '' AS state, c.created_at
     FROM companies c WHERE c.id = $1 OR LOWER(c.name) = LOWER($1) LIMIT $2";
 
+/// A statement on users by one column.
+macro_rules! users_by {
+    ($column:literal) => {
+        concat!(
+            "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id,
+                 u.user_id AS title, '' AS state, u.created_at
+             FROM companies c JOIN users u ON u.company_id = c.id AND u.",
+            $column,
+            " = $1 LIMIT $2",
+        )
+    };
+}
+
+/// A statement on payments. `p` is the payment, `c` its company.
+macro_rules! payments {
+    ($from:literal) => {
+        concat!(
+            "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
+                 p.reference AS title, p.status AS state, p.created_at ",
+            $from,
+        )
+    };
+}
+
 /// Statements on records by one column each.
 const BY_TEXT: [&str; 7] = [
-    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
-         '' AS state, u.created_at
-     FROM companies c JOIN users u ON u.company_id = c.id AND u.id = $1 LIMIT $2",
-    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
-         '' AS state, u.created_at
-     FROM companies c JOIN users u ON u.company_id = c.id AND u.user_id = $1 LIMIT $2",
-    "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
-         '' AS state, u.created_at
-     FROM companies c JOIN users u ON u.company_id = c.id AND u.phone = $1 LIMIT $2",
-    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
-         p.reference AS title, p.status AS state, p.created_at
-     FROM companies c JOIN payments p ON p.company_id = c.id AND p.id = $1 LIMIT $2",
-    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
-         p.reference AS title, p.status AS state, p.created_at
-     FROM companies c JOIN payments p ON p.company_id = c.id AND p.reference = $1 LIMIT $2",
+    users_by!("id"),
+    users_by!("user_id"),
+    users_by!("phone"),
+    payments!("FROM companies c JOIN payments p ON p.company_id = c.id AND p.id = $1 LIMIT $2"),
+    payments!(
+        "FROM companies c JOIN payments p ON p.company_id = c.id AND p.reference = $1 LIMIT $2"
+    ),
+    payments!(
+        "FROM provider_accounts a
+         JOIN service_refs s ON s.account_id = a.id AND s.service_ref = $1
+         JOIN companies c ON c.id = s.company_id
+         JOIN payments p ON p.company_id = c.id AND p.id = s.subject_id
+         WHERE s.subject = 'payment' LIMIT $2"
+    ),
     "SELECT 'recollection' AS kind, c.id AS company, c.name AS company_name, r.id,
          r.reference AS title, r.status AS state, r.created_at
      FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2",
-    "SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id,
-         p.reference AS title, p.status AS state, p.created_at
-     FROM provider_accounts a
-     JOIN service_refs s ON s.account_id = a.id AND s.service_ref = $1
-     JOIN companies c ON c.id = s.company_id
-     JOIN payments p ON p.company_id = c.id AND p.id = s.subject_id
-     WHERE s.subject = 'payment' LIMIT $2",
 ];
 
-const USERS_BY_EMAIL: &str = "
-    SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
-        '' AS state, u.created_at
-    FROM companies c JOIN users u ON u.company_id = c.id AND u.email_key = $1 LIMIT $2";
+const USERS_BY_EMAIL: &str = users_by!("email_key");
 
-const PAYMENTS_BY_EMAIL: &str = "
-    SELECT 'payment' AS kind, c.id AS company, c.name AS company_name, p.id, p.reference AS title,
-        p.status AS state, p.created_at
-    FROM companies c JOIN payments p ON p.company_id = c.id AND p.email IN ($1, $2)
-    ORDER BY p.created_at DESC LIMIT $3";
+const PAYMENTS_BY_EMAIL: &str = payments!(
+    "FROM companies c JOIN payments p ON p.company_id = c.id AND p.email IN ($1, $2)
+     ORDER BY p.created_at DESC LIMIT $3"
+);
 
 pub async fn find(
     tx: &mut Tx,

@@ -5,18 +5,16 @@ pub mod api;
 mod principals;
 mod store;
 
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use url::Url;
 
-use self::store::KeyHolder;
 pub use self::{
     accepted_keys::AcceptedKeys,
     principals::AuthenticatedCompany,
     store::{Company, Key, SEALED, Subscription},
 };
 use crate::{state::prelude::*, tenants::plans};
-use tollhouse_platform::values::phone;
+use tollhouse_platform::{crypto::digest, values::phone};
 
 /// Time for which the previous event secret also signs events.
 const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
@@ -120,27 +118,14 @@ pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
     app.slot::<AcceptedKeys>().record(&digest, known.is_some());
     let holder = known.ok_or(Error::Unauthorized("the API key is not valid"))?;
     app.rate_limits.keys.check(&holder.key_id)?;
-    record_key_use(app, &holder, now);
+    let (db, used) = (app.store.clone(), (holder.company.id.clone(), holder.key_id.clone()));
+    app.record_use(&holder.key_id, holder.last_used_at, async move {
+        let record =
+            async move |tx: &mut Tx| store::record_key_use(tx, &used.0, &used.1, now).await;
+        db.write(record).await
+    });
     holder.company.check_active(now)?;
     Ok(holder.company)
-}
-
-/// Records the use of a key in the background, at most once a minute.
-fn record_key_use(app: &App, holder: &KeyHolder, now: Timestamp) {
-    const MINUTE_MS: i64 = 60_000;
-    let lately = holder.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
-    if lately || app.rate_limits.key_uses.check(&holder.key_id).is_err() {
-        return;
-    }
-    let (db, company_id, id) =
-        (app.store.clone(), holder.company.id.clone(), holder.key_id.clone());
-    app.tasks.spawn(async move {
-        let noted =
-            db.write(async move |tx| store::record_key_use(tx, &company_id, &id, now).await);
-        if let Err(error) = noted.await {
-            tracing::warn!(%error, "last use of an API key could not be recorded");
-        }
-    });
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Company> {
@@ -150,11 +135,6 @@ pub async fn find(app: &App, id: &str) -> Result<Company> {
 /// Returns a company; 404 if it does not exist.
 pub async fn get(tx: &mut Tx, id: &str) -> Result<Company> {
     store::find(tx, id).await?.ok_or_else(|| Error::not_found("company not found"))
-}
-
-/// Digests a key for storage. A plain hash is safe because a key has at least 160 random bits.
-fn digest(key: &str) -> String {
-    hex::encode(Sha256::digest(key.as_bytes()))
 }
 
 #[cfg(test)]

@@ -3,18 +3,18 @@
 use askama::Template;
 use axum::{
     extract::{Form as FormBody, Query, State},
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{HeaderMap, Method, header},
     response::{IntoResponse, Redirect},
 };
 use serde::Deserialize;
 use serde_json::json;
+use tollhouse_http::RequestOrigin;
 
 use crate::pages::Form;
 use crate::{
     Console,
-    format::plain,
-    page::{Frame, PageError, PageResult, render},
-    session::{Origin, Session, is_same_origin, set_cookie},
+    page::{Frame, PageResult, render},
+    session::{Session, begin, check_same_origin, set_cookie},
 };
 
 #[derive(Template)]
@@ -48,32 +48,26 @@ pub struct Credentials {
 
 pub async fn submit(
     State(console): State<Console>,
-    origin: Origin,
+    origin: RequestOrigin,
     headers: HeaderMap,
     FormBody(sent): FormBody<Credentials>,
 ) -> PageResult {
-    if !is_same_origin(&headers) {
-        return Err(PageError::forbidden("The form was sent from another site."));
-    }
+    check_same_origin(&headers)?;
     let code: String = sent.code.split_whitespace().collect();
     let body = json!({ "email": sent.email, "password": sent.password, "code": code });
     let call = (Method::POST, "/sign-in");
     match console.api.call(&origin, None, call, Some(&body)).await {
         Ok(session) => {
-            let cookie = set_cookie(&plain(&session["session_token"]), console.options);
             let next = if is_own_page(&sent.next) { &*sent.next } else { "/console" };
-            Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+            Ok(begin(&session, next, console.options))
         }
         Err(failure) => {
+            let status = failure.form_status();
             let page = SignInPage {
                 frame: Frame::signed_out("Sign in"),
                 next: sent.next,
                 email: sent.email,
                 failure: Some(failure.message),
-            };
-            let status = match failure.status {
-                StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
-                status => status,
             };
             Ok((status, render(&page)?).into_response())
         }

@@ -3,19 +3,20 @@
 use askama::Template;
 use axum::{
     extract::{Form as FormBody, Path, State},
-    http::{HeaderMap, Method, StatusCode, header},
-    response::{IntoResponse, Redirect},
+    http::{HeaderMap, Method},
+    response::IntoResponse,
 };
 use qrcode::{QrCode, render::svg};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tollhouse_http::RequestOrigin;
 
 use crate::{
     Console,
     api::ApiFailure,
     format::plain,
     page::{Frame, PageError, PageResult, render},
-    session::{Origin, is_same_origin, set_cookie},
+    session::{begin, check_same_origin},
 };
 
 /// The app that a person registers.
@@ -50,9 +51,10 @@ fn show_step(
     render(&WelcomePage { frame, invitation, enrolment, failure })
 }
 
-/// The password, or then the first code with what the app needs in case that it is wrong.
+/// The password, or the first code. The enrolment comes with the code, so that a wrong code shows
+/// the same page again.
 #[derive(Deserialize)]
-pub struct Step {
+pub struct WelcomeForm {
     #[serde(default)]
     password: String,
     #[serde(default)]
@@ -69,14 +71,12 @@ pub struct Step {
 
 pub async fn submit(
     State(console): State<Console>,
-    origin: Origin,
+    origin: RequestOrigin,
     headers: HeaderMap,
     Path(invitation): Path<String>,
-    FormBody(step): FormBody<Step>,
+    FormBody(step): FormBody<WelcomeForm>,
 ) -> PageResult {
-    if !is_same_origin(&headers) {
-        return Err(PageError::forbidden("The form was sent from another site."));
-    }
+    check_same_origin(&headers)?;
     if step.code.is_empty() {
         let body = json!({ "invitation": invitation, "password": step.password });
         let call = (Method::POST, "/sign-in/enrol");
@@ -91,10 +91,7 @@ pub async fn submit(
     });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {
-        Ok(session) => {
-            let cookie = set_cookie(&plain(&session["session_token"]), console.options);
-            Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/console")).into_response())
-        }
+        Ok(session) => Ok(begin(&session, "/console", console.options)),
         Err(failure) => {
             let again = json!({
                 "email": step.email, "totp_secret": step.secret, "totp_url": step.url,
@@ -110,10 +107,7 @@ fn show_failure(
     enrolment: Option<Enrolment>,
     failure: ApiFailure,
 ) -> PageResult {
-    let status = match failure.status {
-        StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
-        status => status,
-    };
+    let status = failure.form_status();
     let page = show_step(invitation, enrolment, Some(failure.message))?;
     Ok((status, page).into_response())
 }

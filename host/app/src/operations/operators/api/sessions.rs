@@ -2,9 +2,10 @@
 
 use crate::operations::operators::{
     permissions::PERMISSIONS,
-    sign_in::{self, Enrolment, Invitation, Origin, Session},
+    sign_in::{self, Enrolment, Invitation, Session},
 };
 use crate::{operations::audit::Actor, state::prelude::*};
+use tollhouse_http::RequestOrigin;
 
 /// Shortest password. Longer ones need no rules about characters (NIST SP 800-63B).
 const MIN_PASSWORD_CHARACTERS: usize = 12;
@@ -34,7 +35,7 @@ fields! {
 /// Prepares the password of an invited person. It is stored at the confirmation.
 pub async fn enrol(
     State(app): State<App>,
-    origin: Origin,
+    origin: RequestOrigin,
     body: Body<EnrolmentOrder>,
 ) -> Result<DataResponse<Enrolment>> {
     let EnrolmentOrder { invitation, password } = EnrolmentOrder::read(&body)?;
@@ -56,7 +57,7 @@ fields! {
 /// Confirms the authenticator app of an invited person, and signs the person in.
 pub async fn confirm(
     State(app): State<App>,
-    origin: Origin,
+    origin: RequestOrigin,
     body: Body<Confirmation>,
 ) -> Result<DataResponse<Session>> {
     let Confirmation { invitation, enrolment, code } = body.read()?;
@@ -76,7 +77,7 @@ fields! {
 
 pub async fn sign_in(
     State(app): State<App>,
-    origin: Origin,
+    origin: RequestOrigin,
     body: Body<SignIn>,
 ) -> Result<DataResponse<Session>> {
     let SignIn { email, password, code } = body.read()?;

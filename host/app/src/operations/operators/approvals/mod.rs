@@ -35,6 +35,11 @@ fn permission(subject: ApprovalSubject) -> Permission {
     }
 }
 
+/// Returns whether actions of this kind need an approval.
+pub fn are_required(app: &App, subject: ApprovalSubject) -> bool {
+    app.settings.approvals.approvals.contains(&subject)
+}
+
 /// Returns `Ok` if the action needs no approval, or has one; 409 while the approval is pending, 403
 /// after a rejection. `action` and `detail` are those of the audit log entry.
 pub async fn require(
@@ -45,7 +50,7 @@ pub async fn require(
     action: &str,
     detail: &Value,
 ) -> Result<()> {
-    if !app.settings.approvals.approvals.contains(&subject) {
+    if !are_required(app, subject) {
         return Ok(());
     }
     let owner = owner.into();

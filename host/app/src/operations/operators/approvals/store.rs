@@ -41,7 +41,7 @@ pub struct Approval {
 }
 
 const SELECT: &str = "SELECT id, company_id, permission, action, detail, state, requested_by,
-     requested_at, expires_at, decided_by, decided_at FROM approvals";
+     requested_at, expires_at, decided_by, decided_at";
 
 pub async fn insert(tx: &mut Tx, approval: &Approval, digest: &str, operator: &str) -> Result<()> {
     tx.sql(
@@ -61,13 +61,14 @@ pub async fn insert(tx: &mut Tx, approval: &Approval, digest: &str, operator: &s
 /// Returns the approval of an action that has not expired. A decision takes precedence.
 pub async fn find_current(tx: &mut Tx, digest: &str, now: Timestamp) -> Result<Option<Approval>> {
     let select = DynamicStatement::from(SELECT)
-        .append(" WHERE digest = ")
+        .append(" FROM approvals WHERE digest = ")
         .bind(digest)
         .append(" AND expires_at > ")
         .bind(now)
         .append(
             " AND state <> 'used'
-             ORDER BY CASE state WHEN 'pending' THEN 1 ELSE 0 END, requested_at DESC, id DESC LIMIT 1",
+             ORDER BY CASE state WHEN 'pending' THEN 1 ELSE 0 END, requested_at DESC, id DESC
+             LIMIT 1",
         );
     tx.dynamic(&select).optional().await
 }
@@ -83,9 +84,7 @@ pub async fn list(
             .append(" FROM approvals WHERE TRUE")
             .append_if(" AND state = ", state)
     };
-    let columns = "SELECT id, company_id, permission, action, detail, state, requested_by,
-         requested_at, expires_at, decided_by, decided_at";
-    tx.list(filtered, columns, " ORDER BY requested_at DESC, id DESC", page).await
+    tx.list(filtered, SELECT, " ORDER BY requested_at DESC, id DESC", page).await
 }
 
 /// Locks an approval. Returns it with the id of the operator that requested it.
@@ -96,7 +95,7 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<(Approval, String)>> {
         .optional_value()
         .await?;
     let Some(operator) = locked else { return Ok(None) };
-    let select = DynamicStatement::from(SELECT).append(" WHERE id = ").bind(id);
+    let select = DynamicStatement::from(SELECT).append(" FROM approvals WHERE id = ").bind(id);
     Ok(Some((tx.dynamic(&select).one().await?, operator)))
 }
 
