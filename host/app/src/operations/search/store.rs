@@ -35,13 +35,13 @@ const COMPANIES: &str = "
         '' AS state, c.created_at
     FROM companies c WHERE c.id = $1 OR LOWER(c.name) = LOWER($1) LIMIT $2";
 
-/// A statement on users by one column.
+/// A statement on users by one column. `u` is the user.
 macro_rules! users_by {
     ($column:literal) => {
         concat!(
             "SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id,
                  u.user_id AS title, '' AS state, u.created_at
-             FROM companies c JOIN users u ON u.company_id = c.id AND u.",
+             FROM companies c JOIN users u ON u.company_id = c.id AND ",
             $column,
             " = $1 LIMIT $2",
         )
@@ -61,9 +61,9 @@ macro_rules! payments {
 
 /// Statements on records by one column each.
 const BY_TEXT: [&str; 7] = [
-    users_by!("id"),
-    users_by!("user_id"),
-    users_by!("phone"),
+    users_by!("u.id"),
+    users_by!("u.user_id"),
+    users_by!("u.phone"),
     payments!("FROM companies c JOIN payments p ON p.company_id = c.id AND p.id = $1 LIMIT $2"),
     payments!(
         "FROM companies c JOIN payments p ON p.company_id = c.id AND p.reference = $1 LIMIT $2"
@@ -80,7 +80,7 @@ const BY_TEXT: [&str; 7] = [
      FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2",
 ];
 
-const USERS_BY_EMAIL: &str = users_by!("email_key");
+const USERS_BY_EMAIL: &str = users_by!("u.email_key");
 
 const PAYMENTS_BY_EMAIL: &str = payments!(
     "FROM companies c JOIN payments p ON p.company_id = c.id AND p.email IN ($1, $2)
