@@ -345,6 +345,52 @@ both! {
         assert_eq!(last_used_at().await, used);
     }
 
+    async fn a_key_that_has_fetched_a_record_is_rejected_at_once_when_it_may_no_longer(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let paths = [
+            format!("/payment/fetch/{}", text(&payment, "id")),
+            "/payment/fetch/reference/order-1".to_owned(),
+        ];
+        let expires_at = NOW.plus_seconds(60);
+        let key = new_key(app, json!({ "expires_at": expires_at })).await;
+        let other = app.new_company("Beta Lending").await;
+        let holder = Company { key: text(&key, "api_key").to_owned(), ..app.company.clone() };
+        let fetch = async |holder: &Company, expected: (u16, &str)| {
+            for path in &paths {
+                let response = app.request(holder, Method::GET, path, None).await;
+                let message = response.body["message"].as_str();
+                assert_eq!((response.status.as_u16(), message), (expected.0, Some(expected.1)));
+            }
+        };
+        let fetched = (200, "Payment fetched successfully");
+        for _ in 0..2 { // The second time, this host knows the keys.
+            fetch(&holder, fetched).await;
+            fetch(&app.company, fetched).await;
+            fetch(&other, (404, "payment not found")).await;
+        }
+        patch(app, json!({ "active": false })).await.data();
+        fetch(&holder, (403, "the company is suspended")).await;
+        patch(app, json!({ "active": true })).await.data();
+        subscribe(app, json!({ "active": false })).await.data();
+        fetch(&holder, (403, "active subscription required")).await;
+        subscribe(app, json!({ "active": true, "features": ["otp"] })).await.data();
+        fetch(&holder, (403, "your plan does not include payments")).await;
+        subscribe(app, json!({ "features": ["otp", "payments"], "expires_at": expires_at })).await.data();
+        fetch(&holder, fetched).await;
+        app.advance(60).await;
+        fetch(&holder, (401, BAD_KEY)).await;
+        fetch(&app.company, (403, "active subscription required")).await;
+        subscribe(app, json!({ "features": null, "expires_at": null })).await.data();
+        fetch(&app.company, fetched).await;
+        let keys = get(app, &own(app, "/keys")).await;
+        for key in keys.as_array().expect("keys") {
+            let revoke = own(app, &format!("/keys/{}", text(key, "id")));
+            app.operator(Method::DELETE, &revoke, Value::Null).await.data();
+        }
+        fetch(&app.company, (401, BAD_KEY)).await;
+        app.run_until_idle().await;
+    }
+
     async fn a_rotated_event_secret_stays_valid_for_a_day(app: TestApp) {
         let rotate = async || {
             let response = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;

@@ -1,7 +1,7 @@
 //! Common imports from this area: `use crate::tenants::prelude::*`.
 
 pub use super::{
-    companies::{self, AuthenticatedCompany, Company, check_event_url},
+    companies::{self, AuthenticatedCompany, Company, FetchingCompany, check_event_url},
     providers::{self, Account, AccountId, NoAccount},
     wallet,
 };

@@ -133,21 +133,21 @@ pub async fn initialize(
 
 pub async fn fetch(
     State(app): State<App>,
-    AuthenticatedCompany(company): AuthenticatedCompany,
+    company: FetchingCompany,
     Path(id): Path<PaymentId>,
 ) -> Result<PaymentResponse> {
-    company.check_feature(FEATURE)?;
-    let payment = find_by_id(&app, &company.id, &id).await?;
+    let payment = company.find(&app, FEATURE, |company_id| store::by_id(company_id, &id)).await?;
+    let payment = payment.ok_or_else(not_found)?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
 pub async fn fetch_by_reference(
     State(app): State<App>,
-    AuthenticatedCompany(company): AuthenticatedCompany,
+    company: FetchingCompany,
     Path(reference): Path<String>,
 ) -> Result<PaymentResponse> {
-    company.check_feature(FEATURE)?;
-    let payment = find_by_reference(&app, &company.id, &reference).await?;
+    let by_reference = |company_id: &CompanyId| store::by_reference(company_id, &reference);
+    let payment = company.find(&app, FEATURE, by_reference).await?.ok_or_else(not_found)?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 

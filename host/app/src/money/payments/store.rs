@@ -89,8 +89,12 @@ fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
     DynamicStatement::from(select).append(" FROM payments t WHERE company_id = ").bind(company_id)
 }
 
-fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
+pub fn by_id(company_id: &CompanyId, id: &PaymentId) -> DynamicStatement {
     from(SELECT_WITH_USER_ID, company_id).append(" AND id = ").bind(id)
+}
+
+pub fn by_reference(company_id: &CompanyId, reference: &str) -> DynamicStatement {
+    from(SELECT_WITH_USER_ID, company_id).append(" AND reference = ").bind(reference)
 }
 
 /// Inserts a payment with its first charge. Fails as a duplicate if the company has already used
@@ -155,8 +159,7 @@ pub async fn find_by_reference(
     company_id: &CompanyId,
     reference: &str,
 ) -> Result<Option<Payment>> {
-    let sql = from(SELECT_WITH_USER_ID, company_id).append(" AND reference = ").bind(reference);
-    tx.dynamic(&sql).optional().await
+    tx.dynamic(&by_reference(company_id, reference)).optional().await
 }
 
 /// The shown columns of the payments of a page, whose ids are found first.

@@ -1,7 +1,7 @@
 //! Recently accepted API keys: their requests are not delayed by a flood with unknown keys.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{PoisonError, RwLock},
 };
 
@@ -14,9 +14,17 @@ const RECENT_USE_SECONDS: i64 = 7 * 24 * 3600;
 /// Maximum number of keys to load, most recently used first.
 const MAX_LOADED_KEYS: i64 = 100_000;
 
-/// Digests of accepted keys. Only valid keys are added, so issued keys bound the set.
+/// The company and the id of an API key. A statement that uses them must check the key again.
+#[derive(Clone, Debug)]
+pub struct KnownKey {
+    pub company_id: CompanyId,
+    pub key_id: String,
+}
+
+/// Accepted keys by their digests. Only valid keys are added, so issued keys bound the map. The
+/// value is absent for operator tokens, and for API keys that this host has not authenticated yet.
 #[derive(Default)]
-pub struct AcceptedKeys(RwLock<HashSet<String>>);
+pub struct AcceptedKeys(RwLock<HashMap<String, Option<KnownKey>>>);
 
 impl AcceptedKeys {
     /// Loads the recently used valid keys, so that a host that starts during a flood knows them.
@@ -24,26 +32,35 @@ impl AcceptedKeys {
         let since = now.plus_seconds(-RECENT_USE_SECONDS);
         let used = async |tx: &mut Tx| digests_used_since(tx, since, now, MAX_LOADED_KEYS).await;
         let digests = store.select(used).await?;
-        Ok(AcceptedKeys(RwLock::new(digests.into_iter().collect())))
+        let keys = digests.into_iter().map(|digest| (digest, None)).collect();
+        Ok(AcceptedKeys(RwLock::new(keys)))
     }
 
     /// Returns whether the key was accepted and has not been rejected since.
     pub fn contains(&self, key: &str) -> bool {
-        self.contains_digest(&digest(key))
+        self.read(&digest(key), |_| ()).is_some()
     }
 
-    fn contains_digest(&self, digest: &str) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(digest)
+    /// Returns an accepted API key by its digest.
+    pub(super) fn find(&self, digest: &str) -> Option<KnownKey> {
+        self.read(digest, Clone::clone).flatten()
     }
 
-    pub(super) fn record(&self, digest: &str, accepted: bool) {
-        if self.contains_digest(digest) == accepted {
-            return;
+    fn read<T>(&self, digest: &str, of: impl Fn(&Option<KnownKey>) -> T) -> Option<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(digest).map(of)
+    }
+
+    pub(super) fn accept(&self, digest: &str, key: Option<KnownKey>) {
+        let is_recorded = self.read(digest, |known| known.is_some() || key.is_none());
+        if is_recorded != Some(true) {
+            let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            keys.insert(digest.to_owned(), key);
         }
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match accepted {
-            true => drop(keys.insert(digest.to_owned())),
-            false => drop(keys.remove(digest)),
+    }
+
+    pub(super) fn reject(&self, digest: &str) {
+        if self.read(digest, |_| ()).is_some() {
+            self.0.write().unwrap_or_else(PoisonError::into_inner).remove(digest);
         }
     }
 }
@@ -53,15 +70,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_known_from_its_acceptance_to_its_refusal() {
+    fn a_key_is_known_from_its_acceptance_to_its_rejection() {
         let keys = AcceptedKeys::default();
-        let noted = |accepted| {
-            keys.record(&digest("sk_test_1"), accepted);
-            [keys.contains("sk_test_1"), keys.contains("sk_test_2")]
-        };
-        assert_eq!(noted(false), [false, false]);
-        assert_eq!(noted(true), [true, false]);
-        assert_eq!(noted(true), [true, false]);
-        assert_eq!(noted(false), [false, false]);
+        let known = || [keys.contains("sk_test_1"), keys.contains("sk_test_2")];
+        let key = KnownKey { company_id: CompanyId::from("c"), key_id: "k".to_owned() };
+        keys.reject(&digest("sk_test_1"));
+        assert_eq!(known(), [false, false]);
+        keys.accept(&digest("sk_test_1"), None);
+        assert_eq!(known(), [true, false]);
+        assert!(keys.find(&digest("sk_test_1")).is_none());
+        keys.accept(&digest("sk_test_1"), Some(key));
+        keys.accept(&digest("sk_test_1"), None);
+        assert_eq!(keys.find(&digest("sk_test_1")).expect("the key").key_id, "k");
+        keys.reject(&digest("sk_test_1"));
+        assert_eq!(known(), [false, false]);
     }
 }

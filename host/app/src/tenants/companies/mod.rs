@@ -10,9 +10,10 @@ use url::Url;
 
 pub use self::{
     accepted_keys::AcceptedKeys,
-    principals::AuthenticatedCompany,
+    principals::{AuthenticatedCompany, FetchingCompany},
     store::{Company, Key, SEALED, Subscription},
 };
+use self::{accepted_keys::KnownKey, store::KeyHolder};
 use crate::{state::prelude::*, tenants::plans};
 use tollhouse_platform::{crypto::digest, values::phone};
 
@@ -107,25 +108,39 @@ pub fn check_event_url(
 /// Returns the company of an API key. 401 if the key is unknown, revoked or expired; 429 beyond its
 /// rate limit; 403 if the company is suspended or its subscription has ended.
 pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
-    let digest = digest(key);
-    let found = app.store.select(async |tx| store::find_by_key(tx, &digest).await).await?;
+    let holder = find_holder(app, &digest(key)).await?;
+    app.rate_limits.keys.check(&holder.key_id)?;
+    record_use(app, &holder.company.id, &holder.key_id, holder.last_used_at);
+    holder.company.check_active(app.clock.now())?;
+    Ok(holder.company)
+}
+
+/// Returns the holder of a valid API key by the key's digest; otherwise 401.
+async fn find_holder(app: &App, digest: &str) -> Result<KeyHolder> {
+    let found = app.store.select(async |tx| store::find_by_key(tx, digest).await).await?;
     let now = app.clock.now();
     let known = found.filter(|holder| {
         // The lookup is not constant-time, but it compares digests, so its duration reveals no key.
         let same = bool::from(holder.digest.as_bytes().ct_eq(digest.as_bytes()));
         same && holder.revoked_at.is_none() && holder.expires_at.is_none_or(|at| now < at)
     });
-    app.slot::<AcceptedKeys>().record(&digest, known.is_some());
-    let holder = known.ok_or(Error::Unauthorized("the API key is not valid"))?;
-    app.rate_limits.keys.check(&holder.key_id)?;
-    let (db, used) = (app.store.clone(), (holder.company.id.clone(), holder.key_id.clone()));
-    app.record_use(&holder.key_id, holder.last_used_at, async move {
+    let accepted = app.slot::<AcceptedKeys>();
+    let Some(holder) = known else {
+        accepted.reject(digest);
+        return Err(Error::Unauthorized("the API key is not valid"));
+    };
+    let (company_id, key_id) = (holder.company.id.clone(), holder.key_id.clone());
+    accepted.accept(digest, Some(KnownKey { company_id, key_id }));
+    Ok(holder)
+}
+
+fn record_use(app: &App, company_id: &CompanyId, key_id: &String, last: Option<Timestamp>) {
+    let (db, now, used) = (app.store.clone(), app.clock.now(), (company_id.clone(), key_id.clone()));
+    app.record_use(key_id, last, async move {
         let record =
             async move |tx: &mut Tx| store::record_key_use(tx, &used.0, &used.1, now).await;
         db.write(record).await
     });
-    holder.company.check_active(now)?;
-    Ok(holder.company)
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Company> {

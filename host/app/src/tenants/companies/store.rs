@@ -285,3 +285,28 @@ pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>>
     .optional()
     .await
 }
+
+/// Limits a statement on rows `t` of a company to those that the holder of a key may read, by the
+/// rules of `authenticate` and `Company::check_feature`.
+pub fn readable_with_key(
+    statement: DynamicStatement,
+    digest: &str,
+    feature: &str,
+    now: Timestamp,
+) -> DynamicStatement {
+    let feature = format!("%\"{feature}\"%");
+    statement
+        .append(
+            " AND EXISTS (SELECT 1 FROM api_keys k JOIN companies c ON c.id = k.company_id
+             WHERE k.company_id = t.company_id AND k.revoked_at IS NULL AND c.active
+                 AND c.subscription_active AND k.digest = ",
+        )
+        .bind(digest)
+        .append(" AND (k.expires_at IS NULL OR k.expires_at > ")
+        .bind(now)
+        .append(") AND (c.subscription_expires_at IS NULL OR c.subscription_expires_at > ")
+        .bind(now)
+        .append(") AND (c.features IS NULL OR CAST(c.features AS TEXT) LIKE ")
+        .bind(feature)
+        .append("))")
+}
