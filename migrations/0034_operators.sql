@@ -78,6 +78,14 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_by_digest ON approvals (digest, expires_at);
 CREATE INDEX approvals_by_request ON approvals (requested_at, id);
 
+-- Keyed digest of the recipient, whose address is mostly hidden. NULL: a message of an earlier
+-- version.
+ALTER TABLE messages ADD COLUMN recipient_digest TEXT;
+CREATE INDEX messages_of_recipient ON messages (company_id, recipient_digest, created_at, id);
+
+-- Index of the loans of a user.
+CREATE INDEX loans_of_user ON loans (company_id, user_key, created_at);
+
 -- Indexes of GET /internal/v1/search.
 CREATE INDEX payments_of_email ON payments (company_id, email, created_at);
 CREATE INDEX users_of_phone ON users (company_id, phone) WHERE phone IS NOT NULL;

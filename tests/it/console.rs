@@ -1,5 +1,7 @@
 //! The console: signing in by forms, permissions of pages, and protection of forms and cookies.
 
+mod customers;
+
 use reqwest::{Client, Method, Response, redirect::Policy};
 use serde_json::{Value, json};
 

@@ -3,13 +3,17 @@
 
 mod no_records;
 mod notifications;
+mod records;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tollhouse_app::routes::{Route, internal_routes, public_routes};
 use tollhouse_http::Access;
 
-use self::no_records::{NO_RECORDS, NOTIFICATION, PAY_PAGE};
+use self::{
+    no_records::{NO_RECORDS, NOTIFICATION, PAY_PAGE},
+    records::RECORDS,
+};
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
     codes::email_request,
@@ -313,48 +317,6 @@ impl CompanyRecords {
         [others, payments, self.of_user()].concat()
     }
 }
-
-type Names = fn(&CompanyRecords) -> Vec<&str>;
-
-/// Every route that names a record, and the names of the records of company A.
-const RECORDS: &[(&str, Names)] = &[
-    ("/api/v1/user/fetch/{email_or_id}", |a| a.of_user()),
-    ("/api/v1/user/edit/{user_id}", |a| a.of_user()),
-    ("/api/v1/user/email-verification/send/{user_id}", |a| a.of_user()),
-    ("/api/v1/user/email-verification/verify/{user_id}", |a| a.of_user()),
-    ("/api/v1/user/phone-verification/send/{user_id}", |a| a.of_user()),
-    ("/api/v1/user/phone-verification/verify/{user_id}", |a| a.of_user()),
-    ("/api/v1/kyc/uid/send-verification/{uid_id}", |a| vec![&a.uid]),
-    ("/api/v1/kyc/uid/verify/{uid_id}", |a| vec![&a.uid]),
-    ("/api/v1/kyc/uid/list/{user_id}", |a| a.of_user()),
-    ("/api/v1/card/verify/{card}", |a| vec![text(&a.card, "id")]),
-    ("/api/v1/card/list/{user_id}", |a| a.of_user()),
-    ("/api/v1/card/fetch/{card}", |a| vec![text(&a.card, "id")]),
-    ("/api/v1/card/default/set/{card}", |a| vec![text(&a.card, "id")]),
-    ("/api/v1/card/delete/{card}", |a| vec![text(&a.card, "id")]),
-    ("/api/v1/virtual-account/fetch/{virtual_account}", |a| vec![&a.virtual_account]),
-    ("/api/v1/virtual-account/list/{user_id}", |a| a.of_user()),
-    ("/api/v1/virtual-account/delete/{virtual_account}", |a| vec![&a.virtual_account]),
-    ("/api/v1/recollection/verify/{reference}", |a| a.of_recollection()),
-    ("/api/v1/recollection/fetch/{recollection}", |a| a.of_recollection()),
-    ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),
-    ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
-    ("/internal/v1/companies/{company}/exceptions/{exception}/resolve", |a| vec![&a.exception]),
-    ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
-    ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
-    ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
-    ("/internal/v1/companies/{company}/keys/{key}", |a| vec![text(&a.key, "id")]),
-    ("/internal/v1/companies/{company}/keys/{key}/rotate", |a| vec![text(&a.key, "id")]),
-    ("/internal/v1/companies/{company}/events/{event}/attempts", |a| vec![&a.event]),
-    ("/internal/v1/companies/{company}/events/{event}/redeliver", |a| vec![&a.event]),
-    ("/internal/v1/companies/{company}/payments/{payment}", |a| a.of_payments("id")),
-    ("/internal/v1/companies/{company}/payments/reference/{reference}", |a| {
-        a.of_payments("reference")
-    }),
-    ("/internal/v1/companies/{company}/payments/{payment}/timeline", |a| a.of_payments("id")),
-    ("/internal/v1/companies/{company}/payments/{payment}/verify", |a| a.of_payments("id")),
-    ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
-];
 
 #[test]
 fn every_route_with_a_parameter_is_listed() {

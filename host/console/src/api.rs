@@ -32,6 +32,12 @@ impl ApiFailure {
         ApiFailure { status: StatusCode::INTERNAL_SERVER_ERROR, message }
     }
 
+    /// A list that is too long for a file.
+    pub fn too_many(most: usize) -> ApiFailure {
+        let message = format!("The list has more than {most} records. Use a narrower filter.");
+        ApiFailure { status: StatusCode::BAD_REQUEST, message }
+    }
+
     /// Returns the status of a form that is shown again: browsers ask for a password after 401.
     pub fn form_status(&self) -> StatusCode {
         match self.status {
@@ -93,7 +99,7 @@ pub fn read<T: DeserializeOwned>(data: Value) -> ApiResult<T> {
 }
 
 /// Logs an error that the internal interface does not cause when it works.
-fn unexpected(error: impl Display) -> ApiFailure {
+pub fn unexpected(error: impl Display) -> ApiFailure {
     tracing::error!(%error, "a call of the internal interface failed unexpectedly");
     ApiFailure::internal()
 }

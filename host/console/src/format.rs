@@ -3,6 +3,8 @@
 use askama::Template;
 use serde_json::Value;
 
+use tollhouse_platform::values::spreadsheet::escape_formula;
+
 /// A narrow space that does not break a line.
 const THIN_SPACE: char = '\u{202F}';
 
@@ -14,6 +16,7 @@ pub enum Cell {
     Text(String),
     /// An id or a code, in a font of fixed width.
     Code(String),
+    /// An amount as a decimal number.
     Money {
         amount: String,
         currency: String,
@@ -63,7 +66,7 @@ impl Cell {
     pub fn money(amount: &Value, currency: &Value) -> Cell {
         match amount {
             Value::Number(amount) => {
-                Cell::Money { amount: grouped(&amount.to_string()), currency: plain(currency) }
+                Cell::Money { amount: amount.to_string(), currency: plain(currency) }
             }
             _ => Cell::Empty,
         }
@@ -102,6 +105,24 @@ impl Cell {
     pub fn link(href: String, value: &Value) -> Cell {
         Cell::Link { href, text: plain(value) }
     }
+
+    /// Returns the text of a CSV file, and the currency of an amount.
+    pub fn into_csv(self) -> (String, String) {
+        let text = match self {
+            Cell::Empty | Cell::Button { .. } => String::new(),
+            Cell::Money { amount, currency } => return (amount, currency),
+            Cell::Time { iso, .. } => iso,
+            Cell::Text(text)
+            | Cell::Code(text)
+            | Cell::State { text, .. }
+            | Cell::Link { text, .. } => escape_formula(&text),
+            Cell::Pairs(pairs) => {
+                let pairs = pairs.iter().map(|(name, value)| format!("{name}: {value}"));
+                escape_formula(&pairs.collect::<Vec<_>>().join("; "))
+            }
+        };
+        (text, String::new())
+    }
 }
 
 /// Returns the tone of a state.
@@ -136,7 +157,7 @@ pub fn plain(value: &Value) -> String {
 }
 
 /// Groups the digits of a decimal number by thousands, with at least two decimals.
-fn grouped(number: &str) -> String {
+pub fn grouped(number: &str) -> String {
     let (sign, digits) =
         number.strip_prefix('-').map_or(("", number), |digits| ("\u{2212}", digits));
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
@@ -150,10 +171,12 @@ fn grouped(number: &str) -> String {
     format!("{text}.{decimals:0<2}")
 }
 
-/// A column of a table: its heading, whether it is aligned right, and the cell of a record.
+/// A column of a table: its heading, and the cell of a record. Amounts and other numbers are aligned
+/// right.
 pub struct Column<'c> {
     pub heading: &'static str,
     pub right: bool,
+    pub is_money: bool,
     pub cell: Box<dyn Fn(&Value) -> Cell + Send + Sync + 'c>,
 }
 
@@ -161,7 +184,7 @@ pub fn column<'c>(
     heading: &'static str,
     cell: impl Fn(&Value) -> Cell + Send + Sync + 'c,
 ) -> Column<'c> {
-    Column { heading, right: false, cell: Box::new(cell) }
+    Column { heading, right: false, is_money: false, cell: Box::new(cell) }
 }
 
 pub fn right<'c>(
@@ -169,6 +192,16 @@ pub fn right<'c>(
     cell: impl Fn(&Value) -> Cell + Send + Sync + 'c,
 ) -> Column<'c> {
     Column { right: true, ..column(heading, cell) }
+}
+
+/// Returns a column of amounts, which are in a field of a record, as their currency is.
+pub fn money(
+    heading: &'static str,
+    amount: &'static str,
+    currency: &'static str,
+) -> Column<'static> {
+    let cell = move |record: &Value| Cell::money(&record[amount], &record[currency]);
+    Column { is_money: true, ..right(heading, cell) }
 }
 
 /// A table of records.
@@ -183,13 +216,14 @@ pub struct Table {
     pages: Option<Pages>,
 }
 
-/// The position of a page in a list.
-struct Pages {
-    number: u64,
-    count: u64,
-    total: u64,
-    previous: Option<String>,
-    next: Option<String>,
+/// The position of a page in a list, and links.
+pub struct Pages {
+    /// Empty if there is only one page, or if pages are not counted.
+    pub position: String,
+    pub previous: Option<String>,
+    pub next: Option<String>,
+    /// The list as CSV.
+    pub export: String,
 }
 
 impl Table {
@@ -211,19 +245,10 @@ impl Table {
         }
     }
 
-    /// Adds links to the other pages of a list, which `href` returns by number.
+    /// Adds links to the other pages of a list.
     #[must_use]
-    pub fn paged(mut self, list: &Value, href: impl Fn(u64) -> String) -> Table {
-        let number = |field: &str| list[field].as_u64().unwrap_or_default();
-        let (page, count, total) = (number("page"), number("total_page"), number("total"));
-        self.pages = Some(Pages {
-            number: page,
-            count,
-            total,
-            previous: (page > 1).then(|| href(page - 1)),
-            next: (page < count).then(|| href(page + 1)),
-        });
-        self
+    pub fn paged(self, pages: Pages) -> Table {
+        Table { pages: Some(pages), ..self }
     }
 }
 

@@ -64,6 +64,20 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
             "/console/companies/{company}/payments/{payment}/refund",
             post(pages::companies::payments::refund),
         )
+        .route("/console/companies/{company}/users", get(pages::companies::users::list))
+        .route("/console/companies/{company}/users/{user}", get(pages::companies::users::show))
+        .route(
+            "/console/companies/{company}/users/{user}/identities",
+            get(pages::companies::users::identities),
+        )
+        .route(
+            "/console/companies/{company}/recollections",
+            get(pages::companies::recollections::list),
+        )
+        .route(
+            "/console/companies/{company}/recollections/{recollection}",
+            get(pages::companies::recollections::show),
+        )
         .route("/console/companies/{company}/messages", get(pages::companies::messages::list))
         .route("/console/companies/{company}/events", get(pages::companies::events::list))
         .route(

@@ -7,6 +7,7 @@ use csv::{ReaderBuilder, StringRecord};
 
 use super::User;
 use crate::state::prelude::*;
+use tollhouse_platform::values::spreadsheet::{escape_formula, is_formula};
 
 /// Columns of an export, as specified.
 pub const COLUMNS: [&str; 23] = [
@@ -24,16 +25,6 @@ customer-1,Ada,Obi,,ada@example.com,'+2348012345678,10/12/1990,female,https://ex
 
 /// Column names of the employment status that are read; the second one is the field's name.
 const EMPLOYMENT_COLUMNS: [&str; 2] = ["employment_states", "employment_status"];
-
-/// Returns whether a spreadsheet may take a cell for a formula. Some skip leading white space.
-fn is_formula(text: &str) -> bool {
-    let skipped = |c: char| c == '\'' || c.is_whitespace();
-    text.trim_start_matches(skipped).starts_with(['=', '+', '-', '@'])
-}
-
-fn escape_formula(text: &str) -> String {
-    if is_formula(text) { format!("'{text}") } else { text.to_owned() }
-}
 
 /// Returns the name of a column's field.
 fn field_of(column: &str) -> &str {

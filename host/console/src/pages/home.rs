@@ -8,7 +8,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{company_name, show_list};
+use super::{ListPage, company_name};
 use crate::{
     Console,
     api::{ApiResult, path},
@@ -84,7 +84,8 @@ async fn show_own_companies(session: &Session, companies: &[String]) -> PageResu
         Cell::link(path(&["console", "companies", &plain(&company["id"])], &[]), &company["name"])
     })];
     let table = Table::new("Companies", &json!(own), &columns, "There are no companies.");
-    show_list(session, "Search", Vec::new(), table)
+    let frame = Frame::new(session, "Search", "Companies");
+    render(&ListPage { frame, parent: None, tabs: Vec::new(), filters: Vec::new(), table })
 }
 
 /// Returns the page of a search result, if it has one.
@@ -93,6 +94,10 @@ fn href(hit: &Value) -> Option<String> {
     match hit["kind"].as_str()? {
         "company" => Some(path(&["console", "companies", &company], &[])),
         "payment" => Some(path(&["console", "companies", &company, "payments", &id], &[])),
+        "user" => Some(path(&["console", "companies", &company, "users", &id], &[])),
+        "recollection" => {
+            Some(path(&["console", "companies", &company, "recollections", &id], &[]))
+        }
         _ => None,
     }
 }

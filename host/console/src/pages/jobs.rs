@@ -2,11 +2,10 @@
 
 use super::{
     company_cell,
-    filters::{Declared, Filtered, ListQuery},
-    show_list,
+    lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
-    format::{Cell, Table, column, right},
+    format::{Cell, column, right},
     page::PageResult,
     session::Session,
 };
@@ -14,9 +13,7 @@ use crate::{
 const FILTERS: Declared = &[("kind", "Kind of job", &[]), ("company", "Company id", &[])];
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, FILTERS);
-    let found = session.get(&["jobs"], &list.query()).await?;
-    let columns = [
+    let columns = vec![
         column("Job", |job| Cell::text(&job["kind"])),
         column("Company", |job| company_cell(&job["company"])),
         column("Record", |job| Cell::code(&job["subject"])),
@@ -25,7 +22,13 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Parked", |job| Cell::time(&job["parked_at"])),
         column("Next run", |job| Cell::time(&job["next_run_at"])),
     ];
-    let table = Table::new("Failing jobs", &found["docs"], &columns, "No job is failing.");
-    let table = table.paged(&found, |page| list.page(&["console", "jobs"], page));
-    show_list(&session, "Jobs", list.filters, table)
+    let list = List {
+        title: "Jobs",
+        source: &["jobs"],
+        paging: Paging::Numbered,
+        filters: FILTERS,
+        columns,
+        empty: "No job is failing.",
+    };
+    list.show(&session, &sent).await
 }

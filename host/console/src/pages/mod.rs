@@ -3,9 +3,9 @@
 pub mod access;
 pub mod companies;
 pub mod exceptions;
-pub mod filters;
 pub mod home;
 pub mod jobs;
+pub mod lists;
 pub mod plugins;
 pub mod refunds;
 
@@ -13,16 +13,12 @@ use askama::Template;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::filters::Filter;
 use crate::{
     api::ApiResult,
     format::{Cell, Table, plain},
-    page::{Frame, PageResult, render},
+    page::Frame,
     session::Session,
 };
-
-/// Records on a page of a list.
-const PAGE_SIZE: &str = "25";
 
 /// The hidden field of a form.
 #[derive(Deserialize)]
@@ -52,7 +48,7 @@ struct ListPage {
     parent: Option<Parent>,
     /// Pages of the same company.
     tabs: Vec<Tab>,
-    filters: Vec<Filter>,
+    filters: Vec<lists::Filter>,
     table: Table,
 }
 
@@ -66,7 +62,9 @@ struct Tab {
 /// The pages of a company, with the permission of each.
 const TABS: &[(&str, &str, &str)] = &[
     ("", "Overview", "companies.read"),
+    ("users", "Customers", "users.read"),
     ("payments", "Payments", "payments.read"),
+    ("recollections", "Repayments", "lending.read"),
     ("messages", "Messages", "messages.read"),
     ("events", "Events", "events.read"),
     ("wallet", "Wallet", "wallet.read"),
@@ -91,36 +89,6 @@ async fn company_name(session: &Session, company: &str) -> ApiResult<String> {
     }
     let found = session.get(&["companies", company], &[]).await?;
     Ok(plain(&found["name"]))
-}
-
-/// Shows a table about a company.
-async fn show_company_list(
-    session: &Session,
-    company: &str,
-    current: &str,
-    filters: Vec<Filter>,
-    table: Table,
-) -> PageResult {
-    let name = company_name(session, company).await?;
-    let parent = Parent::of_company(session);
-    render(&ListPage {
-        frame: Frame::new(session, "Companies", name),
-        parent: Some(parent),
-        tabs: tabs(session, company, current),
-        filters,
-        table,
-    })
-}
-
-/// Shows a table about the service.
-fn show_list(
-    session: &Session,
-    title: &'static str,
-    filters: Vec<Filter>,
-    table: Table,
-) -> PageResult {
-    let frame = Frame::new(session, title, title);
-    render(&ListPage { frame, parent: None, tabs: Vec::new(), filters, table })
 }
 
 /// Returns a cell that links a company by its id.

@@ -1,15 +1,14 @@
 //! Plugins and their versions.
 
-use super::show_list;
+use super::lists::{List, ListQuery, Paging};
 use crate::{
-    format::{Cell, Table, column, right},
+    format::{Cell, column, right},
     page::PageResult,
     session::Session,
 };
 
-pub async fn list(session: Session) -> PageResult {
-    let found = session.get(&["plugins"], &[]).await?;
-    let columns = [
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let columns = vec![
         column("Plugin", |plugin| Cell::text(&plugin["name"])),
         column("Version", |plugin| Cell::text(&plugin["version"])),
         column("State", |plugin| Cell::state(&plugin["state"])),
@@ -22,6 +21,13 @@ pub async fn list(session: Session) -> PageResult {
         column("Active since", |plugin| Cell::time(&plugin["active_at"])),
         column("Quarantined", |plugin| Cell::time(&plugin["quarantined_at"])),
     ];
-    let table = Table::new("Plugins", &found, &columns, "No plugin is installed.");
-    show_list(&session, "Plugins", Vec::new(), table)
+    let list = List {
+        title: "Plugins",
+        source: &["plugins"],
+        paging: Paging::Whole,
+        filters: &[],
+        columns,
+        empty: "No plugin is installed.",
+    };
+    list.show(&session, &sent).await
 }

@@ -2,11 +2,10 @@
 
 use super::{
     company_cell,
-    filters::{Declared, Filtered, ListQuery},
-    show_list,
+    lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
-    format::{Cell, Table, column, right},
+    format::{Cell, column, money, right},
     page::PageResult,
     session::Session,
 };
@@ -15,19 +14,23 @@ const FILTERS: Declared =
     &[("state", "State", &["requested", "pending", "stalled", "done", "refused", "failed"])];
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, FILTERS);
-    let state = &*list.filters[0].value;
-    let found = session.get(&["refunds"], &[("state", state), ("limit", "100")]).await?;
-    let columns = [
+    let columns = vec![
         column("Requested", |refund| Cell::time(&refund["created_at"])),
         column("Company", |refund| company_cell(&refund["company"])),
         column("Charge of", |refund| Cell::text(&refund["of"])),
-        right("Amount", |refund| Cell::money(&refund["amount"], &refund["currency"])),
+        money("Amount", "amount", "currency"),
         column("State", |refund| Cell::state(&refund["state"])),
         column("Provider", |refund| Cell::text(&refund["payment_service"])),
         right("Requests", |refund| Cell::text(&refund["requests"])),
         column("Last error", |refund| Cell::text(&refund["last_error"])),
     ];
-    let table = Table::new("Refunds", &found["refunds"], &columns, "There are no such refunds.");
-    show_list(&session, "Refunds", list.filters, table)
+    let list = List {
+        title: "Refunds",
+        source: &["refunds"],
+        paging: Paging::Cursor("refunds"),
+        filters: FILTERS,
+        columns,
+        empty: "There are no such refunds.",
+    };
+    list.show(&session, &sent).await
 }

@@ -27,6 +27,27 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
+/// The record that a path names by its last parameter, whether or not the path names the company
+/// too. Control characters and invalid UTF-8 are 404.
+pub struct RecordId<T>(pub T);
+
+impl<S: Send + Sync, T: for<'t> From<&'t str>> FromRequestParts<S> for RecordId<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<RecordId<T>> {
+        let Path(parameters) =
+            Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
+        let (_, last) = parameters.last().ok_or_else(|| Error::not_found("path not found"))?;
+        Ok(RecordId(T::from(last)))
+    }
+}
+
+impl<T> Describe for RecordId<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        Path::<T>::describe(operation);
+    }
+}
+
 /// The descriptions of all parameters.
 const PARAMETERS: [(&str, &str); 34] = [
     ("account", "Account id from the notification URL."),

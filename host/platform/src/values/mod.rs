@@ -5,3 +5,4 @@ pub mod id;
 pub mod listing;
 pub mod money;
 pub mod phone;
+pub mod spreadsheet;

@@ -34,7 +34,7 @@ pub async fn create(
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(email_or_id): Path<String>,
+    RecordId(email_or_id): RecordId<String>,
 ) -> Result<DataResponse<View>> {
     let find = async |tx: &mut Tx| get_by_email_or_id(tx, &company.id, &email_or_id).await;
     let user = app.store.read(find).await?;

@@ -10,7 +10,7 @@ use crate::{customers as users, messaging::otp, tenants::prelude::*};
 pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(user_id): Path<String>,
+    RecordId(user_id): RecordId<String>,
 ) -> Result<DataResponse<Vec<View>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         let user = users::get_by_email_or_id(tx, &company.id, &user_id).await?;

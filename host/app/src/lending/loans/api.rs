@@ -163,6 +163,23 @@ pub async fn fetch(
     DataResponse::data(loan.view(entries), "Loan fetched successfully")
 }
 
+/// Lists the loans of a user with their schedules, newest first.
+pub async fn list_of_user(
+    State(app): State<App>,
+    Path((company, user_id)): Path<(CompanyId, String)>,
+) -> Result<DataResponse<Vec<View>>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let user = users::get_by_email_or_id(tx, &company, &user_id).await?;
+        let mut loans = Vec::new();
+        for loan in store::list_of_user(tx, &company, &user.id).await? {
+            let entries = store::list_installments(tx, &company, &loan.id).await?;
+            loans.push(loan.view(entries));
+        }
+        Ok(loans)
+    };
+    DataResponse::data(app.store.read(read).await?, "Loans fetched successfully")
+}
+
 pub async fn transactions(
     State(app): State<App>,
     query: Query<Reading>,

@@ -76,6 +76,20 @@ pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Op
     tx.dynamic(&by_id(company_id, id)).optional().await
 }
 
+pub async fn list_of_user(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    user_key: &UserKey,
+) -> Result<Vec<Loan>> {
+    let sql = DynamicStatement::from(SELECT_WITH_USER_ID)
+        .append(" FROM loans t WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND user_key = ")
+        .bind(user_key)
+        .append(" ORDER BY created_at DESC, id DESC");
+    tx.dynamic(&sql).all().await
+}
+
 /// Locks a loan until the transaction ends: its changes are processed one at a time.
 pub async fn lock(tx: &mut Tx, company_id: &CompanyId, id: &LoanId) -> Result<Option<Loan>> {
     tx.dynamic(&by_id(company_id, id).append(" FOR UPDATE")).optional().await

@@ -117,7 +117,7 @@ pub async fn create(
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(id): Path<RecollectionId>,
+    RecordId(id): RecordId<RecollectionId>,
 ) -> Result<DataResponse<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let found = app.store.select(async |tx| store::find(tx, &company.id, &id).await).await?;
@@ -128,7 +128,7 @@ pub async fn fetch(
 pub async fn fetch_by_reference(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(reference): Path<String>,
+    RecordId(reference): RecordId<String>,
 ) -> Result<DataResponse<View<loans::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| -> Result<_> {

@@ -74,7 +74,7 @@ pub async fn fetch(
 pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(user_id): Path<String>,
+    RecordId(user_id): RecordId<String>,
 ) -> Result<DataResponse<Vec<View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| -> Result<Vec<VirtualAccount>> {

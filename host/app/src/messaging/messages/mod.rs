@@ -82,6 +82,11 @@ impl Destination {
         format!("{}:{}", self.channel.name(), self.comparison_key())
     }
 
+    /// Returns the texts whose keyed digest identifies the address among those of a company.
+    fn digest_parts(&self, company_id: &CompanyId) -> [String; 3] {
+        ["message".to_owned(), company_id.to_string(), self.key()]
+    }
+
     /// Returns the masked address: `a***@example.com`, `+234***78`.
     fn masked(&self) -> String {
         let (first, last) = match self.channel {
@@ -159,6 +164,7 @@ impl Message {
             purpose: purpose.to_owned(),
             topic: String::new(),
             recipient: to.masked(),
+            recipient_digest: Some(app.sealer.digest(&to.digest_parts(company_id))),
             content: None,
             state: State::Pending,
             attempts: 0,

@@ -35,6 +35,9 @@ pub struct Message {
     /// Recipient, mostly masked.
     #[serde(rename = "to")]
     pub recipient: String,
+    /// Keyed digest of the recipient, by which messages are found. `None` in older rows.
+    #[serde(skip)]
+    pub recipient_digest: Option<String>,
     // Sealed; `None` once there is nothing left to deliver.
     #[serde(skip)]
     pub content: Option<String>,
@@ -70,13 +73,15 @@ pub const SEALED: [SealedColumn; 1] =
 pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     tx.defer(
         "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content,
-             state, attempts, reason, charge_key, give_up_at, created_at, ended_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+             state, attempts, reason, charge_key, give_up_at, created_at, ended_at,
+             recipient_digest)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
     )
     .params(params![
         &message.company_id, &message.id, message.channel, &message.purpose, &message.topic,
         &message.recipient, &message.content, message.state, message.attempts, &message.reason,
-        &message.charge_key, message.give_up_at, message.created_at, message.ended_at
+        &message.charge_key, message.give_up_at, message.created_at, message.ended_at,
+        &message.recipient_digest
     ])
     .execute()
     .await
@@ -164,19 +169,25 @@ pub async fn cancel_superseded(
     Ok(cancelled.into_iter().flatten().collect())
 }
 
-/// Returns a page of a company's messages, newest first.
+/// Returns a page of a company's messages, newest first. `recipient` has the digests under each
+/// key of a recipient.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
     filter: &MessageList,
+    recipient: Option<&[String]>,
     page: PageRequest,
 ) -> Result<ListPage<Message>> {
     let filtered = |select| {
-        DynamicStatement::from(select)
+        let sql = DynamicStatement::from(select)
             .append(" FROM messages WHERE company_id = ")
             .bind(company_id)
             .append_if(" AND state = ", filter.state.as_ref())
-            .append_if(" AND channel = ", filter.channel.as_ref())
+            .append_if(" AND channel = ", filter.channel.as_ref());
+        match recipient {
+            Some(digests) => sql.append(" AND recipient_digest").append_in(digests),
+            None => sql,
+        }
     };
     tx.list(filtered, "SELECT *", " ORDER BY created_at DESC, id DESC", page).await
 }

@@ -79,7 +79,7 @@ fields! {
 pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    Path(user_id): Path<String>,
+    RecordId(user_id): RecordId<String>,
     query: Query<CardFilter>,
 ) -> Result<DataResponse<Vec<View>>> {
     company.check_feature(FEATURE)?;

@@ -134,7 +134,7 @@ pub async fn initialize(
 pub async fn fetch(
     State(app): State<App>,
     company: FetchingCompany,
-    Path(id): Path<PaymentId>,
+    RecordId(id): RecordId<PaymentId>,
 ) -> Result<PaymentResponse> {
     let payment = company.find(&app, FEATURE, |company_id| store::by_id(company_id, &id)).await?;
     let payment = payment.ok_or_else(not_found)?;
@@ -144,26 +144,10 @@ pub async fn fetch(
 pub async fn fetch_by_reference(
     State(app): State<App>,
     company: FetchingCompany,
-    Path(reference): Path<String>,
+    RecordId(reference): RecordId<String>,
 ) -> Result<PaymentResponse> {
     let by_reference = |company_id: &CompanyId| store::by_reference(company_id, &reference);
     let payment = company.find(&app, FEATURE, by_reference).await?.ok_or_else(not_found)?;
-    respond_with_user(&app, payment, "Payment fetched successfully").await
-}
-
-pub async fn fetch_of_company(
-    State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, PaymentId)>,
-) -> Result<PaymentResponse> {
-    let payment = find_by_id(&app, &company, &payment).await?;
-    respond_with_user(&app, payment, "Payment fetched successfully").await
-}
-
-pub async fn fetch_of_company_by_reference(
-    State(app): State<App>,
-    Path((company, reference)): Path<(CompanyId, String)>,
-) -> Result<PaymentResponse> {
-    let payment = find_by_reference(&app, &company, &reference).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
@@ -204,14 +188,7 @@ pub async fn list(
     query: Query<PaymentFilter>,
 ) -> Result<ListResponse> {
     company.check_feature(FEATURE)?;
-    list_for(&app, &company.id, &query).await
-}
-
-async fn list_for(
-    app: &App,
-    company_id: &CompanyId,
-    query: &Query<PaymentFilter>,
-) -> Result<ListResponse> {
+    let company_id = &company.id;
     let filter = query.read()?;
     let page = PageRequest::new(filter.page, filter.limit, filter.after.as_deref())?;
     let (payments, users) = app
@@ -238,15 +215,6 @@ async fn list_for(
         payment.listed(user.cloned().map(|user| user.view(now)))
     });
     DataResponse::data(listed, "Payment listed successfully")
-}
-
-pub async fn list_of_company(
-    State(app): State<App>,
-    Path(company): Path<CompanyId>,
-    query: Query<PaymentFilter>,
-) -> Result<ListResponse> {
-    companies::find(&app, &company).await?;
-    list_for(&app, &company, &query).await
 }
 
 pub async fn verify(

@@ -44,7 +44,9 @@ permissions! {
     EVENTS_READ "events.read" personal "See events of companies and their deliveries";
     EVENTS_REDELIVER "events.redeliver" plain "Redeliver events";
     MESSAGES_READ "messages.read" personal "See e-mails and text messages";
-    LENDING_READ "lending.read" personal "See loans and direct debit mandates";
+    USERS_READ "users.read" personal "See users, their cards and their virtual accounts";
+    IDENTITIES_READ "identities.read" personal "See identity records of users";
+    LENDING_READ "lending.read" personal "See loans, recollections and direct debit mandates";
     LENDING_WRITE "lending.write" plain "Create and replace loans and direct debit mandates";
     FEEDS_READ "feeds.read" plain "Read operator events, repayments and credit-score events";
     PLUGINS_READ "plugins.read" plain "See plugins, and examine components";
@@ -87,14 +89,16 @@ pub const ROLES: &[BuiltInRole] = &[
     BuiltInRole {
         name: "support-read",
         permissions: &[
-            COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, LENDING_READ,
+            COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
+            LENDING_READ,
         ],
     },
     BuiltInRole {
         name: "support-act",
         permissions: &[
-            COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, LENDING_READ,
-            PAYMENTS_VERIFY, REFUNDS_WRITE, EVENTS_REDELIVER, APPROVALS_READ,
+            COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
+            LENDING_READ, IDENTITIES_READ, PAYMENTS_VERIFY, REFUNDS_WRITE, EVENTS_REDELIVER,
+            APPROVALS_READ,
         ],
     },
     BuiltInRole {

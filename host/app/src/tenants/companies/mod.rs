@@ -135,7 +135,8 @@ async fn find_holder(app: &App, digest: &str) -> Result<KeyHolder> {
 }
 
 fn record_use(app: &App, company_id: &CompanyId, key_id: &String, last: Option<Timestamp>) {
-    let (db, now, used) = (app.store.clone(), app.clock.now(), (company_id.clone(), key_id.clone()));
+    let (db, now, used) =
+        (app.store.clone(), app.clock.now(), (company_id.clone(), key_id.clone()));
     app.record_use(key_id, last, async move {
         let record =
             async move |tx: &mut Tx| store::record_key_use(tx, &used.0, &used.1, now).await;

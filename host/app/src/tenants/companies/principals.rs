@@ -1,14 +1,19 @@
 //! The authenticated principal of a request.
 
+use std::collections::BTreeMap;
+
 use axum::{
-    extract::{FromRequestParts, MatchedPath},
+    extract::{FromRef, FromRequestParts, MatchedPath},
     http::{Extensions, request::Parts},
 };
 
 use super::{
-    AcceptedKeys, Company, KnownKey, authenticate, digest, find_holder, record_use, store,
+    AcceptedKeys, Company, KnownKey, authenticate, digest, find, find_holder, record_use, store,
 };
-use crate::{operations::operators, state::prelude::*};
+use crate::{
+    operations::{audit::Actor, operators},
+    state::prelude::*,
+};
 use tollhouse_http::{
     OperatorCall, Principals,
     openapi::{Describe, Operation},
@@ -20,17 +25,40 @@ use tollhouse_platform::store::{DynamicStatement, Record};
 const CHECKED_WITH_THE_RECORD: [&str; 2] =
     ["/api/v1/payment/fetch/{id}", "/api/v1/payment/fetch/reference/{reference}"];
 
-/// The authenticated company of a request, which can access only records of this company.
+/// The company whose records a request accesses: that of the API key or, in a request of an
+/// operator, that of the path.
 #[derive(Clone)]
 pub struct AuthenticatedCompany(pub Company);
 
-impl<S: Sync> FromRequestParts<S> for AuthenticatedCompany {
+impl<S: Send + Sync> FromRequestParts<S> for AuthenticatedCompany
+where
+    App: FromRef<S>,
+{
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<AuthenticatedCompany, Error> {
-        let caller = parts.extensions.get::<AuthenticatedCompany>().cloned();
-        caller.ok_or_else(|| Error::internal("the route is not marked Access::Company"))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<AuthenticatedCompany> {
+        match parts.extensions.get::<AuthenticatedCompany>() {
+            Some(company) => Ok(company.clone()),
+            None => Ok(AuthenticatedCompany(company_of_path(parts, state).await?)),
+        }
     }
+}
+
+/// Returns the company that the path of an operator's request names. The permission for it has been
+/// checked. Its plan does not limit which records an operator sees.
+async fn company_of_path<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Company>
+where
+    App: FromRef<S>,
+{
+    if parts.extensions.get::<Actor>().is_none() {
+        return Err(Error::internal("the route is not marked Access::Company"));
+    }
+    let Path(parameters) =
+        Path::<BTreeMap<String, String>>::from_request_parts(parts, state).await?;
+    let id = parameters.get("company").ok_or_else(|| Error::internal("a path without company"))?;
+    let mut company = find(&App::from_ref(state), id).await?;
+    company.subscription.features = None;
+    Ok(company)
 }
 
 impl Describe for AuthenticatedCompany {
@@ -42,7 +70,10 @@ impl Describe for AuthenticatedCompany {
 #[derive(Clone)]
 pub enum FetchingCompany {
     /// A company whose key this host has accepted before.
-    Known { digest: String, company_id: CompanyId },
+    Known {
+        digest: String,
+        company_id: CompanyId,
+    },
     Authenticated(Box<Company>),
 }
 
@@ -76,22 +107,30 @@ impl FetchingCompany {
                 if let Some(found) = app.store.select(find).await? {
                     return Ok(Some(found));
                 }
-                find_holder(app, &digest).await?.company
+                let company = find_holder(app, &digest).await?.company;
+                company.check_active(now)?;
+                company
             }
         };
-        company.check_active(app.clock.now())?;
         company.check_feature(feature)?;
         let statement = statement(&company.id);
         Ok(app.store.select(async |tx| tx.dynamic(&statement).optional().await).await?)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for FetchingCompany {
+impl<S: Send + Sync> FromRequestParts<S> for FetchingCompany
+where
+    App: FromRef<S>,
+{
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<FetchingCompany, Error> {
-        let caller = parts.extensions.remove::<FetchingCompany>();
-        caller.ok_or_else(|| Error::internal("the route is not in CHECKED_WITH_THE_RECORD"))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<FetchingCompany> {
+        match parts.extensions.remove::<FetchingCompany>() {
+            Some(company) => Ok(company),
+            None => {
+                Ok(FetchingCompany::Authenticated(Box::new(company_of_path(parts, state).await?)))
+            }
+        }
     }
 }
 

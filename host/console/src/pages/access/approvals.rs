@@ -6,23 +6,20 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::pages::{
-    Form, company_cell,
-    filters::{Declared, Filtered, ListQuery},
-    show_list,
-};
 use crate::{
     api::path,
-    format::{Cell, Table, column, plain},
+    format::{Cell, column, plain},
     page::PageResult,
+    pages::{
+        Form, company_cell,
+        lists::{Declared, List, ListQuery, Paging},
+    },
     session::Session,
 };
 
 const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejected", "used"])];
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, FILTERS);
-    let found = session.get(&["approvals"], &list.query()).await?;
     let button = |approval: &serde_json::Value, decision: &str, label: &str| {
         if approval["state"] != "pending" || !session.me.may("approvals.decide") {
             return Cell::Empty;
@@ -31,7 +28,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         let (action, label) = (path(&segments, &[]), label.to_owned());
         Cell::Button { action, label, form_token: session.form_token() }
     };
-    let columns = [
+    let columns = vec![
         column("Requested", |approval| Cell::time(&approval["requested_at"])),
         column("By", |approval| Cell::text(&approval["requested_by"])),
         column("Action", |approval| Cell::text(&approval["action"])),
@@ -42,9 +39,15 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("", |approval| button(approval, "approve", "Approve")),
         column("", |approval| button(approval, "reject", "Reject")),
     ];
-    let table = Table::new("Approvals", &found["docs"], &columns, "There are no such approvals.");
-    let table = table.paged(&found, |page| list.page(&["console", "approvals"], page));
-    show_list(&session, "Approvals", list.filters, table)
+    let list = List {
+        title: "Approvals",
+        source: &["approvals"],
+        paging: Paging::Numbered,
+        filters: FILTERS,
+        columns,
+        empty: "There are no such approvals.",
+    };
+    list.show(&session, &sent).await
 }
 
 pub async fn decide(

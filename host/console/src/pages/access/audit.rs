@@ -1,20 +1,16 @@
 //! The audit log of the service or of a company.
 
 use axum::extract::Path;
-use serde_json::Value;
 
-use crate::pages::{
-    filters::{Filtered, ListQuery},
-    show_company_list, show_list,
-};
 use crate::{
-    format::{Cell, Table, column, right},
+    format::{Cell, Column, column, right},
     page::PageResult,
+    pages::lists::{List, ListQuery, Paging},
     session::Session,
 };
 
-fn table(found: &Value) -> Table {
-    let columns = [
+fn columns() -> Vec<Column<'static>> {
+    vec![
         right("No.", |entry| Cell::text(&entry["number"])),
         column("Time", |entry| Cell::time(&entry["created_at"])),
         column("Operator", |entry| Cell::text(&entry["actor"])),
@@ -22,15 +18,22 @@ fn table(found: &Value) -> Table {
         column("Detail", |entry| Cell::pairs(&entry["detail"])),
         column("Address", |entry| Cell::text(&entry["address"])),
         column("Request", |entry| Cell::code(&entry["request_id"])),
-    ];
-    Table::new("Audit log", &found["docs"], &columns, "There are no entries yet.")
+    ]
+}
+
+fn list<'c>(source: &'c [&'c str]) -> List<'c> {
+    List {
+        title: "Audit log",
+        source,
+        paging: Paging::Numbered,
+        filters: &[],
+        columns: columns(),
+        empty: "There are no entries yet.",
+    }
 }
 
 pub async fn of_service(session: Session, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, &[]);
-    let found = session.get(&["audit"], &list.query()).await?;
-    let table = table(&found).paged(&found, |page| list.page(&["console", "audit"], page));
-    show_list(&session, "Audit log", list.filters, table)
+    list(&["audit"]).show(&session, &sent).await
 }
 
 pub async fn of_company(
@@ -38,9 +41,6 @@ pub async fn of_company(
     Path(company): Path<String>,
     sent: ListQuery,
 ) -> PageResult {
-    let list = Filtered::new(&sent, &[]);
-    let found = session.get(&["companies", &company, "audit"], &list.query()).await?;
-    let page = |page| list.page(&["console", "companies", &company, "audit"], page);
-    let table = table(&found).paged(&found, page);
-    show_company_list(&session, &company, "Audit log", list.filters, table).await
+    let source = ["companies", &company, "audit"];
+    list(&source).show_of_company(&session, &company, &sent).await
 }

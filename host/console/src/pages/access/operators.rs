@@ -1,15 +1,14 @@
 //! The people and services that use the internal interface.
 
-use crate::pages::show_list;
 use crate::{
-    format::{Cell, Table, column},
+    format::{Cell, column},
     page::PageResult,
+    pages::lists::{List, ListQuery, Paging},
     session::Session,
 };
 
-pub async fn list(session: Session) -> PageResult {
-    let found = session.get(&["operators"], &[]).await?;
-    let columns = [
+pub async fn list(session: Session, sent: ListQuery) -> PageResult {
+    let columns = vec![
         column("Name", |operator| Cell::text(&operator["name"])),
         column("E-mail", |operator| Cell::text(&operator["email"])),
         column("Roles", |operator| Cell::text(&operator["roles"])),
@@ -20,6 +19,13 @@ pub async fn list(session: Session) -> PageResult {
         column("Active", |operator| Cell::text(&operator["active"])),
         column("Created", |operator| Cell::time(&operator["created_at"])),
     ];
-    let empty = "There are no operators yet: use `tollhouse operator create`.";
-    show_list(&session, "Operators", Vec::new(), Table::new("Operators", &found, &columns, empty))
+    let list = List {
+        title: "Operators",
+        source: &["operators"],
+        paging: Paging::Whole,
+        filters: &[],
+        columns,
+        empty: "There are no operators yet: use `tollhouse operator create`.",
+    };
+    list.show(&session, &sent).await
 }

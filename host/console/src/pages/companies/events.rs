@@ -6,23 +6,20 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::pages::{
-    Form,
-    filters::{Filtered, ListQuery},
-    show_company_list,
-};
 use crate::{
     api::path,
-    format::{Cell, Table, column, plain, right},
+    format::{Cell, column, plain, right},
     page::PageResult,
+    pages::{
+        Form,
+        lists::{List, ListQuery, Paging},
+    },
     session::Session,
 };
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, &[]);
-    let found = session.get(&["companies", &company, "events"], &list.query()).await?;
     let last = |event: &Value| event["deliveries"].as_array().and_then(|all| all.last()).cloned();
-    let columns = [
+    let columns = vec![
         column("Created", |event| Cell::time(&event["created_at"])),
         column("Event", |event| Cell::text(&event["event"])),
         column("Record", |event| Cell::code(&event["subject"])),
@@ -38,10 +35,15 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
             }
         }),
     ];
-    let table = Table::new("Events", &found["docs"], &columns, "There are no events yet.");
-    let page = |page| list.page(&["console", "companies", &company, "events"], page);
-    let table = table.paged(&found, page);
-    show_company_list(&session, &company, "Events", list.filters, table).await
+    let list = List {
+        title: "Events",
+        source: &["companies", &company, "events"],
+        paging: Paging::Numbered,
+        filters: &[],
+        columns,
+        empty: "There are no events yet.",
+    };
+    list.show_of_company(&session, &company, &sent).await
 }
 
 pub async fn redeliver(

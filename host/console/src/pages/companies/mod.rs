@@ -3,6 +3,8 @@
 pub mod events;
 pub mod messages;
 pub mod payments;
+pub mod recollections;
+pub mod users;
 pub mod wallet;
 
 use askama::Template;
@@ -11,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{
     Fact, Parent, Tab,
-    filters::{Filtered, ListQuery},
-    show_list, tabs,
+    lists::{List, ListQuery, Paging},
+    tabs,
 };
 use crate::{
     api::path,
@@ -22,9 +24,7 @@ use crate::{
 };
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, &[]);
-    let found = session.get(&["companies"], &list.query()).await?;
-    let columns = [
+    let columns = vec![
         column("Name", |company| {
             let href = path(&["console", "companies", &plain(&company["id"])], &[]);
             Cell::link(href, &company["name"])
@@ -34,9 +34,15 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Provider", |company| Cell::text(&company["payment_service"])),
         column("Created", |company| Cell::time(&company["created_at"])),
     ];
-    let table = Table::new("Companies", &found["docs"], &columns, "There are no companies yet.");
-    let table = table.paged(&found, |page| list.page(&["console", "companies"], page));
-    show_list(&session, "Companies", list.filters, table)
+    let list = List {
+        title: "Companies",
+        source: &["companies"],
+        paging: Paging::Numbered,
+        filters: &[],
+        columns,
+        empty: "There are no companies yet.",
+    };
+    list.show(&session, &sent).await
 }
 
 fn state(company: &Value) -> Value {

@@ -7,15 +7,15 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::pages::{
-    Fact, Form, Parent, Tab, company_name,
-    filters::{Declared, Filtered, ListQuery},
-    show_company_list, tabs,
-};
 use crate::{
     api::{ApiResult, path},
-    format::{Cell, Table, column, plain, right},
+    format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
+    pages::{
+        Fact, Form, Parent, Tab, company_name,
+        lists::{Declared, List, ListQuery, Paging},
+        tabs,
+    },
     session::Session,
 };
 
@@ -26,24 +26,32 @@ const FILTERS: Declared = &[
     ("created_at", "Created (DD-MM-YYYY, or from/to)", &[]),
 ];
 
-pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
-    let list = Filtered::new(&sent, FILTERS);
-    let found = session.get(&["companies", &company, "payments"], &list.query()).await?;
-    let href = |payment: &Value| {
-        path(&["console", "companies", &company, "payments", &plain(&payment["id"])], &[])
+/// The columns of payments of a company.
+pub fn columns(company: &str) -> Vec<Column<'_>> {
+    let href = move |payment: &Value| {
+        path(&["console", "companies", company, "payments", &plain(&payment["id"])], &[])
     };
-    let columns = [
-        column("Reference", |payment| Cell::link(href(payment), &payment["reference"])),
+    vec![
+        column("Reference", move |payment| Cell::link(href(payment), &payment["reference"])),
         column("Payer", |payment| Cell::text(&payment["email"])),
-        right("Amount", |payment| Cell::money(&payment["amount"], &payment["currency"])),
+        money("Amount", "amount", "currency"),
         column("State", |payment| Cell::state(&payment["status"])),
         column("Provider", |payment| Cell::text(&payment["payment_service"])),
         column("Created", |payment| Cell::time(&payment["created_at"])),
-    ];
-    let table = Table::new("Payments", &found["docs"], &columns, "There are no such payments.");
-    let page = |page| list.page(&["console", "companies", &company, "payments"], page);
-    let table = table.paged(&found, page);
-    show_company_list(&session, &company, "Payments", list.filters, table).await
+        column("Paid", |payment| Cell::time(&payment["paid_at"])),
+    ]
+}
+
+pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
+    let list = List {
+        title: "Payments",
+        source: &["companies", &company, "payments"],
+        paging: Paging::NumberedOrKeyset,
+        filters: FILTERS,
+        columns: columns(&company),
+        empty: "There are no such payments.",
+    };
+    list.show_of_company(&session, &company, &sent).await
 }
 
 #[derive(Template)]

@@ -1,0 +1,91 @@
+//! Repayments of a company's loans.
+
+use askama::Template;
+use axum::extract::Path;
+use serde_json::Value;
+
+use crate::{
+    api::path,
+    format::{Cell, Column, column, money, plain},
+    page::{Frame, PageResult, render},
+    pages::{
+        Fact, Parent, Tab, company_name,
+        lists::{Declared, List, ListQuery, Paging},
+        tabs,
+    },
+    session::Session,
+};
+
+const FILTERS: Declared = &[
+    ("user_id", "User", &[]),
+    ("loan", "Loan", &[]),
+    ("date-created_at", "Created (DD-MM-YYYY, or from/to)", &[]),
+];
+
+/// The columns of recollections of a company.
+pub fn columns(company: &str) -> Vec<Column<'_>> {
+    let href = move |found: &Value| {
+        path(&["console", "companies", company, "recollections", &plain(&found["id"])], &[])
+    };
+    vec![
+        column("Reference", move |found| Cell::link(href(found), &found["reference"])),
+        column("User id", |found| Cell::text(&found["user_id"])),
+        column("Loan", |found| Cell::code(&found["loan"])),
+        money("Amount", "amount", "currency"),
+        column("State", |found| Cell::state(&found["status"])),
+        column("Channel", |found| Cell::text(&found["payment_channel"])),
+        column("Created", |found| Cell::time(&found["created_at"])),
+        column("Repaid", |found| Cell::time(&found["repaid_at"])),
+    ]
+}
+
+pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
+    let list = List {
+        title: "Repayments",
+        source: &["companies", &company, "recollections"],
+        paging: Paging::NumberedOrKeyset,
+        filters: FILTERS,
+        columns: columns(&company),
+        empty: "There are no such repayments.",
+    };
+    list.show_of_company(&session, &company, &sent).await
+}
+
+#[derive(Template)]
+#[template(path = "recollection.html")]
+struct RecollectionPage {
+    frame: Frame,
+    parent: Option<Parent>,
+    tabs: Vec<Tab>,
+    status: Cell,
+    amount: Cell,
+    facts: Vec<Fact>,
+}
+
+pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
+    let found = session.get(&["companies", &company, "recollections", &id], &[]).await?;
+    let name = company_name(&session, &company).await?;
+    let href = path(&["console", "companies", &company, "recollections"], &[]);
+    let user = plain(&found["user"]["id"]);
+    let user_page = path(&["console", "companies", &company, "users", &user], &[]);
+    let facts = vec![
+        ("Id", Cell::code(&found["id"])),
+        ("Customer", Cell::link(user_page, &found["user_id"])),
+        ("Loan", Cell::code(&found["loan"])),
+        ("Provider", Cell::text(&found["payment_service"])),
+        ("Channel", Cell::text(&found["payment_channel"])),
+        ("Charged through a provider", Cell::text(&found["with_provider"])),
+        ("Message", Cell::text(&found["message"])),
+        ("Created", Cell::time(&found["created_at"])),
+        ("Repaid", Cell::time(&found["repaid_at"])),
+        ("Updated", Cell::time(&found["updated_at"])),
+    ];
+    render(&RecollectionPage {
+        frame: Frame::new(&session, "Companies", plain(&found["reference"])),
+        parent: Some(Parent { href, label: format!("Repayments of {name}") }),
+        tabs: tabs(&session, &company, "Repayments"),
+        status: Cell::state(&found["status"]),
+        amount: Cell::money(&found["amount"], &found["currency"]),
+        facts,
+    })
+}
