@@ -83,6 +83,9 @@ CREATE INDEX approvals_by_request ON approvals (requested_at, id);
 ALTER TABLE messages ADD COLUMN recipient_digest TEXT;
 CREATE INDEX messages_of_recipient ON messages (company_id, recipient_digest, created_at, id);
 
+-- Index of the totals of money that was taken.
+CREATE INDEX charges_by_settlement ON charges (settled_at) WHERE settled_at IS NOT NULL;
+
 -- Index of the loans of a user.
 CREATE INDEX loans_of_user ON loans (company_id, user_key, created_at);
 

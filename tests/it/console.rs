@@ -14,17 +14,17 @@ use crate::{
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A browser: it keeps the cookie, and follows no redirect.
-struct Browser<'a> {
+pub struct Browser<'a> {
     app: &'a TestApp,
     client: Client,
     cookie: String,
 }
 
 /// A page that was shown.
-struct Page {
+pub struct Page {
     status: u16,
     location: String,
-    html: String,
+    pub html: String,
 }
 
 impl<'a> Browser<'a> {
@@ -34,12 +34,12 @@ impl<'a> Browser<'a> {
     }
 
     /// A browser with the session of a person with this role.
-    async fn signed_in(app: &'a TestApp, name: &str, role: &str) -> Browser<'a> {
+    pub async fn signed_in(app: &'a TestApp, name: &str, role: &str) -> Browser<'a> {
         let (_, session) = enrol(app, name, role).await;
         Browser { cookie: format!("tollhouse={session}"), ..Browser::new(app) }
     }
 
-    async fn get(&self, path: &str) -> Page {
+    pub async fn get(&self, path: &str) -> Page {
         let request = self.client.get(format!("{}{path}", self.app.internal));
         page(request.header("cookie", &self.cookie).send().await.expect("a response")).await
     }
@@ -83,7 +83,7 @@ async fn page(response: Response) -> Page {
 impl Page {
     /// Asserts that the page is shown and has these texts.
     #[track_caller]
-    fn shows(&self, texts: &[&str]) {
+    pub fn shows(&self, texts: &[&str]) {
         assert_eq!(self.status, 200, "{}", self.html);
         for text in texts {
             assert!(self.html.contains(text), "{text} is not in {}", self.html);

@@ -41,6 +41,7 @@ mod events;
 mod exceptions;
 mod failing_jobs;
 mod fairness;
+mod finance;
 mod fleet;
 mod former_hosts;
 mod gateways;

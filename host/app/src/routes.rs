@@ -8,7 +8,7 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
     messaging::{messages, otp},
-    money::{cards, charges::sessions, enquiry, exceptions, payments, refunds},
+    money::{cards, charges::sessions, enquiry, exceptions, payments, refunds, totals},
     operations::{
         jobs, master_key, operator_events,
         operators::{self, permissions},
@@ -172,11 +172,42 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/wallet/credit" Operator(WALLET_WRITE) wallet::api::credit "Credit a wallet" [409];
         post   "/internal/v1/companies/{company}/wallet/debit" Operator(WALLET_WRITE) wallet::api::debit "Debit a wallet" [409];
         get    "/internal/v1/companies/{company}/wallet/entries" Operator(WALLET_READ) wallet::api::entries "List a company's ledger entries" [];
+        get    "/internal/v1/companies/{company}/statement" Operator(WALLET_READ) wallet::statement::fetch "Fetch the statement of a company's wallet for a month" [];
+        get    "/internal/v1/companies/{company}/totals" Operator(WALLET_READ) totals::of_company "Fetch totals of a company" [];
+        get    "/internal/v1/overview" Operator(WALLET_READ) totals::overview "Fetch what needs attention" [];
+        get    "/internal/v1/totals" Operator(WALLET_READ) totals::of_service "Fetch totals of all companies" [];
         get    "/internal/v1/events" Operator(FEEDS_READ) operator_events::api::read "List operator events" [];
         get    "/internal/v1/companies/{company}/events" Operator(EVENTS_READ) events::api::list "List a company's events and their deliveries" [];
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator(EVENTS_READ) events::api::attempts "List the delivery attempts of an event" [];
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator(EVENTS_REDELIVER) events::api::redeliver "Redeliver an event" [];
         get    "/internal/v1/companies/{company}/messages" Operator(MESSAGES_READ) messages::api::list "List a company's e-mails and text messages" [];
+        get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
+        get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
+        get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
+        get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
+        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
+        get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
+        get    "/internal/v1/jobs" Operator(JOBS_READ) jobs::api::list "List failing jobs" [];
+        post   "/internal/v1/jobs/retry" Operator(JOBS_RETRY) jobs::api::retry "Retry failing jobs" [];
+        get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];
+        put    "/internal/v1/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch "Enable or disable an identity type" [];
+        get    "/internal/v1/companies/{company}/identities" Operator(COMPANIES_READ) identity::api::operators::list_for_company "List the identity types of a company" [];
+        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
+        get    "/internal/v1/master-key" Operator(MASTER_KEY_READ) master_key::api::fetch "Count sealed values by master key" [];
+        post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
+        post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
+    };
+    routes.extend(customer_routes());
+    routes.extend(plugin_routes());
+    routes.extend(operator_routes());
+    routes
+}
+
+/// The routes for the customers of a company: payments, users, loans and their repayments.
+fn customer_routes() -> Vec<Route> {
+    routes! {
         get    "/internal/v1/companies/{company}/payments" Operator(PAYMENTS_READ) payments::api::list "List a company's payments" [];
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a company's payment by its reference" [];
@@ -197,27 +228,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_READ) loans::api::fetch "Fetch a loan" [];
         put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_WRITE) mandates::api::put "Create or replace a direct debit mandate" [];
         get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
-        get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
-        get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
-        get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
-        get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
-        get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
-        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
-        get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
-        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
-        get    "/internal/v1/jobs" Operator(JOBS_READ) jobs::api::list "List failing jobs" [];
-        post   "/internal/v1/jobs/retry" Operator(JOBS_RETRY) jobs::api::retry "Retry failing jobs" [];
-        get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];
-        put    "/internal/v1/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch "Enable or disable an identity type" [];
-        get    "/internal/v1/companies/{company}/identities" Operator(COMPANIES_READ) identity::api::operators::list_for_company "List the identity types of a company" [];
-        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
-        get    "/internal/v1/master-key" Operator(MASTER_KEY_READ) master_key::api::fetch "Count sealed values by master key" [];
-        post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
-        post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
-    };
-    routes.extend(plugin_routes());
-    routes.extend(operator_routes());
-    routes
+    }
 }
 
 fn plugin_routes() -> Vec<Route> {
@@ -380,7 +391,8 @@ const TAGS: &[Tag] = &[
     ("notifications", "notifications", "Webhooks from providers. Companies do not call this."),
     ("companies", "companies", "Companies, their API keys, subscriptions and event secrets."),
     ("providers", "providers", "Provider accounts of the service and of companies."),
-    ("wallet", "wallet", "A company's balances and ledger entries."),
+    ("wallet", "wallet", "A company's balances, ledger entries and statements."),
+    ("totals", "totals", "Money that was taken, outcomes of payments, and what needs attention."),
     ("plans", "prices", "Prices of billing items, in a company's own plan or the default plan."),
     (
         "operator_events",

@@ -7,6 +7,7 @@
 
 mod api;
 mod assets;
+mod chart;
 mod format;
 mod page;
 mod pages;
@@ -50,42 +51,9 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
         )
         .route("/console/sign-out", post(pages::access::sign_in::sign_out))
         .route("/console/companies", get(pages::companies::list))
-        .route("/console/companies/{company}", get(pages::companies::show))
-        .route("/console/companies/{company}/payments", get(pages::companies::payments::list))
-        .route(
-            "/console/companies/{company}/payments/{payment}",
-            get(pages::companies::payments::show),
-        )
-        .route(
-            "/console/companies/{company}/payments/{payment}/verify",
-            post(pages::companies::payments::verify),
-        )
-        .route(
-            "/console/companies/{company}/payments/{payment}/refund",
-            post(pages::companies::payments::refund),
-        )
-        .route("/console/companies/{company}/users", get(pages::companies::users::list))
-        .route("/console/companies/{company}/users/{user}", get(pages::companies::users::show))
-        .route(
-            "/console/companies/{company}/users/{user}/identities",
-            get(pages::companies::users::identities),
-        )
-        .route(
-            "/console/companies/{company}/recollections",
-            get(pages::companies::recollections::list),
-        )
-        .route(
-            "/console/companies/{company}/recollections/{recollection}",
-            get(pages::companies::recollections::show),
-        )
-        .route("/console/companies/{company}/messages", get(pages::companies::messages::list))
-        .route("/console/companies/{company}/events", get(pages::companies::events::list))
-        .route(
-            "/console/companies/{company}/events/{event}/redeliver",
-            post(pages::companies::events::redeliver),
-        )
-        .route("/console/companies/{company}/wallet", get(pages::companies::wallet::show))
-        .route("/console/companies/{company}/audit", get(pages::access::audit::of_company))
+        .nest("/console/companies/{company}", pages::companies::router())
+        .route("/console/today", get(pages::today::show))
+        .route("/console/totals", get(pages::finance::of_service))
         .route("/console/refunds", get(pages::refunds::list))
         .route("/console/exceptions", get(pages::exceptions::list))
         .route("/console/jobs", get(pages::jobs::list))

@@ -29,9 +29,11 @@ pub struct NavigationItem {
 
 const NAVIGATION: &[NavigationItem] = &[
     NavigationItem { href: "/console", label: "Search", permission: "" },
+    NavigationItem { href: "/console/today", label: "Today", permission: "refunds.read" },
     NavigationItem { href: "/console/companies", label: "Companies", permission: "companies.read" },
     NavigationItem { href: "/console/refunds", label: "Refunds", permission: "refunds.read" },
     NavigationItem { href: "/console/exceptions", label: "Exceptions", permission: "refunds.read" },
+    NavigationItem { href: "/console/totals", label: "Totals", permission: "wallet.read" },
     NavigationItem { href: "/console/jobs", label: "Jobs", permission: "jobs.read" },
     NavigationItem { href: "/console/plugins", label: "Plugins", permission: "plugins.read" },
     NavigationItem { href: "/console/approvals", label: "Approvals", permission: "approvals.read" },

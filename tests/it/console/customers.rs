@@ -23,7 +23,7 @@ both! {
         app.post("/payment/initialize", order).await.data();
         lending::saved_card(app, "ada", lending::SUCCESS_CARD).await;
         lending::create_loan(app, "loan-1", "ada", &[(30, 100.0)]).await;
-        let repaid = json!({ "loan": "loan-1", "amount": 40, "payment_channel": "cash", "reference": "cash-1" });
+        let repaid = json!({ "loan": "loan-1", "with_provider": false, "amount": 40, "payment_channel": "cash", "reference": "cash-1" });
         lending::create_recollection(app, repaid).await.data();
         lending::insert_virtual_account(app, &app.company.id, &user["id"]).await;
 

@@ -7,3 +7,4 @@ pub mod exceptions;
 pub mod payments;
 pub mod prelude;
 pub mod refunds;
+pub mod totals;

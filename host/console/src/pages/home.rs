@@ -24,10 +24,10 @@ pub struct Search {
 }
 
 /// The number of open items, with the page that lists them.
-struct Tile {
-    label: &'static str,
-    count: u64,
-    href: &'static str,
+pub struct Tile {
+    pub label: &'static str,
+    pub count: u64,
+    pub href: &'static str,
 }
 
 #[derive(Template)]
@@ -143,7 +143,7 @@ const TILES: &[TileSource] = &[
     },
 ];
 
-async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {
+pub async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {
     let mut tiles = Vec::new();
     for &TileSource { permission, list, filter, label, href } in TILES {
         if session.me.may(permission) {

@@ -80,7 +80,7 @@ impl List<'_> {
         if is_export(sent) {
             return Ok(self.export(session, sent).await?);
         }
-        let (filters, table) = self.table(session, sent).await?;
+        let (filters, table, _) = self.fetch(session, sent).await?;
         let frame = Frame::new(session, self.title, self.title);
         render(&ListPage { frame, parent: None, tabs: Vec::new(), filters, table })
     }
@@ -95,7 +95,7 @@ impl List<'_> {
         if is_export(sent) {
             return Ok(self.export(session, sent).await?);
         }
-        let (filters, table) = self.table(session, sent).await?;
+        let (filters, table, _) = self.fetch(session, sent).await?;
         render(&ListPage {
             frame: Frame::new(session, "Companies", company_name(session, company).await?),
             parent: Some(Parent::of_company(session)),
@@ -105,12 +105,12 @@ impl List<'_> {
         })
     }
 
-    /// Fetches a page of the list.
-    pub async fn table(
+    /// Fetches a page of the list. Returns its filters, its table and the response.
+    pub async fn fetch(
         &self,
         session: &Session,
         sent: &ListQuery,
-    ) -> ApiResult<(Vec<Filter>, Table)> {
+    ) -> ApiResult<(Vec<Filter>, Table, Value)> {
         let (filters, value) = (self.filters(sent), |name| sent.get(name).map_or("", |v| v.trim()));
         let mut query = filter_query(&filters);
         match self.paging {
@@ -124,7 +124,7 @@ impl List<'_> {
         let records = self.paging.records(&found);
         let table = Table::new(self.title, records, &self.columns, self.empty);
         let pages = self.pages(&filters, &found);
-        Ok((filters, table.paged(pages)))
+        Ok((filters, table.paged(pages), found))
     }
 
     fn filters(&self, sent: &ListQuery) -> Vec<Filter> {

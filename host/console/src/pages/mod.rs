@@ -3,11 +3,13 @@
 pub mod access;
 pub mod companies;
 pub mod exceptions;
+pub mod finance;
 pub mod home;
 pub mod jobs;
 pub mod lists;
 pub mod plugins;
 pub mod refunds;
+pub mod today;
 
 use askama::Template;
 use serde::Deserialize;
@@ -68,6 +70,8 @@ const TABS: &[(&str, &str, &str)] = &[
     ("messages", "Messages", "messages.read"),
     ("events", "Events", "events.read"),
     ("wallet", "Wallet", "wallet.read"),
+    ("statement", "Statement", "wallet.read"),
+    ("totals", "Totals", "wallet.read"),
     ("audit", "Audit log", "audit.read"),
 ];
 

@@ -34,7 +34,7 @@ permissions! {
     PROVIDERS_WRITE "providers.write" plain "Configure and test provider accounts";
     PRICES_WRITE "prices.write" plain "Set prices";
     IDENTITIES_WRITE "identities.write" plain "Enable and disable identity types";
-    WALLET_READ "wallet.read" plain "See balances and ledger entries";
+    WALLET_READ "wallet.read" plain "See balances, ledger entries, statements and totals";
     WALLET_WRITE "wallet.write" plain "Credit and debit wallets";
     PAYMENTS_READ "payments.read" personal "See payments";
     REFUNDS_READ "refunds.read" plain "See refunds and exceptions of charges";

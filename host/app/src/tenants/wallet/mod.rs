@@ -5,6 +5,7 @@
 pub mod api;
 mod billing;
 mod fold;
+pub mod statement;
 mod store;
 
 use std::borrow::Cow;

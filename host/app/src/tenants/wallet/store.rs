@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilter};
+use super::{
+    Balance, LedgerAccount, LedgerTransaction, Overdraft, api::EntryFilter,
+    statement::StatementLine,
+};
 use crate::state::storage::*;
-use tollhouse_platform::store::Error;
+use tollhouse_platform::{store::Error, values::listing::Period};
 
 /// Inserts a ledger transaction, which triggers add to the balances, unless its key is in use.
 /// SQLite needs the condition, because a trigger rejects an existing key before `ON CONFLICT`
@@ -301,4 +304,50 @@ pub async fn is_posted(tx: &mut Tx, company_id: &CompanyId, key: &str) -> Result
         .optional_value()
         .await?;
     Ok(found.is_some())
+}
+
+/// The amount by which a ledger transaction changes the wallet.
+macro_rules! wallet_change {
+    () => {
+        "CASE WHEN credit = 'wallet' THEN amount_minor ELSE -amount_minor END"
+    };
+}
+
+/// Returns the sum of the wallet's transactions at `since` or later.
+pub async fn sum_since(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    currency: &Currency,
+    since: Timestamp,
+) -> Result<Minor> {
+    tx.sql(concat!(
+        "SELECT CAST(COALESCE(SUM(",
+        wallet_change!(),
+        "), 0) AS BIGINT) FROM ledger_transactions
+         WHERE company_id = $1 AND currency = $2 AND created_at >= $3
+             AND (credit = 'wallet' OR debit = 'wallet')"
+    ))
+    .params(params![company_id, currency, since])
+    .value()
+    .await
+}
+
+/// Returns the sums of the wallet's transactions of a period by kind.
+pub async fn statement_lines(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    currency: &Currency,
+    period: Period,
+) -> Result<Vec<StatementLine>> {
+    tx.sql(concat!(
+        "SELECT kind, COUNT(*) AS number, CAST(SUM(",
+        wallet_change!(),
+        ") AS BIGINT) AS amount_minor, currency FROM ledger_transactions
+         WHERE company_id = $1 AND currency = $2 AND created_at >= $3 AND created_at < $4
+             AND (credit = 'wallet' OR debit = 'wallet') AND amount_minor > 0
+         GROUP BY kind, currency ORDER BY kind"
+    ))
+    .params(params![company_id, currency, period.from, period.before])
+    .all()
+    .await
 }

@@ -4,24 +4,52 @@ pub mod events;
 pub mod messages;
 pub mod payments;
 pub mod recollections;
+pub mod statement;
 pub mod users;
 pub mod wallet;
 
 use askama::Template;
-use axum::extract::Path;
+use axum::{
+    Router,
+    extract::Path,
+    routing::{get, post},
+};
 use serde_json::{Value, json};
 
 use super::{
-    Fact, Parent, Tab,
+    Fact, Parent, Tab, access, finance,
     lists::{List, ListQuery, Paging},
     tabs,
 };
 use crate::{
+    Console,
     api::path,
     format::{Cell, Table, column, plain},
     page::{Frame, PageResult, render},
     session::Session,
 };
+
+/// The pages of one company.
+pub fn router() -> Router<Console> {
+    Router::new()
+        .route("/", get(show))
+        .route("/payments", get(payments::list))
+        .route("/payments/{payment}", get(payments::show))
+        .route("/payments/{payment}/verify", post(payments::verify))
+        .route("/payments/{payment}/refund", post(payments::refund))
+        .route("/users", get(users::list))
+        .route("/users/{user}", get(users::show))
+        .route("/users/{user}/identities", get(users::identities))
+        .route("/recollections", get(recollections::list))
+        .route("/recollections/{recollection}", get(recollections::show))
+        .route("/messages", get(messages::list))
+        .route("/events", get(events::list))
+        .route("/events/{event}/redeliver", post(events::redeliver))
+        .route("/wallet", get(wallet::show))
+        .route("/audit", get(access::audit::of_company))
+        .route("/statement", get(statement::show))
+        .route("/totals", get(finance::of_company))
+}
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![

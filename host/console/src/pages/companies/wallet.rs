@@ -50,7 +50,7 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
     if is_export(&sent) {
         return Ok(list.export(&session, &sent).await?);
     }
-    let (_, entries) = list.table(&session, &sent).await?;
+    let (_, entries, _) = list.fetch(&session, &sent).await?;
     render(&WalletPage {
         frame: Frame::new(&session, "Companies", company_name(&session, &company).await?),
         parent: Some(Parent::of_company(&session)),

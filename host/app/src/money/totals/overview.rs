@@ -1,0 +1,53 @@
+//! What needs attention now: payments that stay pending, and wallets that are nearly empty.
+
+use super::store;
+use crate::money::prelude::*;
+
+/// Ages of pending payments in hours; the last group has no end.
+const AGES_H: [i64; 4] = [0, 1, 6, 24];
+const MAX_WALLETS: i64 = 20;
+
+/// What needs attention.
+#[derive(Serialize, JsonSchema)]
+pub struct Overview {
+    /// Numbers of pending payments by age.
+    pending_payments: Vec<PendingPayments>,
+    /// Wallets below the threshold of their company, lowest first, at most 20.
+    low_wallets: Vec<store::LowWallet>,
+}
+
+/// Pending payments of an age.
+#[derive(Serialize, JsonSchema)]
+pub struct PendingPayments {
+    /// Age in hours at least.
+    from_hours: i64,
+    /// Age in hours below this; `null` if there is no limit.
+    before_hours: Option<i64>,
+    number: i64,
+}
+
+pub async fn overview(State(app): State<App>) -> Result<DataResponse<Overview>> {
+    let now = app.clock.now();
+    let default = app.settings.service.low_balance;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let older = older_than(tx, now).await?;
+        Ok((older, store::low_wallets(tx, default, MAX_WALLETS).await?))
+    };
+    let (older, low_wallets) = app.store.read(read).await?;
+    let group = |n: usize| PendingPayments {
+        from_hours: AGES_H[n],
+        before_hours: AGES_H.get(n + 1).copied(),
+        number: older[n] - older.get(n + 1).copied().unwrap_or_default(),
+    };
+    let pending_payments = (0..AGES_H.len()).map(group).collect();
+    DataResponse::data(Overview { pending_payments, low_wallets }, "Overview fetched successfully")
+}
+
+/// Returns the numbers of pending payments that are at least as old as each age.
+async fn older_than(tx: &mut Tx, now: Timestamp) -> Result<Vec<i64>> {
+    let mut numbers = Vec::new();
+    for hours in AGES_H {
+        numbers.push(store::pending_since(tx, now.plus_seconds(-hours * 3600)).await?);
+    }
+    Ok(numbers)
+}

@@ -1,0 +1,200 @@
+//! Sums of charges, and counts of payments.
+
+use crate::state::storage::*;
+use tollhouse_platform::values::listing::Period;
+
+/// What totals are grouped by.
+#[derive(Clone, Copy)]
+pub enum Dimension {
+    Day,
+    Provider,
+    Company,
+}
+
+impl Dimension {
+    /// Returns the dimension with this name; otherwise days.
+    pub fn named(name: &str) -> Dimension {
+        match name {
+            "provider" => Dimension::Provider,
+            "company" => Dimension::Company,
+            _ => Dimension::Day,
+        }
+    }
+}
+
+/// Money that was taken in one currency.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct TakenTotals {
+    /// The first instant of the day, the name of the provider, or the id of the company.
+    #[sqlx(flatten)]
+    pub group: Group,
+    /// `payment` or `recollection`.
+    pub kind: String,
+    pub currency: Currency,
+    /// Number of charges.
+    pub number: i64,
+    #[sqlx(rename = "taken_minor")]
+    pub amount: Minor,
+    /// Provider fees of payments.
+    #[sqlx(rename = "fees_minor")]
+    pub fees: Minor,
+    /// Amount refunded by the service.
+    #[sqlx(rename = "refunded_minor")]
+    pub refunded: Minor,
+    /// Amount taken back by providers.
+    #[sqlx(rename = "reversed_minor")]
+    pub reversed: Minor,
+}
+
+/// The group of a total. The fields of other dimensions are `null`.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct Group {
+    /// The first instant of a day in UTC.
+    pub day: Option<Timestamp>,
+    pub provider: Option<String>,
+    /// Id of a company.
+    pub company: Option<CompanyId>,
+}
+
+/// Numbers of payments.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct PaymentTotals {
+    #[sqlx(flatten)]
+    pub group: Group,
+    /// The channel that payers used, if the totals are by provider. Empty if the payment has not
+    /// succeeded.
+    pub channel: Option<String>,
+    pub pending: i64,
+    pub failed: i64,
+    /// Including refunded ones.
+    pub succeeded: i64,
+    pub refunded: i64,
+}
+
+/// The columns of a group, of which two are `NULL`.
+macro_rules! group {
+    (day $day:literal) => {
+        concat!($day, " AS day, CAST(NULL AS TEXT) AS provider, CAST(NULL AS TEXT) AS company, ")
+    };
+    (provider $provider:literal) => {
+        concat!(
+            "CAST(NULL AS BIGINT) AS day, ",
+            $provider,
+            " AS provider, CAST(NULL AS TEXT) AS company, "
+        )
+    };
+    (company $company:literal) => {
+        concat!(
+            "CAST(NULL AS BIGINT) AS day, CAST(NULL AS TEXT) AS provider, ",
+            $company,
+            " AS company, "
+        )
+    };
+}
+
+/// Sums the charges that settled payments and recollections.
+pub async fn taken(
+    tx: &mut Tx,
+    dimension: Dimension,
+    period: Period,
+    company: Option<&CompanyId>,
+) -> Result<Vec<TakenTotals>> {
+    let group = match dimension {
+        Dimension::Day => group!(day "c.settled_at - c.settled_at % 86400000"),
+        Dimension::Provider => group!(provider "c.provider"),
+        Dimension::Company => group!(company "c.company_id"),
+    };
+    let sql = DynamicStatement::from("SELECT ")
+        .append(group)
+        .append(
+            "c.owner_kind AS kind, c.taken_currency AS currency, COUNT(*) AS number,
+                 CAST(SUM(c.taken_minor) AS BIGINT) AS taken_minor,
+                 CAST(SUM(COALESCE(p.fees_minor, 0)) AS BIGINT) AS fees_minor,
+                 CAST(SUM(c.refunded_minor) AS BIGINT) AS refunded_minor,
+                 CAST(SUM(CASE WHEN c.state = 'reversed' THEN c.taken_minor ELSE 0 END) AS BIGINT)
+                     AS reversed_minor
+             FROM charges c LEFT JOIN payments p
+                 ON c.owner_kind = 'payment' AND p.company_id = c.company_id AND p.id = c.owner_id
+             WHERE c.counts AND c.owner_kind <> 'card' AND c.settled_at >= ",
+        )
+        .bind(period.from)
+        .append(" AND c.settled_at < ")
+        .bind(period.before)
+        .append_if(" AND c.company_id = ", company)
+        .append(" GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5");
+    tx.dynamic(&sql).all().await
+}
+
+/// Counts payments by the totals of their list.
+pub async fn payments(
+    tx: &mut Tx,
+    dimension: Dimension,
+    period: Period,
+    company: Option<&CompanyId>,
+) -> Result<Vec<PaymentTotals>> {
+    let group = match dimension {
+        Dimension::Day => group!(day "day"),
+        Dimension::Provider => group!(provider "payment_service"),
+        Dimension::Company => group!(company "company_id"),
+    };
+    let channel = match dimension {
+        Dimension::Provider => "payment_channel AS channel, ",
+        Dimension::Day | Dimension::Company => "CAST(NULL AS TEXT) AS channel, ",
+    };
+    let sql = DynamicStatement::from("SELECT ")
+        .append(group)
+        .append(channel)
+        .append(
+            "CAST(SUM(CASE WHEN status = 'pending' THEN number ELSE 0 END) AS BIGINT) AS pending,
+             CAST(SUM(CASE WHEN status = 'failed' THEN number ELSE 0 END) AS BIGINT) AS failed,
+             CAST(SUM(CASE WHEN status IN ('success', 'refunded') THEN number ELSE 0 END) AS BIGINT)
+                 AS succeeded,
+             CAST(SUM(CASE WHEN status = 'refunded' THEN number ELSE 0 END) AS BIGINT) AS refunded
+             FROM list_totals WHERE list = 'payments' AND day >= ",
+        )
+        .bind(period.from)
+        .append(" AND day < ")
+        .bind(period.before)
+        .append_if(" AND company_id = ", company)
+        .append(" GROUP BY 1, 2, 3, 4 HAVING SUM(number) <> 0 ORDER BY 1, 2, 3, 4");
+    tx.dynamic(&sql).all().await
+}
+
+/// Returns the number of pending payments of all companies that were created at `before` or earlier.
+pub async fn pending_since(tx: &mut Tx, before: Timestamp) -> Result<i64> {
+    tx.sql("SELECT COUNT(*) FROM payments WHERE status = 'pending' AND created_at <= $1")
+        .bind(before)
+        .value()
+        .await
+}
+
+/// A wallet that is nearly empty.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct LowWallet {
+    pub company: CompanyId,
+    pub company_name: String,
+    #[sqlx(rename = "balance_minor")]
+    pub balance: Minor,
+    #[sqlx(rename = "threshold_minor")]
+    pub threshold: Minor,
+    pub currency: Currency,
+}
+
+/// Returns the wallets of active companies below their threshold, or below `default` for companies
+/// without one. A threshold of zero disables it.
+pub async fn low_wallets(tx: &mut Tx, default: Minor, limit: i64) -> Result<Vec<LowWallet>> {
+    tx.sql(
+        "SELECT c.id AS company, c.name AS company_name,
+             CAST(COALESCE(b.amount_minor, 0) AS BIGINT) AS balance_minor,
+             COALESCE(c.low_balance_minor, $2) AS threshold_minor,
+             CAST($1 AS TEXT) AS currency
+         FROM companies c LEFT JOIN ledger_account_balances b
+             ON b.company_id = c.id AND b.account = 'wallet' AND b.currency = $1
+         WHERE c.active AND COALESCE(c.low_balance_minor, $2) > 0
+             AND COALESCE(b.amount_minor, 0) < COALESCE(c.low_balance_minor, $2)
+         ORDER BY 3, 1 LIMIT $3",
+    )
+    .params(params![BILLING_CURRENCY, default, limit])
+    .all()
+    .await
+}

@@ -1,0 +1,56 @@
+//! Totals by day, provider or company, and statements of wallets.
+
+use axum::extract::Path;
+
+use super::lists::{Declared, List, ListQuery, Paging};
+use crate::{
+    format::{Cell, Column, column, money, right},
+    page::PageResult,
+    pages::company_cell,
+    session::Session,
+};
+
+const FILTERS: Declared = &[
+    ("by", "Totals by", &["day", "provider", "company"]),
+    ("days", "Days (DD-MM-YYYY, or from/to)", &[]),
+];
+
+fn columns() -> Vec<Column<'static>> {
+    vec![
+        column("Day", |row| match row["day"].as_str() {
+            Some(day) => Cell::Text(day.chars().take("2026-11-28".len()).collect()),
+            None => Cell::Empty,
+        }),
+        column("Provider", |row| Cell::text(&row["provider"])),
+        column("Company", |row| company_cell(&row["company"])),
+        column("Of", |row| Cell::text(&row["kind"])),
+        right("Number", |row| Cell::text(&row["number"])),
+        money("Taken", "amount", "currency"),
+        money("Fees", "fees", "currency"),
+        money("Refunded", "refunded", "currency"),
+        money("Reversed", "reversed", "currency"),
+    ]
+}
+
+fn totals<'c>(source: &'c [&'c str]) -> List<'c> {
+    List {
+        title: "Totals",
+        source,
+        paging: Paging::Cursor("taken"),
+        filters: FILTERS,
+        columns: columns(),
+        empty: "No money was taken in these days.",
+    }
+}
+
+pub async fn of_service(session: Session, sent: ListQuery) -> PageResult {
+    totals(&["totals"]).show(&session, &sent).await
+}
+
+pub async fn of_company(
+    session: Session,
+    Path(company): Path<String>,
+    sent: ListQuery,
+) -> PageResult {
+    totals(&["companies", &company, "totals"]).show_of_company(&session, &company, &sent).await
+}
