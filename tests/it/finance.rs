@@ -30,6 +30,7 @@ async fn create_payments(app: &TestApp) {
     app.paid_payment("order-2").await;
     let failed = app.initialize("order-3").await;
     app.complete(&failed, "failed").await;
+    app.post("/payment/verify/order-3", json!({})).await.data();
     app.initialize("order-4").await;
     let path = own(app, &format!("/payments/{}/refund", refunded["id"].as_str().expect("an id")));
     app.operator(Method::POST, &path, json!({})).await.data();

@@ -25,7 +25,8 @@ both! {
         lending::create_loan(app, "loan-1", "ada", &[(30, 100.0)]).await;
         let repaid = json!({ "loan": "loan-1", "with_provider": false, "amount": 40, "payment_channel": "cash", "reference": "cash-1" });
         lending::create_recollection(app, repaid).await.data();
-        lending::insert_virtual_account(app, &app.company.id, &user["id"]).await;
+        app.run_until_idle().await;
+        lending::insert_virtual_account(app, &app.company.id, &user).await;
 
         let browser = Browser::signed_in(app, "ada", "support-act").await;
         let page = format!("/console/companies/{}/users/{id}", app.company.id);

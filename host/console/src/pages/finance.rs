@@ -36,7 +36,7 @@ fn totals<'c>(source: &'c [&'c str]) -> List<'c> {
     List {
         title: "Totals",
         source,
-        paging: Paging::Cursor("taken"),
+        paging: Paging::WholeField("taken"),
         filters: FILTERS,
         columns: columns(),
         empty: "No money was taken in these days.",

@@ -43,6 +43,8 @@ pub struct Filter {
 pub enum Paging {
     /// Not at all.
     Whole,
+    /// Not at all. The records are in the field with this name.
+    WholeField(&'static str),
     /// By the number of the page.
     Numbered,
     /// By the number of the page or, so that no record is skipped or repeated, after the id of a
@@ -57,7 +59,7 @@ impl Paging {
         match self {
             Paging::Whole => found,
             Paging::Numbered | Paging::NumberedOrKeyset => &found["docs"],
-            Paging::Cursor(field) => &found[field],
+            Paging::Cursor(field) | Paging::WholeField(field) => &found[field],
         }
     }
 }
@@ -114,7 +116,7 @@ impl List<'_> {
         let (filters, value) = (self.filters(sent), |name| sent.get(name).map_or("", |v| v.trim()));
         let mut query = filter_query(&filters);
         match self.paging {
-            Paging::Whole => {}
+            Paging::Whole | Paging::WholeField(_) => {}
             Paging::Numbered | Paging::NumberedOrKeyset => {
                 query.extend([("page", value("page")), ("limit", PAGE_SIZE)]);
             }
@@ -144,7 +146,7 @@ impl List<'_> {
         let (page, count) = (number("page"), number("total_page"));
         let numbered = |page: u64| href(&[("page", &page.to_string())]);
         let (previous, next) = match self.paging {
-            Paging::Whole => (None, None),
+            Paging::Whole | Paging::WholeField(_) => (None, None),
             Paging::Numbered | Paging::NumberedOrKeyset => {
                 ((page > 1).then(|| numbered(page - 1)), (page < count).then(|| numbered(page + 1)))
             }
@@ -168,7 +170,7 @@ impl List<'_> {
         while let Some(from) = position {
             let mut query = filter_query(&filters);
             let by = if matches!(self.paging, Paging::Numbered) { "page" } else { "after" };
-            if !matches!(self.paging, Paging::Whole) {
+            if !matches!(self.paging, Paging::Whole | Paging::WholeField(_)) {
                 query.extend([(by, &*from), ("limit", EXPORT_PAGE_SIZE)]);
             }
             let found = session.get(self.source, &query).await?;
@@ -196,7 +198,7 @@ impl List<'_> {
     /// Returns the position of the page that follows, if there is one.
     fn next_position(&self, found: &Value, records: &[Value]) -> Option<String> {
         match self.paging {
-            Paging::Whole => None,
+            Paging::Whole | Paging::WholeField(_) => None,
             Paging::Numbered => {
                 let page = found["page"].as_u64()?;
                 (page < found["total_page"].as_u64()?).then(|| (page + 1).to_string())

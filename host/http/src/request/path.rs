@@ -93,7 +93,10 @@ impl<T> Describe for Path<T> {
             let known = PARAMETERS.iter().find(|(known, _)| *known == name);
             let (_, description) = known.expect("PARAMETERS lists each path parameter");
             let schema = json!({ "type": "string", "minLength": 1 });
-            operation.parameters.push(parameter("path", name, true, *description, &schema));
+            // Two extractors of a handler may read the same parameter.
+            if operation.parameters.iter().all(|parameter| parameter["name"] != name) {
+                operation.parameters.push(parameter("path", name, true, *description, &schema));
+            }
         }
         operation.failures.insert(404);
     }

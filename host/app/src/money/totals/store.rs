@@ -25,7 +25,7 @@ impl Dimension {
 /// Money that was taken in one currency.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct TakenTotals {
-    /// The first instant of the day, the name of the provider, or the id of the company.
+    #[serde(flatten)]
     #[sqlx(flatten)]
     pub group: Group,
     /// `payment` or `recollection`.
@@ -59,6 +59,7 @@ pub struct Group {
 /// Numbers of payments.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct PaymentTotals {
+    #[serde(flatten)]
     #[sqlx(flatten)]
     pub group: Group,
     /// The channel that payers used, if the totals are by provider. Empty if the payment has not

@@ -62,7 +62,15 @@ where
 }
 
 impl Describe for AuthenticatedCompany {
-    fn describe(_: &mut Operation<'_>) {}
+    fn describe(operation: &mut Operation<'_>) {
+        describe_company(operation);
+    }
+}
+
+fn describe_company(operation: &mut Operation<'_>) {
+    if operation.path.contains("{company}") {
+        Path::<CompanyId>::describe(operation);
+    }
 }
 
 /// The company of a request that fetches one record. The statement that finds the record checks the
@@ -135,7 +143,9 @@ where
 }
 
 impl Describe for FetchingCompany {
-    fn describe(_: &mut Operation<'_>) {}
+    fn describe(operation: &mut Operation<'_>) {
+        describe_company(operation);
+    }
 }
 
 impl Principals for App {

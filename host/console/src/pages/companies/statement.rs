@@ -32,7 +32,7 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
     let list = List {
         title: "Statement",
         source: &source,
-        paging: Paging::Cursor("lines"),
+        paging: Paging::WholeField("lines"),
         filters: FILTERS,
         columns: vec![
             column("Kind", |line| Cell::text(&line["kind"])),
