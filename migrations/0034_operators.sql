@@ -43,6 +43,10 @@ CREATE TABLE operator_roles (
     updated_at  BIGINT NOT NULL
 );
 
+-- NULL: no limit.
+ALTER TABLE api_keys ADD COLUMN scopes JSONB;
+ALTER TABLE api_keys ADD COLUMN addresses JSONB;
+
 -- Entries of earlier versions have no number and no hash.
 ALTER TABLE audit_log ADD COLUMN number BIGINT;
 ALTER TABLE audit_log ADD COLUMN actor_id TEXT;

@@ -215,7 +215,7 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
 ];
 
 fn is_authenticated(route: &Route) -> bool {
-    matches!(route.access, Access::Company | Access::Operator(_))
+    matches!(route.access, Access::Company(_) | Access::Operator(_))
 }
 
 /// Builds a request to `route` with the ids of the company's records.
@@ -310,7 +310,7 @@ async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
         let send = |own| {
             reply(build_request(&app, own, route).header("content-type", "text/plain").body("{"))
         };
-        let refused = matches!(route.access, Access::Company);
+        let refused = matches!(route.access, Access::Company(_));
         let of_a = send(&a).await;
         assert_eq!(of_a.status == 429, refused, "{what}: {}", of_a.body);
         let of_b = send(&b).await;

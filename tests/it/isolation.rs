@@ -4,6 +4,7 @@
 mod no_records;
 mod notifications;
 mod records;
+mod scopes;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -122,7 +123,7 @@ both! {
 
         let key = &app.company.key;
         let bearer = |key: &str| Some(format!("Bearer {key}"));
-        assert_rejects(app, Access::Company, &[
+        assert_rejects(app, Access::Company(""), &[
             (None, NO_KEY),
             (Some("Bearer".to_owned()), NO_KEY),
             (Some(format!("Basic {key}")), NO_KEY),
@@ -137,7 +138,7 @@ both! {
         .await;
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
         assert!(app.simulators.paystack().requests().is_empty());
-        assert_accepts(app, Access::Company, key).await;
+        assert_accepts(app, Access::Company(""), key).await;
     }
 
     async fn every_route_of_operators_rejects_invalid_tokens(app: TestApp) {
@@ -166,15 +167,15 @@ both! {
             let company = app.new_company("Beta Lending").await;
             let method = if path.is_empty() { Method::PATCH } else { Method::PUT };
             let path = format!("/companies/{}{path}", company.id);
-            assert_accepts(app, Access::Company, &company.key).await;
+            assert_accepts(app, Access::Company(""), &company.key).await;
             app.operator(method.clone(), &path, body).await.data();
-            for (base, route) in routes_of(app, Access::Company) {
+            for (base, route) in routes_of(app, Access::Company("")) {
                 let refused = reply(unreadable(app, base, &route).bearer_auth(&company.key)).await;
                 assert_eq!(refused.failure(), (403, message), "{}", route.path);
             }
-            assert_accepts(app, Access::Company, &app.company.key).await; // others are unaffected
+            assert_accepts(app, Access::Company(""), &app.company.key).await; // others are unaffected
             app.operator(method, &path, undo).await.data();
-            assert_accepts(app, Access::Company, &company.key).await;
+            assert_accepts(app, Access::Company(""), &company.key).await;
         }
     }
 
@@ -193,7 +194,7 @@ both! {
         let path = format!("/companies/{}/subscription", app.company.id);
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
-            for (base, route) in routes_of(app, Access::Company) {
+            for (base, route) in routes_of(app, Access::Company("")) {
                 let response = send(app, base, &route, &app.company, UNKNOWN_ID).await;
                 let feature = gated.iter().find(|(prefix, _)| route.path.starts_with(prefix));
                 match feature.filter(|(_, feature)| !features.contains(feature)) {
@@ -217,7 +218,7 @@ both! {
         assert_eq!(of(Access::Unthrottled), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_on_both_listeners(route.path)) {
             let public = base == app.api;
-            assert!(!if public { matches!(route.access, Access::Operator(_)) } else { route.access == Access::Company });
+            assert!(!if public { matches!(route.access, Access::Operator(_)) } else { matches!(route.access, Access::Company(_)) });
             let other = if public { &app.internal } else { &app.api };
             for credential in [OPERATOR_TOKEN, &app.company.key] {
                 let request = unreadable(app, other, &route).bearer_auth(credential);
@@ -389,7 +390,7 @@ both! {
         let lists = app.routes().into_iter().filter(|(_, _, route)| {
             route.method == "get"
                 && !route.path.split('/').any(is_record_parameter)
-                && (route.access == Access::Company || route.path.contains("{company}"))
+                && (matches!(route.access, Access::Company(_)) || route.path.contains("{company}"))
         });
         for (base, _, route) in lists {
             of_a += &send(app, base, &route, &app.company, "").await.data().to_string();

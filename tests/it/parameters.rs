@@ -37,7 +37,7 @@ both! {
         for (base, key, route) in app.routes() {
             let names = (route.method, route.path);
             let response = send(app, (base, key), names, "statsu=success").await;
-            if matches!(route.access, Access::Company | Access::Operator(_)) {
+            if matches!(route.access, Access::Company(_) | Access::Operator(_)) {
                 assert_eq!(response, refused, "{names:?}");
             } else {
                 assert_eq!(response, send(app, (base, key), names, "").await, "{names:?}");

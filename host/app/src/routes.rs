@@ -15,7 +15,10 @@ use crate::{
         plugins, recordings, search,
     },
     state::App,
-    tenants::{companies, plans, providers, wallet},
+    tenants::{
+        companies::{self, scopes},
+        plans, providers, wallet,
+    },
     webhooks::{incoming as notifications, outgoing as events},
 };
 use tollhouse_console::ConsoleOptions;
@@ -67,11 +70,11 @@ impl FromRef<Shared> for Server {
 }
 
 macro_rules! routes {
-    ($($method:ident $path:literal $access:ident $(($permission:ident))? $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
+    (in $names:ident; $($method:ident $path:literal $access:ident $(($permission:ident))? $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
         vec![$(Route {
             method: stringify!($method),
             path: $path,
-            access: Access::$access$((permissions::$permission))?,
+            access: Access::$access$(($names::$permission))?,
             handled_by: stringify!($($handler)::+),
             summary: $summary,
             fails: &[$($status),*],
@@ -82,55 +85,56 @@ macro_rules! routes {
 }
 
 /// The routes for companies and providers. Each row: method, path, access, handler, summary, and
-/// failure statuses beyond those that these imply.
+/// failure statuses beyond those that these imply. In parentheses: the scope that an API key needs.
 pub fn public_routes() -> Vec<Route> {
     routes! {
+        in scopes;
         get  "/health/live" Unthrottled health::live "Check liveness" [];
         get  "/health/ready" Unthrottled health::ready "Check readiness" [503];
         get  "/openapi.json" Unauthenticated docs::openapi "Fetch this document" [];
         get  "/docs" Unauthenticated docs::page "Show this document in a viewer" [];
         get  "/docs/{file}" Unauthenticated docs::file "Fetch a file of the viewer" [];
-        post "/api/v1/user/create" Company users::api::create "Create a user, or return the one with this e-mail address" [];
-        post "/api/v1/otp/send" Company otp::api::send "Send a one-time password" [503];
-        post "/api/v1/otp/verify" Company otp::api::verify "Verify a one-time password" [];
-        get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch "Fetch a user" [];
-        post "/api/v1/user/bulk/create" Company users::api::bulk::create "Create users in bulk" [];
-        get  "/api/v1/user/export" Company users::api::export::export "Export users to a file" [502];
-        get  "/api/v1/user/sample-csv" Company users::api::export::sample "Create a sample CSV file" [];
+        post "/api/v1/user/create" Company(USERS_WRITE) users::api::create "Create a user, or return the one with this e-mail address" [];
+        post "/api/v1/otp/send" Company(OTP_SEND) otp::api::send "Send a one-time password" [503];
+        post "/api/v1/otp/verify" Company(OTP_SEND) otp::api::verify "Verify a one-time password" [];
+        get  "/api/v1/user/fetch/{email_or_id}" Company(USERS_READ) users::api::fetch "Fetch a user" [];
+        post "/api/v1/user/bulk/create" Company(USERS_WRITE) users::api::bulk::create "Create users in bulk" [];
+        get  "/api/v1/user/export" Company(USERS_READ) users::api::export::export "Export users to a file" [502];
+        get  "/api/v1/user/sample-csv" Company(USERS_READ) users::api::export::sample "Create a sample CSV file" [];
         get  "/api/v1/user/file/{file}" Unauthenticated users::api::export::fetch "Download a file by its link" [400 403 502];
-        get  "/api/v1/user/list" Company users::api::list "List users" [];
-        put  "/api/v1/user/edit/{user_id}" Company users::api::edit "Edit a user" [];
-        get  "/api/v1/user/email-verification/send/{user_id}" Company users::api::send_email "Send a code to a user's e-mail address" [503];
-        post "/api/v1/user/email-verification/verify/{user_id}" Company users::api::verify_email "Verify a user's e-mail address" [];
-        get  "/api/v1/user/phone-verification/send/{user_id}" Company users::api::send_phone "Send a code to a user's phone" [503];
-        post "/api/v1/user/phone-verification/verify/{user_id}" Company users::api::verify_phone "Verify a user's phone number" [];
-        post "/api/v1/kyc/{country}/{*path}" Company identity::api::look_up "Look up an identity" [502 504];
-        get  "/api/v1/kyc/uid/send-verification/{uid_id}" Company identity::api::send "Send a verification code for an identity record" [503];
-        post "/api/v1/kyc/uid/verify/{uid_id}" Company identity::api::verify "Verify an identity record with a code" [];
-        get  "/api/v1/kyc/uid/list/{user_id}" Company identity::api::list "List a user's identity records" [];
-        get  "/api/v1/kyc/identity/list" Company identity::api::identities "List identity types" [];
-        post "/api/v1/card/create" Company cards::api::create "Save a card through a checkout session" [404 502 504];
-        post "/api/v1/card/verify/{card}" Company cards::api::verify "Verify a card with the provider" [502 504];
-        get  "/api/v1/card/list/{user_id}" Company cards::api::list "List a user's cards" [];
-        get  "/api/v1/card/fetch/{card}" Company cards::api::fetch "Fetch a card" [];
-        put  "/api/v1/card/default/set/{card}" Company cards::api::set_default "Set the default card" [];
-        delete "/api/v1/card/delete/{card}" Company cards::api::delete "Delete a card" [];
-        post "/api/v1/recollection/create" Company recollections::api::create "Create a recollection: record or charge a repayment" [404 502 504];
-        post "/api/v1/recollection/verify/{reference}" Company recollections::api::verify "Verify a recollection with the provider" [502 504];
-        get  "/api/v1/recollection/fetch/{recollection}" Company recollections::api::fetch "Fetch a recollection" [];
-        get  "/api/v1/recollection/fetch/reference/{reference}" Company recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
-        get  "/api/v1/recollection/list" Company recollections::api::list "List recollections" [];
-        post "/api/v1/payment/initialize" Company payments::api::initialize "Initialize a payment, or return the one with this reference" [404 502 504];
-        post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Verify a payment with the provider" [502 504];
-        get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
-        get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
-        get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
-        post "/api/v1/virtual-account/create" Company virtual_accounts::api::create "Open a virtual account, or return the user's own" [404 502 504];
-        get  "/api/v1/virtual-account/fetch/{virtual_account}" Company virtual_accounts::api::fetch "Fetch a virtual account" [];
-        get  "/api/v1/virtual-account/list/{user_id}" Company virtual_accounts::api::list "List a user's virtual accounts" [];
-        delete "/api/v1/virtual-account/delete/{virtual_account}" Company virtual_accounts::api::delete "Close a virtual account" [502 504];
-        get  "/api/v1/account/banks/{provider}/{currency}" Company enquiry::banks "List the banks whose accounts can be resolved" [502 504];
-        post "/api/v1/account/resolve" Company enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
+        get  "/api/v1/user/list" Company(USERS_READ) users::api::list "List users" [];
+        put  "/api/v1/user/edit/{user_id}" Company(USERS_WRITE) users::api::edit "Edit a user" [];
+        get  "/api/v1/user/email-verification/send/{user_id}" Company(USERS_WRITE) users::api::send_email "Send a code to a user's e-mail address" [503];
+        post "/api/v1/user/email-verification/verify/{user_id}" Company(USERS_WRITE) users::api::verify_email "Verify a user's e-mail address" [];
+        get  "/api/v1/user/phone-verification/send/{user_id}" Company(USERS_WRITE) users::api::send_phone "Send a code to a user's phone" [503];
+        post "/api/v1/user/phone-verification/verify/{user_id}" Company(USERS_WRITE) users::api::verify_phone "Verify a user's phone number" [];
+        post "/api/v1/kyc/{country}/{*path}" Company(IDENTITIES_WRITE) identity::api::look_up "Look up an identity" [502 504];
+        get  "/api/v1/kyc/uid/send-verification/{uid_id}" Company(IDENTITIES_WRITE) identity::api::send "Send a verification code for an identity record" [503];
+        post "/api/v1/kyc/uid/verify/{uid_id}" Company(IDENTITIES_WRITE) identity::api::verify "Verify an identity record with a code" [];
+        get  "/api/v1/kyc/uid/list/{user_id}" Company(IDENTITIES_READ) identity::api::list "List a user's identity records" [];
+        get  "/api/v1/kyc/identity/list" Company(IDENTITIES_READ) identity::api::identities "List identity types" [];
+        post "/api/v1/card/create" Company(CARDS_WRITE) cards::api::create "Save a card through a checkout session" [404 502 504];
+        post "/api/v1/card/verify/{card}" Company(CARDS_WRITE) cards::api::verify "Verify a card with the provider" [502 504];
+        get  "/api/v1/card/list/{user_id}" Company(CARDS_READ) cards::api::list "List a user's cards" [];
+        get  "/api/v1/card/fetch/{card}" Company(CARDS_READ) cards::api::fetch "Fetch a card" [];
+        put  "/api/v1/card/default/set/{card}" Company(CARDS_WRITE) cards::api::set_default "Set the default card" [];
+        delete "/api/v1/card/delete/{card}" Company(CARDS_WRITE) cards::api::delete "Delete a card" [];
+        post "/api/v1/recollection/create" Company(RECOLLECTIONS_WRITE) recollections::api::create "Create a recollection: record or charge a repayment" [404 502 504];
+        post "/api/v1/recollection/verify/{reference}" Company(RECOLLECTIONS_WRITE) recollections::api::verify "Verify a recollection with the provider" [502 504];
+        get  "/api/v1/recollection/fetch/{recollection}" Company(RECOLLECTIONS_READ) recollections::api::fetch "Fetch a recollection" [];
+        get  "/api/v1/recollection/fetch/reference/{reference}" Company(RECOLLECTIONS_READ) recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
+        get  "/api/v1/recollection/list" Company(RECOLLECTIONS_READ) recollections::api::list "List recollections" [];
+        post "/api/v1/payment/initialize" Company(PAYMENTS_WRITE) payments::api::initialize "Initialize a payment, or return the one with this reference" [404 502 504];
+        post "/api/v1/payment/verify/{reference}" Company(PAYMENTS_WRITE) payments::api::verify "Verify a payment with the provider" [502 504];
+        get  "/api/v1/payment/fetch/{id}" Company(PAYMENTS_READ) payments::api::fetch "Fetch a payment" [];
+        get  "/api/v1/payment/fetch/reference/{reference}" Company(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a payment by its reference" [];
+        get  "/api/v1/payment/list" Company(PAYMENTS_READ) payments::api::list "List payments" [];
+        post "/api/v1/virtual-account/create" Company(ACCOUNTS_WRITE) virtual_accounts::api::create "Open a virtual account, or return the user's own" [404 502 504];
+        get  "/api/v1/virtual-account/fetch/{virtual_account}" Company(ACCOUNTS_READ) virtual_accounts::api::fetch "Fetch a virtual account" [];
+        get  "/api/v1/virtual-account/list/{user_id}" Company(ACCOUNTS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
+        delete "/api/v1/virtual-account/delete/{virtual_account}" Company(ACCOUNTS_WRITE) virtual_accounts::api::delete "Close a virtual account" [502 504];
+        get  "/api/v1/account/banks/{provider}/{currency}" Company(ACCOUNTS_READ) enquiry::banks "List the banks whose accounts can be resolved" [502 504];
+        post "/api/v1/account/resolve" Company(ACCOUNTS_READ) enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
         post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
         put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];
@@ -142,6 +146,7 @@ pub fn public_routes() -> Vec<Route> {
 /// requires.
 pub fn internal_routes() -> Vec<Route> {
     let mut routes = routes! {
+        in permissions;
         get    "/health/live" Unthrottled health::live "Check liveness" [];
         get    "/health/ready" Unthrottled health::ready "Check readiness" [503];
         get    "/metrics" Unthrottled metrics::scrape "Fetch Prometheus metrics" [];
@@ -208,6 +213,7 @@ pub fn internal_routes() -> Vec<Route> {
 /// The routes for the customers of a company: payments, users, loans and their repayments.
 fn customer_routes() -> Vec<Route> {
     routes! {
+        in permissions;
         get    "/internal/v1/companies/{company}/payments" Operator(PAYMENTS_READ) payments::api::list "List a company's payments" [];
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a company's payment by its reference" [];
@@ -233,6 +239,7 @@ fn customer_routes() -> Vec<Route> {
 
 fn plugin_routes() -> Vec<Route> {
     routes! {
+        in permissions;
         get    "/internal/v1/plugins" Operator(PLUGINS_READ) plugins::list "List plugins" [];
         post   "/internal/v1/plugins" Operator(PLUGINS_WRITE) plugins::install "Install a plugin" [409];
         post   "/internal/v1/plugins/examine" Operator(PLUGINS_READ) plugins::examine "Examine a plugin without installing it" [];
@@ -252,6 +259,7 @@ fn plugin_routes() -> Vec<Route> {
 
 fn operator_routes() -> Vec<Route> {
     routes! {
+        in permissions;
         get    "/internal/v1/operators" Operator(OPERATORS_READ) operators::api::list "List operators" [];
         post   "/internal/v1/operators" Operator(OPERATORS_WRITE) operators::api::create "Create an operator" [409];
         get    "/internal/v1/operators/{operator}" Operator(OPERATORS_READ) operators::api::fetch "Fetch an operator" [];

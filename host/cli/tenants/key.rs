@@ -15,6 +15,12 @@ Example:
         /// Purpose of the key
         #[arg(long)]
         label: Option<String>,
+        /// What the key may do, for example payments.read; may be repeated. Default: everything
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// IP address or network from which the key may be used; may be repeated. Default: all
+        #[arg(long = "address", value_name = "NETWORK")]
+        addresses: Vec<String>,
         /// Time of expiry, for example 2027-01-01T00:00:00Z. Default: never
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
@@ -50,14 +56,17 @@ pub struct KeyArgs {
     key: String,
 }
 
-const COLUMNS: &str = "key: id, prefix, label, last used: last_used_at, expires: expires_at, \
+const COLUMNS: &str = "key: id, prefix, label, scopes, addresses, last used: last_used_at, expires: expires_at, \
     revoked: revoked_at";
 
 impl HostAction for Action {
     async fn run(self, host: &HostClient) -> Result {
         match self {
-            Action::Create { company, label, expires_at } => {
-                let body = json!({ "label": label, "expires_at": expires_at });
+            Action::Create { company, label, scopes, addresses, expires_at } => {
+                let body = json!({
+                    "label": label, "expires_at": expires_at, "scopes": given(scopes),
+                    "addresses": given(addresses),
+                });
                 let path = ["companies", &company, "keys"];
                 Ok(created(host.change(Method::POST, &path, &body).await?))
             }
@@ -80,6 +89,11 @@ impl HostAction for Action {
             }
         }
     }
+}
+
+/// Returns a list that was given, or `None` for the default.
+fn given(list: Vec<String>) -> Option<Vec<String>> {
+    (!list.is_empty()).then_some(list)
 }
 
 fn created(key: Value) -> Report {

@@ -24,7 +24,7 @@ pub use self::{
     route::{ANY_OPERATOR, Access, Permission, Route},
     server::{
         Server,
-        auth::{ClientAddress, OperatorCall, Principals, RequestOrigin},
+        auth::{ClientAddress, CompanyCall, OperatorCall, Principals, RequestOrigin},
         health::Readiness,
         router::{Interface, router},
     },

@@ -4,7 +4,8 @@ use axum::routing::MethodRouter;
 
 use super::openapi::Description;
 
-/// The name of a permission, for example `payments.read`. The application defines them.
+/// The name of a permission of operators or of a scope of API keys, for example `payments.read`. The
+/// application defines them.
 pub type Permission = &'static str;
 
 /// The permission of routes that every operator may call.
@@ -13,8 +14,8 @@ pub const ANY_OPERATOR: Permission = "";
 /// The principals that may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A company with an active subscription, authenticated by its API key.
-    Company,
+    /// A company with an active subscription, authenticated by an API key with this scope.
+    Company(Permission),
     /// An operator with this permission, on the internal listener only.
     Operator(Permission),
     /// Unauthenticated clients: the handler decides which requests to trust.
@@ -47,7 +48,7 @@ impl<S> Route<S> {
     /// Returns whether it changes state for an authenticated principal.
     #[must_use]
     pub fn takes_idempotency_key(&self) -> bool {
-        let caller_is_known = matches!(self.access, Access::Company | Access::Operator(_));
+        let caller_is_known = matches!(self.access, Access::Company(_) | Access::Operator(_));
         self.method != "get" && caller_is_known
     }
 }

@@ -101,7 +101,7 @@ impl Operation<'_> {
             "responses": responses(route, &self.success, &self.failures),
             "security": match route.access {
                 Access::Unauthenticated | Access::Unthrottled => json!([]),
-                Access::Company => json!([{ "company": [] }]),
+                Access::Company(scope) => json!([{ "company": [scope] }]),
                 Access::Operator(ANY_OPERATOR) => json!([{ "operator": [] }]),
                 Access::Operator(permission) => json!([{ "operator": [permission] }]),
             },
@@ -225,7 +225,7 @@ fn pipeline_failures<S>(route: &Route<S>) -> BTreeSet<u16> {
     match route.access {
         Access::Unthrottled => {}
         Access::Unauthenticated => failures.extend([503]),
-        Access::Company | Access::Operator(_) => failures.extend([400, 401, 403, 429, 503]),
+        Access::Company(_) | Access::Operator(_) => failures.extend([400, 401, 403, 429, 503]),
     }
     if route.method != "get" {
         failures.extend([408, 413]);
@@ -364,7 +364,7 @@ fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
     });
     let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
     let of_operators = routes.iter().any(|route| matches!(route.access, Access::Operator(_)));
-    let of_companies = routes.iter().any(|route| route.access == Access::Company);
+    let of_companies = routes.iter().any(|route| matches!(route.access, Access::Company(_)));
     let keys = [
         (of_companies, "company", key("A company's API key, `sk_live_…` or `sk_test_…`.")),
         (of_operators, "operator", key("The token of an operator, `op_…`.")),

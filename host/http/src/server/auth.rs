@@ -52,6 +52,14 @@ impl Describe for RequestOrigin {
     fn describe(_: &mut Operation<'_>) {}
 }
 
+/// A call of a route for companies.
+#[derive(Clone, Debug)]
+pub struct CompanyCall {
+    pub scope: Permission,
+    /// The method and the route, for example `GET /api/v1/payment/list`.
+    pub operation: String,
+}
+
 /// A call of a route for operators.
 #[derive(Clone, Debug)]
 pub struct OperatorCall {
@@ -69,10 +77,12 @@ pub trait Principals: Clone + Send + Sync + 'static {
     /// Returns whether this host accepted the key or token before, and has not refused it since.
     fn is_accepted(&self, key: &str) -> bool;
 
-    /// Authenticates a company, adds what handlers extract to `extensions`, and returns its id.
+    /// Authenticates a company, checks that its key may make this call, adds what handlers extract to
+    /// `extensions`, and returns the company's id.
     fn company(
         &self,
         key: &str,
+        call: CompanyCall,
         extensions: &mut Extensions,
     ) -> impl Future<Output = Result<CompanyId>> + Send;
 

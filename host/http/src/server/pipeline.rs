@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     Server,
-    auth::{OperatorCall, Principals, bearer},
+    auth::{CompanyCall, OperatorCall, Principals, bearer},
     concurrency::{ConcurrencyLimiters, Permit},
 };
 use crate::{
@@ -44,6 +44,12 @@ pub async fn handle<P: Principals>(
     gate.run(request, next).await.unwrap_or_else(IntoResponse::into_response)
 }
 
+/// Returns the method and the route of a request.
+fn operation(request: &Request) -> String {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    format!("{} {route}", request.method())
+}
+
 impl<P: Principals> RequestPipeline<P> {
     /// Processes a request. The response of a read is counted until it is sent; that of a change is
     /// not refused, because the effect has happened.
@@ -59,8 +65,8 @@ impl<P: Principals> RequestPipeline<P> {
     async fn process(&self, mut request: Request, next: Next) -> Result<(Option<Owner>, Response)> {
         let limits = &self.server.limits;
         let (caller, permit) = match self.access {
-            Access::Company => {
-                let (company_id, permit) = self.authenticate_company(&mut request).await?;
+            Access::Company(scope) => {
+                let (company_id, permit) = self.authenticate_company(&mut request, scope).await?;
                 (Some((Owner::from(company_id), String::new())), permit)
             }
             Access::Operator(permission) => {
@@ -102,8 +108,7 @@ impl<P: Principals> RequestPipeline<P> {
         permission: Permission,
     ) -> Result<(String, Permit)> {
         let token = bearer(request)?.to_owned();
-        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        let operation = format!("{} {route}", request.method());
+        let operation = operation(request);
         let parameters = request.extract_parts::<RawPathParams>().await;
         let parameters = parameters.map_err(|_| Error::not_found("path not found"))?;
         if parameters.iter().any(|(_, value)| value.contains(char::is_control)) {
@@ -136,9 +141,14 @@ impl<P: Principals> RequestPipeline<P> {
     }
 
     /// Authenticates the company of an API key and acquires its permit.
-    async fn authenticate_company(&self, request: &mut Request) -> Result<(CompanyId, Permit)> {
+    async fn authenticate_company(
+        &self,
+        request: &mut Request,
+        scope: Permission,
+    ) -> Result<(CompanyId, Permit)> {
         let key = bearer(request)?.to_owned();
-        let company = self.principals.company(&key, request.extensions_mut());
+        let call = CompanyCall { scope, operation: operation(request) };
+        let company = self.principals.company(&key, call, request.extensions_mut());
         let (company_id, mut permit) = self.with_permit(&key, company).await?;
         let owner = Owner::from(company_id.clone());
         self.limiters.authenticated.assign(&mut permit, &owner)?;

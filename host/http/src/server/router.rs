@@ -54,7 +54,7 @@ where
             Access::Unthrottled => handler,
             // Providers and load balancers may add parameters.
             Access::Unauthenticated => gated(handler),
-            Access::Company | Access::Operator(_) => gated(
+            Access::Company(_) | Access::Operator(_) => gated(
                 handler
                     .layer(middleware::from_fn_with_state(known, query::reject_unknown_parameters)),
             ),

@@ -5,7 +5,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use super::{digest, store::digests_used_since};
+use super::{digest, scopes::KeyLimits, store::digests_used_since};
 use crate::state::storage::*;
 use tollhouse_platform::store::Store;
 
@@ -14,11 +14,12 @@ const RECENT_USE_SECONDS: i64 = 7 * 24 * 3600;
 /// Maximum number of keys to load, most recently used first.
 const MAX_LOADED_KEYS: i64 = 100_000;
 
-/// The company and the id of an API key. A statement that uses them must check the key again.
+/// An API key that was accepted. A statement that uses it must check that the key is still valid.
 #[derive(Clone, Debug)]
 pub struct KnownKey {
     pub company_id: CompanyId,
     pub key_id: String,
+    pub limits: KeyLimits,
 }
 
 /// Accepted keys by their digests. Only valid keys are added, so issued keys bound the map. The
@@ -73,7 +74,11 @@ mod tests {
     fn a_key_is_known_from_its_acceptance_to_its_rejection() {
         let keys = AcceptedKeys::default();
         let known = || [keys.contains("sk_test_1"), keys.contains("sk_test_2")];
-        let key = KnownKey { company_id: CompanyId::from("c"), key_id: "k".to_owned() };
+        let key = KnownKey {
+            company_id: CompanyId::from("c"),
+            key_id: "k".to_owned(),
+            limits: KeyLimits::default(),
+        };
         keys.reject(&digest("sk_test_1"));
         assert_eq!(known(), [false, false]);
         keys.accept(&digest("sk_test_1"), None);

@@ -3,6 +3,7 @@
 mod accepted_keys;
 pub mod api;
 mod principals;
+pub mod scopes;
 mod store;
 
 use subtle::ConstantTimeEq;
@@ -15,6 +16,7 @@ pub use self::{
 };
 use self::{accepted_keys::KnownKey, store::KeyHolder};
 use crate::{state::prelude::*, tenants::plans};
+use tollhouse_http::{CompanyCall, RequestOrigin};
 use tollhouse_platform::{crypto::digest, values::phone};
 
 /// Time for which the previous event secret also signs events.
@@ -106,11 +108,18 @@ pub fn check_event_url(
 }
 
 /// Returns the company of an API key. 401 if the key is unknown, revoked or expired; 429 beyond its
-/// rate limit; 403 if the company is suspended or its subscription has ended.
-pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
+/// rate limit; 403 if the key's limits forbid the call, the company is suspended or its subscription
+/// has ended.
+pub async fn authenticate(
+    app: &App,
+    key: &str,
+    call: &CompanyCall,
+    origin: &RequestOrigin,
+) -> Result<Company> {
     let holder = find_holder(app, &digest(key)).await?;
     app.rate_limits.keys.check(&holder.key_id)?;
     record_use(app, &holder.company.id, &holder.key_id, holder.last_used_at);
+    holder.known().check(app, call, origin)?;
     holder.company.check_active(app.clock.now())?;
     Ok(holder.company)
 }
@@ -129,8 +138,7 @@ async fn find_holder(app: &App, digest: &str) -> Result<KeyHolder> {
         accepted.reject(digest);
         return Err(Error::Unauthorized("the API key is not valid"));
     };
-    let (company_id, key_id) = (holder.company.id.clone(), holder.key_id.clone());
-    accepted.accept(digest, Some(KnownKey { company_id, key_id }));
+    accepted.accept(digest, Some(holder.known()));
     Ok(holder)
 }
 

@@ -11,11 +11,14 @@ use super::{
     AcceptedKeys, Company, KnownKey, authenticate, digest, find, find_holder, record_use, store,
 };
 use crate::{
-    operations::{audit::Actor, operators},
+    operations::{
+        audit::{self, Actor, ActorParts},
+        operators,
+    },
     state::prelude::*,
 };
 use tollhouse_http::{
-    OperatorCall, Principals,
+    CompanyCall, OperatorCall, Principals, RequestOrigin,
     openapi::{Describe, Operation},
 };
 use tollhouse_platform::store::{DynamicStatement, Record};
@@ -85,16 +88,53 @@ pub enum FetchingCompany {
     Authenticated(Box<Company>),
 }
 
+impl KnownKey {
+    /// Returns 403 unless the key may make this call. The refusal is recorded in the company's audit
+    /// log, at most once a minute.
+    pub fn check(&self, app: &App, call: &CompanyCall, origin: &RequestOrigin) -> Result<()> {
+        let checked = self.limits.check(call.scope, origin.address);
+        if let Err(refusal) = &checked
+            && app.rate_limits.key_uses.check(&format!("{}.refused", self.key_id)).is_ok()
+        {
+            let RequestOrigin { request_id, address } = origin.clone();
+            let (name, credential) = ("API key".to_owned(), Some(self.key_id.clone()));
+            let actor = ActorParts { name, credential, request_id, address, ..Default::default() };
+            let detail = json!({ "operation": call.operation, "reason": refusal.to_string() });
+            self.record_refusal(app, actor.into(), detail);
+        }
+        checked
+    }
+
+    fn record_refusal(&self, app: &App, actor: Actor, detail: Value) {
+        let (app, company) = (app.clone(), self.company_id.clone());
+        app.tasks.clone().spawn(async move {
+            let (db, host) = (app.store.clone(), app);
+            let record = async move |tx: &mut Tx| {
+                audit::record(tx, &host, &actor, &company, "key.refuse", detail).await
+            };
+            if let Err(error) = db.write(record).await {
+                tracing::warn!(%error, "the refusal of an API key could not be recorded");
+            }
+        });
+    }
+}
+
 impl FetchingCompany {
-    async fn of_key(app: &App, key: &str) -> Result<(CompanyId, FetchingCompany)> {
+    async fn of_key(
+        app: &App,
+        key: &str,
+        call: &CompanyCall,
+        origin: &RequestOrigin,
+    ) -> Result<(CompanyId, FetchingCompany)> {
         let digest = digest(key);
         let Some(known) = app.slot::<AcceptedKeys>().find(&digest) else {
-            let company = authenticate(app, key).await?;
+            let company = authenticate(app, key, call, origin).await?;
             return Ok((company.id.clone(), FetchingCompany::Authenticated(Box::new(company))));
         };
-        let KnownKey { company_id, key_id } = known;
-        app.rate_limits.keys.check(&key_id)?;
-        record_use(app, &company_id, &key_id, None);
+        app.rate_limits.keys.check(&known.key_id)?;
+        record_use(app, &known.company_id, &known.key_id, None);
+        known.check(app, call, origin)?;
+        let company_id = known.company_id;
         Ok((company_id.clone(), FetchingCompany::Known { digest, company_id }))
     }
 
@@ -153,15 +193,21 @@ impl Principals for App {
         self.slot::<AcceptedKeys>().contains(key)
     }
 
-    async fn company(&self, key: &str, extensions: &mut Extensions) -> Result<CompanyId> {
+    async fn company(
+        &self,
+        key: &str,
+        call: CompanyCall,
+        extensions: &mut Extensions,
+    ) -> Result<CompanyId> {
+        let origin = RequestOrigin::of(extensions);
         let route = extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         if !CHECKED_WITH_THE_RECORD.contains(&route) {
-            let company = authenticate(self, key).await?;
+            let company = authenticate(self, key, &call, &origin).await?;
             let id = company.id.clone();
             extensions.insert(AuthenticatedCompany(company));
             return Ok(id);
         }
-        let (company_id, caller) = FetchingCompany::of_key(self, key).await?;
+        let (company_id, caller) = FetchingCompany::of_key(self, key, &call, &origin).await?;
         extensions.insert(caller);
         Ok(company_id)
     }

@@ -1,5 +1,6 @@
 //! Storage of companies and their API keys.
 
+use super::{KnownKey, scopes::KeyLimits};
 use crate::state::storage::*;
 
 /// A company.
@@ -67,6 +68,9 @@ pub struct Key {
     /// First characters of the key.
     pub prefix: String,
     pub label: Option<String>,
+    #[serde(flatten)]
+    #[sqlx(flatten)]
+    pub limits: KeyLimits,
     /// Last use, recorded at most once a minute.
     pub last_used_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
@@ -124,9 +128,18 @@ pub struct KeyHolder {
     pub company: Company,
     pub key_id: String,
     pub digest: String,
+    #[sqlx(flatten)]
+    pub limits: KeyLimits,
     pub last_used_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+}
+
+impl KeyHolder {
+    pub fn known(&self) -> KnownKey {
+        let (company_id, key_id) = (self.company.id.clone(), self.key_id.clone());
+        KnownKey { company_id, key_id, limits: self.limits.clone() }
+    }
 }
 
 pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
@@ -187,11 +200,13 @@ pub async fn insert_key(
     digest: &str,
 ) -> Result<()> {
     tx.sql(
-        "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at,
+             scopes, addresses)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .params(params![
-        company_id, &key.id, digest, &key.prefix, &key.label, key.expires_at, key.created_at
+        company_id, &key.id, digest, &key.prefix, &key.label, key.expires_at, key.created_at,
+        &key.limits.scopes, &key.limits.addresses
     ])
     .execute()
     .await
@@ -277,7 +292,7 @@ pub async fn digests_used_since(
 pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>> {
     tx.sql(
         "SELECT companies.*, api_keys.id AS key_id, api_keys.digest, api_keys.last_used_at,
-             api_keys.expires_at, api_keys.revoked_at
+             api_keys.expires_at, api_keys.revoked_at, api_keys.scopes, api_keys.addresses
          FROM api_keys JOIN companies ON companies.id = api_keys.company_id
          WHERE api_keys.digest = $1",
     )

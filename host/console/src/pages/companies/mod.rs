@@ -99,7 +99,7 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         ("State", Cell::state(&state(&company))),
         ("Mode", Cell::text(&company["server"])),
         ("Subscription ends", Cell::time(&company["subscription"]["expires_at"])),
-        ("Features", features(&company)),
+        ("Features", limit(&company["subscription"]["features"])),
         ("Event URL", Cell::text(&company["event_url"])),
         ("Provider", Cell::text(&company["payment_service"])),
         ("Countries", Cell::text(&company["countries"])),
@@ -117,6 +117,8 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
     let columns = [
         column("Key", |key| Cell::code(&key["prefix"])),
         column("Label", |key| Cell::text(&key["label"])),
+        column("Scopes", |key| limit(&key["scopes"])),
+        column("Addresses", |key| limit(&key["addresses"])),
         column("Last used", |key| Cell::time(&key["last_used_at"])),
         column("Expires", |key| Cell::time(&key["expires_at"])),
         column("Revoked", |key| Cell::time(&key["revoked_at"])),
@@ -132,9 +134,10 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
     })
 }
 
-fn features(company: &Value) -> Cell {
-    match &company["subscription"]["features"] {
+/// Formats a list that limits something; `null` is no limit.
+fn limit(list: &Value) -> Cell {
+    match list {
         Value::Null => Cell::Text("all".to_owned()),
-        features => Cell::text(features),
+        list => Cell::text(list),
     }
 }

@@ -1,5 +1,6 @@
 //! Creating a company.
 
+use super::super::scopes::KeyLimits;
 use super::{check_countries, edit::new_event_secret, keys::issue_key};
 use crate::tenants::{
     companies::{Subscription, store},
@@ -64,7 +65,8 @@ pub async fn create(
     db.write(async move |tx| {
         store::insert(tx, &company).await?;
         let label = Some("first key".to_owned());
-        let api_key = issue_key(tx, &app, &company, label, None).await?.api_key;
+        let api_key =
+            issue_key(tx, &app, &company, label, KeyLimits::default(), None).await?.api_key;
         let detail = json!({ "name": company.name, "server": company.server });
         audit::record(tx, &app, &actor, &company.id, "company.create", detail).await?;
         let created = CreatedCompany { company, event_secret, api_key };

@@ -1,7 +1,13 @@
 //! The API keys of a company.
 
+use ipnet::IpNet;
+
 use crate::tenants::{
-    companies::{Key, digest, find, get, store},
+    companies::{
+        Key, digest, find, get,
+        scopes::{KeyLimits, SCOPES, read_networks},
+        store,
+    },
     prelude::*,
 };
 
@@ -23,6 +29,7 @@ pub async fn issue_key(
     app: &App,
     company: &Company,
     label: Option<String>,
+    limits: KeyLimits,
     expires_at: Option<Timestamp>,
 ) -> Result<CreatedKey> {
     let api_key = app.random.token(&format!("sk_{}_", company.server));
@@ -30,6 +37,7 @@ pub async fn issue_key(
         id: app.new_id(),
         prefix: api_key[..KEY_PREFIX_CHARACTERS].to_owned(),
         label,
+        limits,
         last_used_at: None,
         expires_at,
         revoked_at: None,
@@ -51,9 +59,21 @@ fields! {
     Body NewKey(body, now: Timestamp) {
         /// Purpose of the key.
         label: Option<Text<100>>,
+        /// What the key may do. Default: everything.
+        scopes: Option<SomeOf<Scope>>,
+        /// IP addresses or networks from which the key may be used. Default: all.
+        #[schemars(extend("examples" = [["203.0.113.0/24"]]))]
+        addresses: Option<Texts> as Option<Vec<IpNet>> => match addresses {
+            Some(addresses) => read_networks(body, &addresses).map(Some),
+            None => Ok(None),
+        },
         /// Expiry of the key; must be in the future.
         expires_at: Option<Time> => check_future(body, now, expires_at),
     }
+}
+
+choices! {
+    Scope = SCOPES;
 }
 
 pub async fn create_key(
@@ -62,12 +82,14 @@ pub async fn create_key(
     Path(company): Path<CompanyId>,
     body: Body<NewKey>,
 ) -> Result<DataResponse<CreatedKey>> {
-    let NewKey { label, expires_at } = NewKey::read(&body, app.clock.now())?;
+    let NewKey { label, scopes, addresses, expires_at } = NewKey::read(&body, app.clock.now())?;
+    let limits = KeyLimits { scopes: scopes.map(Json), addresses: addresses.map(Json) };
     let db = app.store.clone();
     db.write(async move |tx| {
         let company = get(tx, &company).await?;
-        let created = issue_key(tx, &app, &company, label, expires_at).await?;
-        let detail = json!({ "key": created.key.id, "label": created.key.label });
+        let created = issue_key(tx, &app, &company, label, limits, expires_at).await?;
+        let detail = json!({ "key": created.key.id, "label": created.key.label,
+            "scopes": created.key.limits.scopes, "addresses": created.key.limits.addresses });
         audit::record(tx, &app, &actor, &company.id, "key.create", detail).await?;
         DataResponse::data(created, "Key created successfully")
     })
@@ -114,7 +136,8 @@ pub async fn rotate_key(
         let end = replaces.expires_at.map_or(end, |at| at.min(end));
         store::expire_key(tx, &company.id, &replaces.id, end).await?;
         replaces.expires_at = Some(end);
-        let created = issue_key(tx, &app, &company, replaces.label.clone(), expires_at).await?;
+        let (label, limits) = (replaces.label.clone(), replaces.limits.clone());
+        let created = issue_key(tx, &app, &company, label, limits, expires_at).await?;
         let detail = json!({ "key": created.key.id, "replaces": replaces.id, "until": end });
         audit::record(tx, &app, &actor, &company.id, "key.rotate", detail).await?;
         DataResponse::data(RotatedKey { created, replaces }, "Key rotated successfully")
