@@ -1,5 +1,6 @@
 //! `cargo sandbox`: the host and the simulators of all upstreams in one process, ready to use.
 
+mod examples;
 mod setup;
 
 use std::{
@@ -8,6 +9,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::Parser;
@@ -48,6 +50,9 @@ struct Options {
     /// PostgreSQL database to use instead of a SQLite file; its contents are kept
     #[arg(long)]
     postgres: Option<String>,
+    /// Start without the three weeks of example data. A PostgreSQL database gets none
+    #[arg(long)]
+    no_examples: bool,
     /// Start only the simulators, on --port, for a host that runs separately on this machine
     #[arg(long, alias = "standins-only", conflicts_with = "postgres")]
     simulators_only: bool,
@@ -120,7 +125,14 @@ async fn stop_signal() -> Result<(), Failure> {
 async fn run(options: Options) -> Result<(), Failure> {
     let file = readiness_file(&options.dir)?;
     let [public, internal, upstream, smtp] = bind_all(options.port).await?;
-    let clock = Clock::system();
+    let now = Clock::system().now();
+    let examples_end = (options.postgres.is_none() && !options.no_examples).then_some(now);
+    let clock = match examples_end {
+        Some(_) => {
+            Clock::behind_system(Duration::from_secs(examples::DAYS.unsigned_abs() * 86_400))
+        }
+        None => Clock::system(),
+    };
     let simulators = Simulators::start(upstream, smtp, clock.clone());
     let addresses = [public.local_addr()?, internal.local_addr()?];
     let config = configure(&options, addresses, simulators.smtp_addr(), &Random::system())?;
@@ -129,12 +141,12 @@ async fn run(options: Options) -> Result<(), Failure> {
         let simulators = settle.clone();
         async move { simulators.run_until_idle().await }.boxed()
     });
-    let app = App::open(&config, clock, Random::system(), Some(companion)).await?;
+    let app = App::open(&config, clock.clone(), Random::system(), Some(companion)).await?;
     let (stop, stopped) = watch::channel(false);
     let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let serving = tokio::spawn(wiring::serve(app, public, internal, stopped));
 
-    let info = setup::run(&config, &simulators).await?;
+    let info = setup::run(&config, &simulators, &clock, examples_end).await?;
     simulators.set_hints(info.hints());
     simulators.set_links(info.links());
     write_atomically(&file, &info.json())?;

@@ -5,10 +5,13 @@ use std::path::Path;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse_app::state::config::Config;
-use tollhouse_platform::crypto::tls;
+use tollhouse_platform::{
+    clock::{Clock, Timestamp},
+    crypto::tls,
+};
 use tollhouse_sandbox::{Hint, Link, Simulators, jenga, mpesa};
 
-use crate::Failure;
+use crate::{Failure, examples::Examples};
 
 /// The service accounts at the simulators of payment providers.
 const PAYSTACK_KEY: &str = "sk_test_tollhouse_service_account";
@@ -37,12 +40,18 @@ pub struct SandboxInfo {
 /// Everything but the role `administrator`, which would replace the operator token.
 const ROLES: [&str; 5] = ["support-act", "finance-act", "platform", "company-admin", "security"];
 
-pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo, Failure> {
-    let operator = Operator {
-        client: tls::http_client().build()?,
-        url: format!("http://{}", config.listeners.internal_listen),
-        token: config.operator_token.read()?,
-    };
+/// Creates what a company needs, and example data up to `examples_end` if there is one.
+pub async fn run(
+    config: &Config,
+    simulators: &Simulators,
+    clock: &Clock,
+    examples_end: Option<Timestamp>,
+) -> Result<SandboxInfo, Failure> {
+    let client = tls::http_client().build()?;
+    let internal = format!("http://{}", config.listeners.internal_listen);
+    let token = config.operator_token.read()?;
+    let url = format!("{internal}/internal/v1");
+    let operator = Caller { client: client.clone(), url, token };
     for plugin in artifacts::BUILT_IN {
         operator.install(plugin.wasm).await?;
     }
@@ -79,15 +88,22 @@ pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo
     simulators.set_event_secret(id, event_secret);
     let credit = json!({ "amount": INITIAL_CREDIT, "currency": "NGN", "key": "sandbox" });
     operator.json(Method::POST, &format!("/companies/{id}/wallet/credit"), &credit).await?;
+    if let Some(now) = examples_end {
+        let url = format!("http://{}/api/v1", config.listeners.listen);
+        let company = Caller { client, url, token: text(&company, "api_key")?.to_owned() };
+        let operator = &operator;
+        let examples = Examples { company, company_id: id, operator, simulators, clock, now };
+        examples.create().await?;
+    }
     let person = json!({ "name": "ada", "email": "ada@tollhouse.example", "roles": ROLES });
     let person = operator.json(Method::POST, "/operators", &person).await?;
     let invite = format!("/operators/{}/invite", text(&person, "id")?);
     let invited = operator.json(Method::POST, &invite, &json!({})).await?;
     let invitation = text(&invited, "invitation")?;
     Ok(SandboxInfo {
-        console: format!("{}/console/welcome/{invitation}", operator.url),
+        console: format!("{internal}/console/welcome/{invitation}"),
         api: format!("http://{}", config.listeners.listen),
-        internal: operator.url.clone(),
+        internal,
         operator_token: operator.token.clone(),
         sandbox,
         smtp: simulators.smtp_addr().to_string(),
@@ -194,18 +210,20 @@ fn is_built_in(plugin: &str) -> bool {
     artifacts::BUILT_IN.iter().any(|component| component.name == plugin)
 }
 
-fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {
+pub fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {
     value[name].as_str().ok_or_else(|| format!("the host's response has no {name}").into())
 }
 
-struct Operator {
-    client: Client,
+/// A client of one interface of the host.
+pub struct Caller {
+    pub client: Client,
+    /// The address of the interface with its version.
     url: String,
     token: String,
 }
 
-impl Operator {
-    async fn json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+impl Caller {
+    pub async fn json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
         self.send(self.client.request(method, self.path(path)).json(body)).await
     }
 
@@ -214,7 +232,7 @@ impl Operator {
     }
 
     fn path(&self, path: &str) -> String {
-        format!("{}/internal/v1{path}", self.url)
+        format!("{}{path}", self.url)
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {

@@ -76,6 +76,8 @@ struct Inner {
     /// Milliseconds to add to the system time, or the time itself if `frozen`.
     ms: AtomicI64,
     frozen: bool,
+    /// Subtracted from `ms` for `elapsed`, which is never negative.
+    start_ms: i64,
     since: Instant,
 }
 
@@ -84,13 +86,20 @@ impl Clock {
         Clock::new(0, false)
     }
 
+    /// Creates a clock that shows the system time minus `by`, until it is advanced.
+    pub fn behind_system(by: Duration) -> Clock {
+        Clock::new(-i64::try_from(by.as_millis()).unwrap_or(i64::MAX), false)
+    }
+
     /// Creates a clock that moves only when it is advanced.
     pub fn frozen_at(now: Timestamp) -> Clock {
         Clock::new(now.0, true)
     }
 
     fn new(ms: i64, frozen: bool) -> Clock {
-        Clock(Arc::new(Inner { ms: AtomicI64::new(ms), frozen, since: Instant::now() }))
+        let start_ms = if frozen { 0 } else { ms };
+        let since = Instant::now();
+        Clock(Arc::new(Inner { ms: AtomicI64::new(ms), frozen, start_ms, since }))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the only source of time")]
@@ -101,7 +110,8 @@ impl Clock {
 
     /// Returns monotonic time since an arbitrary start, which clock corrections do not affect.
     pub fn elapsed(&self) -> Duration {
-        let ms = Duration::from_millis(self.0.ms.load(SeqCst).try_into().unwrap_or(0));
+        let ms = self.0.ms.load(SeqCst) - self.0.start_ms;
+        let ms = Duration::from_millis(ms.try_into().unwrap_or(0));
         if self.0.frozen { ms } else { ms + self.0.since.elapsed() }
     }
 
