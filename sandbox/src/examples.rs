@@ -50,8 +50,8 @@ impl Examples<'_> {
     pub async fn create(&self) -> Result<(), Failure> {
         self.create_customers().await?;
         let mut number = 0;
-        for day in 0..DAYS {
-            let payments = 3 + (day * 5) % 4;
+        for day in 0..DAYS - 1 {
+            let payments = 1 + day * 5 % 3;
             for _ in 0..payments {
                 self.pay(number).await?;
                 number += 1;
@@ -60,6 +60,7 @@ impl Examples<'_> {
             self.send_code(usize::try_from(day)? % CUSTOMERS.len()).await?;
             self.advance(DAY_SECONDS / 10).await?;
         }
+        self.advance(DAY_SECONDS / 2).await?;
         self.support_cases().await?;
         self.advance((self.now.0 - self.clock.now().0).max(0) / 1_000).await
     }
@@ -102,7 +103,8 @@ impl Examples<'_> {
     async fn pay(&self, number: usize) -> Result<(), Failure> {
         let (customer, amount) = (number * 7 % CUSTOMERS.len(), AMOUNTS[number % AMOUNTS.len()]);
         let reference = format!("order-{:03}", number + 1);
-        let payment = self.initialize(&reference, customer, amount).await?;
+        let provider = PROVIDERS[number % PROVIDERS.len()];
+        let payment = self.initialize(&reference, customer, amount, provider).await?;
         match number % 10 {
             3 => self.complete(&payment, "failed").await,
             6 => Ok(()),
@@ -115,8 +117,8 @@ impl Examples<'_> {
         reference: &str,
         customer: usize,
         amount: f64,
+        provider: &str,
     ) -> Result<Value, Failure> {
-        let provider = PROVIDERS[reference.bytes().map(usize::from).sum::<usize>() % 4];
         let order = json!({
             "user_id": user_id(customer), "amount": amount, "currency": "NGN",
             "reference": reference, "payment_service": provider,
@@ -146,11 +148,11 @@ impl Examples<'_> {
     /// whose webhook was lost, and a text message that the gateway refused.
     async fn support_cases(&self) -> Result<(), Failure> {
         for reference in ["charged-twice-1", "charged-twice-2"] {
-            let payment = self.initialize(reference, 3, 12_000.0).await?;
+            let payment = self.initialize(reference, 3, 12_000.0, PROVIDERS[0]).await?;
             self.complete(&payment, "success").await?;
             self.advance(60).await?;
         }
-        let refunded = self.initialize("returned-goods", 4, 4_999.0).await?;
+        let refunded = self.initialize("returned-goods", 4, 4_999.0, PROVIDERS[0]).await?;
         self.complete(&refunded, "success").await?;
         self.advance(600).await?;
         let id = text(&refunded, "id")?;
@@ -159,7 +161,7 @@ impl Examples<'_> {
         self.simulators.faults().push(Fault::new("termii", FaultKind::Decline));
         self.send_code(8).await?;
         self.advance(60).await?;
-        let lost = self.initialize("paid-but-pending", 6, 2_500.50).await?;
+        let lost = self.initialize("paid-but-pending", 6, 2_500.50, PROVIDERS[0]).await?;
         self.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
         self.complete(&lost, "success").await
     }

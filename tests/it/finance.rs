@@ -90,6 +90,9 @@ both! {
             fields(&totals["taken"], ["kind", "number", "amount"]),
             [[json!("recollection"), json!(1), json!(60)]],
         );
+        let (fees, balance) = (&totals["taken"][0]["fees"], &app.wallet().await["balance"]);
+        let sum = fees.as_f64().expect("fees") + balance.as_f64().expect("a balance");
+        assert!(fees != &json!(0) && (sum - 60.0).abs() < 0.001, "{fees} {balance}");
     }
 
     async fn a_statement_equals_the_ledger_and_months_follow_each_other(app: TestApp) {

@@ -95,12 +95,59 @@ describe('the operator console', () => {
     assert.ok(await page.locator('.summary').getByText('refunded').isVisible());
   });
 
+  test('"I was charged twice" is answered in three clicks', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.getByRole('searchbox', { name: 'Search' }).fill('chidi.eze@example.com');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'chidi', exact: true }).click();
+    const payments = page.getByRole('region', { name: 'Payments' });
+    assert.ok(await payments.getByRole('row', { name: /charged-twice-1.*success/ }).isVisible());
+    await payments.getByRole('link', { name: 'charged-twice-2' }).click();
+    await page.getByText('Refund…').click();
+    assert.ok(await page.getByRole('button', { name: 'Refund the payment' }).isVisible());
+    await picture(page, 'charged-twice');
+  });
+
+  test('"I paid but it shows pending" is answered in three clicks', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.getByRole('searchbox', { name: 'Search' }).fill('paid-but-pending');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Verify with the provider' }).click();
+    await page.locator('.summary').getByText('success').waitFor();
+    await picture(page, 'paid-but-pending');
+  });
+
+  test('"No SMS came" is answered in three clicks', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.getByRole('searchbox', { name: 'Search' }).fill('+2348031000009');
+    await page.keyboard.press('Enter');
+    const messages = page.getByRole('region', { name: 'Text messages' });
+    await messages.getByRole('row', { name: /failed.*do-not-disturb/ }).waitFor();
+    await picture(page, 'no-sms');
+  });
+
+  test('a month of a company is downloaded as CSV', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.goto(`${sandbox.internal}/console/companies/${sandbox.company_id}/statement`);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'), page.getByRole('link', { name: 'Download as CSV' }).click(),
+    ]);
+    assert.match(readFileSync(await file.path(), 'utf8'), /^Kind,Transactions,Amount,Amount currency\r?\n/);
+  });
+
   test('every page is accessible in light and dark, by keyboard, and fits a phone', async (t) => {
     const page = await open(t, { bypassCSP: true });
     const { name, secret } = await signIn(page);
     const company = `/console/companies/${sandbox.company_id}`;
-    const pages = ['', '/payments', '/messages', '/events', '/wallet', '/audit'].map((tab) => company + tab);
-    for (const path of ['/console', '/console/companies', '/console/refunds', '/console/exceptions', '/console/jobs',
+    const { docs: [user] } = await operator('GET', `/companies/${sandbox.company_id}/users?user_id=amaka`);
+    const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/messages', '/events', '/wallet',
+      '/statement', '/totals', '/audit'];
+    const pages = tabs.map((tab) => company + tab);
+    for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/exceptions', '/console/jobs',
       '/console/plugins', '/console/operators', '/console/approvals', '/console/audit', ...pages]) {
       for (const colorScheme of ['light', 'dark']) {
         await page.emulateMedia({ colorScheme });
@@ -110,7 +157,7 @@ describe('the operator console', () => {
           runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
         }));
         assert.deepEqual(violations.map((v) => `${path} ${colorScheme}: ${v.id} ${v.nodes[0].html}`), []);
-        await picture(page, `${path.replaceAll('/', '-').slice(9)}-${colorScheme}`);
+        await picture(page, `${path.replaceAll('/', '-').replace(sandbox.company_id, 'id').replace(user.id, 'user').slice(9)}-${colorScheme}`);
       }
       await page.setViewportSize({ width: 360, height: 740 });
       const width = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -35,7 +35,7 @@ pub struct TakenTotals {
     pub number: i64,
     #[sqlx(rename = "taken_minor")]
     pub amount: Minor,
-    /// Provider fees of payments.
+    /// Provider fees.
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
     /// Amount refunded by the service.
@@ -110,12 +110,14 @@ pub async fn taken(
         .append(
             "c.owner_kind AS kind, c.taken_currency AS currency, COUNT(*) AS number,
                  CAST(SUM(c.taken_minor) AS BIGINT) AS taken_minor,
-                 CAST(SUM(COALESCE(p.fees_minor, 0)) AS BIGINT) AS fees_minor,
+                 CAST(SUM(COALESCE(p.fees_minor, r.fees_minor, 0)) AS BIGINT) AS fees_minor,
                  CAST(SUM(c.refunded_minor) AS BIGINT) AS refunded_minor,
                  CAST(SUM(CASE WHEN c.state = 'reversed' THEN c.taken_minor ELSE 0 END) AS BIGINT)
                      AS reversed_minor
              FROM charges c LEFT JOIN payments p
                  ON c.owner_kind = 'payment' AND p.company_id = c.company_id AND p.id = c.owner_id
+             LEFT JOIN recollections r ON c.owner_kind = 'recollection'
+                 AND r.company_id = c.company_id AND r.id = c.owner_id
              WHERE c.counts AND c.owner_kind <> 'card' AND c.settled_at >= ",
         )
         .bind(period.from)
