@@ -1,5 +1,6 @@
 //! The console: signing in by forms, permissions of pages, and protection of forms and cookies.
 
+mod actions;
 mod customers;
 
 use reqwest::{Client, Method, Response, redirect::Policy};

@@ -39,8 +39,10 @@ pub enum Cell {
     /// A form of one button.
     Button {
         action: String,
-        label: String,
+        label: &'static str,
         form_token: String,
+        /// The question that is asked first; empty: none.
+        question: &'static str,
     },
 }
 

@@ -57,6 +57,7 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
         .route("/console/refunds", get(pages::refunds::list))
         .route("/console/exceptions", get(pages::exceptions::list))
         .route("/console/jobs", get(pages::jobs::list))
+        .route("/console/jobs/retry", post(pages::jobs::retry))
         .route("/console/plugins", get(pages::plugins::list))
         .route("/console/operators", get(pages::access::operators::list))
         .route("/console/approvals", get(pages::access::approvals::list))

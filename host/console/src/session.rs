@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use crate::{
     Console, ConsoleOptions,
     api::{ApiResult, path, read},
-    format::plain,
+    format::{Cell, plain},
     page::PageError,
 };
 use tollhouse_http::RequestOrigin;
@@ -52,14 +52,36 @@ impl Session {
     }
 
     pub async fn post(&self, segments: &[&str], body: &Value) -> ApiResult {
+        self.change(Method::POST, segments, Some(body)).await
+    }
+
+    pub async fn delete(&self, segments: &[&str]) -> ApiResult {
+        self.change(Method::DELETE, segments, None).await
+    }
+
+    async fn change(&self, method: Method, segments: &[&str], body: Option<&Value>) -> ApiResult {
         let path = path(segments, &[]);
-        let call = (Method::POST, &*path);
-        self.console.api.call(&self.origin, Some(&self.token), call, Some(body)).await
+        self.console.api.call(&self.origin, Some(&self.token), (method, &path), body).await
     }
 
     /// The hidden field that proves that a form is from a page of this session.
     pub fn form_token(&self) -> String {
         hex::encode(Sha256::digest(format!("form:{}", self.token)))
+    }
+
+    /// Returns a button that posts to `action`, after a question if it is not empty, for those with
+    /// the permission.
+    pub fn button(
+        &self,
+        permission: &str,
+        label: &'static str,
+        question: &'static str,
+        action: String,
+    ) -> Cell {
+        match self.me.may(permission) {
+            true => Cell::Button { action, label, form_token: self.form_token(), question },
+            false => Cell::Empty,
+        }
     }
 
     /// Fails unless the form has the token of this session.

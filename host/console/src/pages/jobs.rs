@@ -1,11 +1,19 @@
 //! Failing jobs.
 
+use axum::{
+    extract::{Form as FormBody, Query},
+    response::{IntoResponse, Redirect},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
 use super::{
-    company_cell,
+    Form, company_cell,
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
-    format::{Cell, column, right},
+    api::path,
+    format::{Cell, column, plain, right},
     page::PageResult,
     session::Session,
 };
@@ -21,6 +29,11 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Last error", |job| Cell::text(&job["error"])),
         column("Parked", |job| Cell::time(&job["parked_at"])),
         column("Next run", |job| Cell::time(&job["next_run_at"])),
+        column("", |job| {
+            let job = ["company", "kind", "subject"].map(|field| (field, plain(&job[field])));
+            let query = job.each_ref().map(|(field, value)| (*field, &**value));
+            session.button("jobs.retry", "Retry", "", path(&["console", "jobs", "retry"], &query))
+        }),
     ];
     let list = List {
         title: "Jobs",
@@ -31,4 +44,23 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         empty: "No job is failing.",
     };
     list.show(&session, &sent).await
+}
+
+/// The job of a button.
+#[derive(Deserialize, Serialize)]
+pub struct Which {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    company: Option<String>,
+    kind: String,
+    subject: String,
+}
+
+pub async fn retry(
+    session: Session,
+    Query(job): Query<Which>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.post(&["jobs", "retry"], &json!(job)).await?;
+    Ok(Redirect::to("/console/jobs").into_response())
 }

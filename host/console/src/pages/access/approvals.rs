@@ -4,7 +4,7 @@ use axum::{
     extract::{Form as FormBody, Path},
     response::{IntoResponse, Redirect},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     api::path,
@@ -20,13 +20,12 @@ use crate::{
 const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejected", "used"])];
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let button = |approval: &serde_json::Value, decision: &str, label: &str| {
-        if approval["state"] != "pending" || !session.me.may("approvals.decide") {
-            return Cell::Empty;
-        }
+    let button = |approval: &Value, decision: &str, label: &'static str| {
         let segments = ["console", "approvals", &plain(&approval["id"]), decision];
-        let (action, label) = (path(&segments, &[]), label.to_owned());
-        Cell::Button { action, label, form_token: session.form_token() }
+        match approval["state"] == "pending" {
+            true => session.button("approvals.decide", label, "", path(&segments, &[])),
+            false => Cell::Empty,
+        }
     };
     let columns = vec![
         column("Requested", |approval| Cell::time(&approval["requested_at"])),

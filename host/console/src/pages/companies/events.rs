@@ -28,11 +28,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         column("", |event| {
             let segments = ["console", "companies", &company, "events", &plain(&event["id"])];
             let action = path(&[&segments[..], &["redeliver"]].concat(), &[]);
-            let label = "Redeliver".to_owned();
-            match session.me.may("events.redeliver") {
-                true => Cell::Button { action, label, form_token: session.form_token() },
-                false => Cell::Empty,
-            }
+            session.button("events.redeliver", "Redeliver", "", action)
         }),
     ];
     let list = List {

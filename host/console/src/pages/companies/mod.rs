@@ -11,20 +11,21 @@ pub mod wallet;
 use askama::Template;
 use axum::{
     Router,
-    extract::Path,
+    extract::{Form as FormBody, Path},
+    response::{IntoResponse, Redirect},
     routing::{get, post},
 };
 use serde_json::{Value, json};
 
 use super::{
-    Fact, Parent, Tab, access, finance,
+    Fact, Form, ListPage, Parent, Tab, access, exceptions, finance,
     lists::{List, ListQuery, Paging},
     tabs,
 };
 use crate::{
     Console,
-    api::path,
-    format::{Cell, Table, column, plain},
+    api::{ApiResult, path},
+    format::{Cell, Table, column, plain, right},
     page::{Frame, PageResult, render},
     session::Session,
 };
@@ -33,6 +34,9 @@ use crate::{
 pub fn router() -> Router<Console> {
     Router::new()
         .route("/", get(show))
+        .route("/providers/{provider}/test", post(test_account))
+        .route("/keys/{key}/revoke", post(revoke_key))
+        .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
         .route("/payments", get(payments::list))
         .route("/payments/{payment}", get(payments::show))
         .route("/payments/{payment}/verify", post(payments::verify))
@@ -90,6 +94,7 @@ struct CompanyPage {
     facts: Vec<Fact>,
     providers: Table,
     keys: Table,
+    prices: Table,
 }
 
 pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
@@ -110,6 +115,11 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         column("Provider", |account| Cell::text(&account["provider"])),
         column("Active", |account| Cell::text(&account["active"])),
         column("Credentials", |account| Cell::text(&account["has_credentials"])),
+        column("", |account| {
+            let provider = plain(&account["provider"]);
+            let segments = ["console", "companies", &id, "providers", &provider, "test"];
+            session.button("providers.write", "Test this account", "", path(&segments, &[]))
+        }),
     ];
     let empty = "The company uses the accounts of the service.";
     let providers = Table::new("Provider accounts", &found, &columns, empty);
@@ -122,6 +132,10 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         column("Last used", |key| Cell::time(&key["last_used_at"])),
         column("Expires", |key| Cell::time(&key["expires_at"])),
         column("Revoked", |key| Cell::time(&key["revoked_at"])),
+        column("", |key| match key["revoked_at"].is_null() {
+            true => revoke_button(&session, &id, key),
+            false => Cell::Empty,
+        }),
     ];
     let keys = Table::new("API keys", &found, &columns, "The company has no API keys.");
     render(&CompanyPage {
@@ -131,7 +145,69 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         facts,
         providers,
         keys,
+        prices: prices(&session, &id).await?,
     })
+}
+
+fn revoke_button(session: &Session, company: &str, key: &Value) -> Cell {
+    let segments = ["console", "companies", company, "keys", &plain(&key["id"]), "revoke"];
+    let question = "Requests with this key are rejected from now on.";
+    session.button("keys.write", "Revoke", question, path(&segments, &[]))
+}
+
+/// Returns the effective prices of a company.
+async fn prices(session: &Session, company: &str) -> ApiResult<Table> {
+    let found = session.get(&["companies", company, "prices"], &[]).await?;
+    let items = found.as_object().into_iter().flatten();
+    let rows = items.map(
+        |(item, price)| json!({ "item": item, "price": price["price"], "plan": price["plan"] }),
+    );
+    let columns = [
+        column("Item", |row| Cell::text(&row["item"])),
+        right("Price", |row| Cell::money(&row["price"], &json!("NGN"))),
+        column("From", |row| match row["plan"].as_str() {
+            Some("company") => Cell::Text("the company's own plan".to_owned()),
+            Some("default") => Cell::Text("the default plan".to_owned()),
+            Some(_) => Cell::Text("the plugin".to_owned()),
+            None => Cell::Text("free".to_owned()),
+        }),
+    ];
+    Ok(Table::new("Prices", &rows.collect(), &columns, "Nothing has a price."))
+}
+
+/// Tests a provider account with a call that has no effect, and shows the outcome.
+async fn test_account(
+    session: Session,
+    Path((company, provider)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    let path_of = ["companies", &company, "providers", &provider, "test"];
+    let tested = session.post(&path_of, &json!({})).await?;
+    let href = path(&["console", "companies", &company], &[]);
+    let rows = tested.as_object().into_iter().flatten();
+    let rows = rows.map(|(name, value)| json!({ "name": name, "value": value }));
+    let columns = [
+        column("", |row| Cell::Text(plain(&row["name"]).replace('_', " "))),
+        column("Result", |row| Cell::state(&json!(plain(&row["value"])))),
+    ];
+    render(&ListPage {
+        frame: Frame::new(&session, "Companies", format!("Test of the account at {provider}")),
+        parent: Some(Parent { href, label: "The company".to_owned() }),
+        tabs: tabs(&session, &company, "Overview"),
+        filters: Vec::new(),
+        table: Table::new("Test", &rows.collect(), &columns, ""),
+    })
+}
+
+async fn revoke_key(
+    session: Session,
+    Path((company, key)): Path<(String, String)>,
+    FormBody(form): FormBody<Form>,
+) -> PageResult {
+    session.check_form(&form.form_token)?;
+    session.delete(&["companies", &company, "keys", &key]).await?;
+    Ok(Redirect::to(&path(&["console", "companies", &company], &[])).into_response())
 }
 
 /// Formats a list that limits something; `null` is no limit.

@@ -1,0 +1,72 @@
+//! Changes that people make on the console.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Browser;
+use crate::{
+    app::{PAYSTACK_KEY, TestApp},
+    exceptions::insert_exception,
+    principals::entries,
+};
+
+both! {
+    async fn a_key_is_revoked_and_an_account_is_tested(app: TestApp) {
+        let own = format!("/companies/{}", app.company.id);
+        let account = json!({
+            "active": true,
+            "credentials": { "secret_key": PAYSTACK_KEY, "base_url": format!("{}/paystack", app.simulators.url()) },
+        });
+        app.operator(Method::PUT, &format!("{own}/providers/provider_a"), account).await.data();
+        let key = app.operator(Method::POST, &format!("{own}/keys"), json!({ "label": "old" })).await.data().clone();
+        let mut browser = Browser::signed_in(app, "ada", "company-admin").await;
+        let page = format!("/console{own}");
+        let shown = browser.get(&page).await;
+        shown.shows(&["Test this account", "Revoke", "Requests with this key are rejected", "Prices"]);
+        let token = [("form_token", &*shown.form_token())];
+        let tested = browser.submit(&format!("{page}/providers/provider_a/test"), &token).await;
+        tested.shows(&["Test of the account at provider_a", "ok"]);
+        let revoke = format!("{page}/keys/{}/revoke", key["id"].as_str().expect("an id"));
+        let revoked = browser.submit(&revoke, &token).await;
+        assert_eq!((revoked.status, &*revoked.location), (303, &*page));
+        assert_eq!(entries(app, &format!("{own}/audit"), "key.revoke").await[0]["actor"], "ada");
+
+        let mut reader = Browser::signed_in(app, "eve", "support-read").await;
+        let shown = reader.get(&page).await;
+        assert!(!shown.html.contains("Revoke") && !shown.html.contains("Test this"), "{}", shown.html);
+        let token = reader.get("/console").await.form_token();
+        for path in [&revoke, &format!("{page}/providers/provider_a/test")] {
+            assert_eq!(reader.submit(path, &[("form_token", &token)]).await.status, 403, "{path}");
+            assert_eq!(browser.submit(path, &[("form_token", "x")]).await.status, 403, "{path}");
+        }
+    }
+
+    async fn an_exception_is_resolved_with_a_reason(app: TestApp) {
+        let exception = insert_exception(app, &app.company.id).await;
+        let mut browser = Browser::signed_in(app, "ada", "finance-act").await;
+        let page = format!("/console/companies/{}/exceptions/{exception}", app.company.id);
+        browser.get("/console/exceptions").await.shows(&[&page, "Resolve"]);
+        let form = browser.get(&page).await;
+        form.shows(&["Resolve the exception"]);
+        let token = form.form_token();
+        let sent = |reason| [("form_token", &*token), ("action", "none"), ("reason", reason)];
+        let refused = browser.submit(&page, &sent("")).await;
+        assert!(refused.status == 400 && refused.html.contains("reason"), "{}", refused.html);
+        let resolved = browser.submit(&page, &sent("a test of ours")).await;
+        assert_eq!((resolved.status, &*resolved.location), (303, "/console/exceptions"), "{}", resolved.html);
+        browser.get("/console/exceptions?state=resolved").await.shows(&["a test of ours"]);
+    }
+
+    async fn a_failing_job_is_retried(app: TestApp) {
+        let mut browser = Browser::signed_in(app, "ada", "platform").await;
+        let page = browser.get("/console/jobs").await;
+        page.shows(&["No job is failing"]);
+        let token = page.form_token();
+        let path = format!("/console/jobs/retry?company={}&kind=event.deliver&subject=none", app.company.id);
+        let retried = browser.submit(&path, &[("form_token", &token)]).await;
+        assert_eq!((retried.status, &*retried.location), (303, "/console/jobs"), "{}", retried.html);
+        let entry = entries(app, "/audit", "job.retry").await[0].clone();
+        assert_eq!((&entry["actor"], &entry["detail"]["subject"], &entry["detail"]["jobs"]), (&json!("ada"), &json!("none"), &json!(0)));
+        assert_ne!(entry["request_id"], Value::Null);
+    }
+}
