@@ -224,6 +224,37 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
 }
 
 #[test]
+fn unusable_settings_of_sign_ins_get_a_specific_message() {
+    let check = Check::of("");
+    for (flags, sentence) in [
+        (&["--console-url=https://x.example/base"][..], "console_url must be an http or https URL"),
+        (&["--oidc-issuer=https://x.example"], "oidc_issuer requires oidc_client_id"),
+        (&["--oidc-client-id=tollhouse"], "oidc_client_id and its secret require oidc_issuer"),
+        (
+            &[
+                "--oidc-issuer=http://x.example",
+                "--oidc-client-id=tollhouse",
+                "--oidc-client-secret-file=token",
+            ],
+            "oidc_issuer must be an absolute https URL",
+        ),
+        (
+            &[
+                "--oidc-issuer=https://x.example",
+                "--oidc-client-id=tollhouse",
+                "--oidc-client-secret-file=token",
+                "--internal-listen=0.0.0.0:8081",
+                "--internal-plain-http",
+            ],
+            "console_url is required with oidc_issuer",
+        ),
+    ] {
+        let problems = check.problems(flags, &[]);
+        assert!(problems.len() == 1 && problems[0].starts_with(sentence), "{problems:?}");
+    }
+}
+
+#[test]
 fn the_standard_otlp_variable_is_checked_unless_overridden() {
     let check = Check::of("");
     let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")];

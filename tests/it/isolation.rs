@@ -211,7 +211,7 @@ both! {
     async fn each_listener_serves_only_its_own_routes(app: TestApp) {
         let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
-        let sign_in = ["/internal/v1/sign-in", "/internal/v1/sign-in/enrol", "/internal/v1/sign-in/confirm"];
+        let sign_in = ["/internal/v1/sign-in", "/internal/v1/sign-in/enrol", "/internal/v1/sign-in/confirm", "/internal/v1/sign-in/oidc/begin", "/internal/v1/sign-in/oidc/finish"];
         // All routes that need no key. A further one needs a reason here.
         assert_eq!(of(Access::Unauthenticated), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}", NOTIFICATION, NOTIFICATION, PAY_PAGE], &documents, &sign_in].concat());
         // All routes that bypass the request limits. A further one needs a reason here.

@@ -69,6 +69,7 @@ mod messages;
 mod modes;
 mod momo;
 mod no_jobs;
+mod oidc;
 mod one_version;
 mod openapi;
 mod operator_events;

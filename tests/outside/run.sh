@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Interoperability tests with third-party programs: a browser, clients for Paystack, Flutterwave,
-# M-Pesa and MTN MoMo (npm), Twilio, Termii and Dojah (PyPI) and SMTP (Python's own), the
-# libraries of Standard Webhooks, OpenSSL, a registry of components, plugins in JavaScript and
-# Python, the projects of `tollhouse plugin new`, the API clients, and Schemathesis, each against a
-# running sandbox. They also execute the commands in README.md, docs/guides and docs/OPERATING.md.
+# M-Pesa and MTN MoMo (npm), Twilio, Termii and Dojah (PyPI) and SMTP (Python's own), an OpenID
+# provider, the libraries of Standard Webhooks, OpenSSL, a registry of components, plugins in
+# JavaScript and Python, the projects of `tollhouse plugin new`, the API clients, and Schemathesis,
+# each against a running sandbox. They also execute the commands in README.md, docs/guides and
+# docs/OPERATING.md.
 # They need target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20, npm, python3,
 # chromium, curl, docker-registry, jq, openssl and PostgreSQL's clients; if one of these is
 # missing, the script reports it and exits with 77. Tests on PostgreSQL are skipped unless

@@ -268,9 +268,11 @@ fn operator_routes() -> Vec<Route> {
         post   "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_WRITE) operators::api::create_token "Create a token of an operator" [409];
         delete "/internal/v1/operators/{operator}/tokens/{token}" Operator(OPERATORS_WRITE) operators::api::revoke_token "Revoke a token of an operator" [409];
         post   "/internal/v1/operators/{operator}/invite" Operator(OPERATORS_WRITE) operators::api::sessions::invite "Invite a person to set a password" [409];
-        post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 429];
-        post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Prepare the password of an invited person" [400 401 429];
-        post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the enrolment of an invited person" [400 401 429];
+        post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 403 429];
+        post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Prepare the password of an invited person" [400 401 403 429];
+        post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the enrolment of an invited person" [400 401 403 429];
+        post   "/internal/v1/sign-in/oidc/begin" Unauthenticated operators::api::sessions::begin_oidc "Begin a sign-in with the OpenID provider" [400 403 429];
+        post   "/internal/v1/sign-in/oidc/finish" Unauthenticated operators::api::sessions::finish_oidc "Finish a sign-in with the OpenID provider" [400 401 403 429];
         post   "/internal/v1/sign-out" Operator(ANY_OPERATOR) operators::api::sessions::sign_out "Sign a person out" [];
         get    "/internal/v1/me" Operator(ANY_OPERATOR) operators::api::sessions::me "Fetch the operator of this token" [];
         get    "/internal/v1/roles" Operator(OPERATORS_READ) operators::api::list_roles "List roles with their permissions" [];
@@ -350,7 +352,11 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let router = http::router(&app.server, interface);
     match is_internal {
         true => {
-            let options = ConsoleOptions { secure: app.settings.internal_tls };
+            let provider = app.settings.openid_provider.as_ref();
+            let options = ConsoleOptions {
+                secure: app.settings.console_url.starts_with("https:"),
+                openid_provider: provider.map(|provider| provider.name.as_str().into()),
+            };
             let console = tollhouse_console::router(&app.server, router.clone(), options);
             router.merge(console)
         }

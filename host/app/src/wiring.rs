@@ -32,7 +32,10 @@ use crate::{
     operations::{monitor, operator_events, operators, recordings},
     routes::{self, Route, internal_routes, public_routes},
     state::{
-        App, Parts, RateLimits, Settings, Slots, Tables, config::Config, metrics::Metrics, totals,
+        App, Parts, RateLimits, Settings, Slots, Tables,
+        config::{Config, OpenIdProvider},
+        metrics::Metrics,
+        totals,
     },
     tenants::{companies, providers, wallet},
     webhooks::{incoming, outgoing as events},
@@ -151,7 +154,9 @@ impl App {
     ) -> Result<App, Box<dyn Error + Send + Sync>> {
         let (settings, no_jobs) = (Settings::new(config)?, config.service.no_jobs);
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
-        let egress = EgressByPurpose::new(no_jobs, config.service.egress_policies())?;
+        let provider = settings.openid_provider.as_ref();
+        let to_provider = provider.map(OpenIdProvider::egress_policy).unwrap_or_default();
+        let egress = EgressByPurpose::new(no_jobs, config.service.egress_policies(), to_provider)?;
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_with_cache(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
@@ -197,11 +202,7 @@ impl App {
                 stopping: AtomicBool::new(false),
                 runs_jobs: !no_jobs,
             }),
-            slots: Slots::default()
-                .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
-                .with(identity::ImageLimiter::default())
-                .with(recordings)
-                .with(accepted_keys),
+            slots: new_slots(config, &clock).with(recordings).with(accepted_keys),
             store,
             clock,
             random,
@@ -218,6 +219,14 @@ impl App {
         };
         Ok(App::new(parts, plugins))
     }
+}
+
+/// Returns the state of slices that begins empty.
+fn new_slots(config: &Config, clock: &Clock) -> Slots {
+    Slots::default()
+        .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
+        .with(identity::ImageLimiter::default())
+        .with(operators::oidc::MetadataCache::default())
 }
 
 async fn open_store(

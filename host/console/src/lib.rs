@@ -8,10 +8,13 @@
 mod api;
 mod assets;
 mod chart;
+mod cookie;
 mod format;
 mod page;
 mod pages;
 mod session;
+
+use std::sync::Arc;
 
 use axum::{
     Router, middleware,
@@ -22,10 +25,12 @@ use self::api::Api;
 use tollhouse_http::Server;
 
 /// Options of the console.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConsoleOptions {
-    /// Whether the listener is reached by TLS, so that the cookie may require it.
+    /// Whether browsers reach the listener by TLS, so that cookies may require it.
     pub secure: bool,
+    /// Name of the OpenID provider with which people sign in; `None`: with passwords.
+    pub openid_provider: Option<Arc<str>>,
 }
 
 /// The state of all pages.
@@ -45,6 +50,8 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
             "/console/sign-in",
             get(pages::access::sign_in::show).post(pages::access::sign_in::submit),
         )
+        .route("/console/sign-in/oidc", get(pages::access::oidc::begin))
+        .route("/console/sign-in/oidc/callback", get(pages::access::oidc::callback))
         .route(
             "/console/welcome/{invitation}",
             get(pages::access::welcome::show).post(pages::access::welcome::submit),

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRef, FromRequestParts},
-    http::{HeaderMap, HeaderValue, Method, Uri, header, request::Parts},
+    http::{HeaderMap, Method, Uri, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -13,13 +13,11 @@ use subtle::ConstantTimeEq;
 use crate::{
     Console, ConsoleOptions,
     api::{ApiResult, path, read},
+    cookie::SESSION,
     format::{Cell, plain},
     page::PageError,
 };
 use tollhouse_http::RequestOrigin;
-
-/// Duration of the cookie. The session may end earlier.
-const MAX_AGE_SECONDS: u32 = 12 * 3600;
 
 /// The person who signed in, as `GET /me` returns it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -107,7 +105,7 @@ where
         let home = Uri::from_static("/console");
         let next = if parts.method == Method::GET { &parts.uri } else { &home };
         let sign_in = || PageError::sign_in(next);
-        let token = cookie(&parts.headers, console.options).ok_or_else(sign_in)?;
+        let token = SESSION.read(&parts.headers, &console.options).ok_or_else(sign_in)?;
         if parts.method != Method::GET {
             check_same_origin(&parts.headers)?;
         }
@@ -138,33 +136,10 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     origin.is_some_and(|(_, host)| Some(host) == text(header::HOST))
 }
 
-fn cookie_name(options: ConsoleOptions) -> &'static str {
-    // The prefix makes browsers refuse a cookie that another host or plain HTTP has set.
-    if options.secure { "__Host-tollhouse" } else { "tollhouse" }
-}
-
-fn cookie(headers: &HeaderMap, options: ConsoleOptions) -> Option<String> {
-    let cookies =
-        headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|cookies| cookies.split("; ")).filter_map(|c| c.split_once('='));
-    let (_, token) = pairs.find(|(name, _)| *name == cookie_name(options))?;
-    (!token.is_empty()).then(|| token.to_owned())
-}
-
 /// Sets the cookie of a new session, and redirects to a page.
-pub fn begin(session: &Value, next: &str, options: ConsoleOptions) -> Response {
-    let cookie = set_cookie(&plain(&session["session_token"]), options);
+pub fn begin(session: &Value, next: &str, options: &ConsoleOptions) -> Response {
+    let cookie = SESSION.set(&plain(&session["session_token"]), options);
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
-}
-
-/// Returns the header that sets the cookie, or deletes it if the token is empty.
-pub fn set_cookie(token: &str, options: ConsoleOptions) -> HeaderValue {
-    let name = cookie_name(options);
-    let age = if token.is_empty() { 0 } else { MAX_AGE_SECONDS };
-    let secure = if options.secure { "; Secure" } else { "" };
-    let cookie = format!("{name}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-    HeaderValue::from_str(&cookie).expect("tokens are hexadecimal")
 }
 
 #[cfg(test)]
@@ -191,18 +166,5 @@ mod tests {
         ] {
             assert_eq!(is_same_origin(&headers(sent)), expected, "{sent:?}");
         }
-    }
-
-    #[test]
-    fn the_cookie_is_found_by_its_exact_name() {
-        let secure = ConsoleOptions { secure: true };
-        let sent = headers(&[("cookie", "a=b; __Host-tollhouse=ses_1; tollhouse=ses_2")]);
-        assert_eq!(cookie(&sent, secure).as_deref(), Some("ses_1"));
-        assert_eq!(cookie(&sent, ConsoleOptions { secure: false }).as_deref(), Some("ses_2"));
-        assert_eq!(cookie(&headers(&[("cookie", "__Host-tollhouse=")]), secure), None);
-        let set = set_cookie("ses_1", secure);
-        let expected =
-            "__Host-tollhouse=ses_1; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure";
-        assert_eq!(set, expected);
     }
 }

@@ -35,6 +35,12 @@ pub async fn use_all(lab: &Lab) {
     });
     let second = lab.call("POST /internal/v1/sign-in", sign_in).await;
     lab.name("second session", &second["session_token"]);
+    // There is no OpenID provider.
+    let response = json!({ "pending": "v1.x", "state": "x", "code": "x" });
+    for (step, body) in [("begin", json!({})), ("finish", response)] {
+        let route = format!("POST /internal/v1/sign-in/oidc/{step}");
+        assert_eq!(lab.send(&route, body.to_string()).await["error"], true);
+    }
     lab.call("POST /internal/v1/sign-out", json!({ "everywhere": true })).await;
     lab.call("DELETE /internal/v1/operators/{operator}/tokens/{token}", json!({})).await;
     lab.call("DELETE /internal/v1/roles/{role}", json!({})).await;

@@ -6,9 +6,10 @@ use tollhouse_app::wiring::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables that belong to no single company.
-const SHARED: [(&str, &str); 12] = [
+const SHARED: [(&str, &str); 13] = [
     ("companies", "its id is the company"),
     ("operators", "operators belong to the service"),
+    ("operator_identities", "operators belong to the service"),
     ("operator_passwords", "operators belong to the service"),
     ("operator_roles", "operators belong to the service"),
     ("operator_tokens", "operators belong to the service"),

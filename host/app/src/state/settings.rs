@@ -1,6 +1,6 @@
 //! Settings as the areas read them: checked when the host starts.
 
-use super::config::{ApprovalSettings, Config, Otp, Service};
+use super::config::{ApprovalSettings, Config, OpenIdProvider, Otp, Service};
 use tollhouse_platform::{clock::Timestamp, config::ConfigError, values::money::Minor};
 
 #[derive(Clone)]
@@ -10,8 +10,10 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// The base of webhook URLs for providers.
     pub public_url: String,
-    /// Whether the internal listener uses TLS.
-    pub internal_tls: bool,
+    /// The base URL of the console.
+    pub console_url: String,
+    /// `None`: people sign in with passwords.
+    pub openid_provider: Option<OpenIdProvider>,
     pub operator_token: String,
     /// Retention of plugin recordings, in hours; 0: no recordings.
     pub recording_hours: i64,
@@ -24,7 +26,8 @@ impl Settings {
             otp: config.otp.clone(),
             approvals: config.approvals.clone(),
             public_url: config.listeners.public_url(),
-            internal_tls: config.listeners.internal_tls_certificate.is_some(),
+            console_url: config.listeners.console_url(),
+            openid_provider: config.oidc.provider(config.service.development)?,
             operator_token: config.operator_token.read()?,
             recording_hours: config.plugins.plugin_recording_retention_hours.into(),
         })

@@ -49,6 +49,10 @@ pub struct ListenerSettings {
     /// Base URL for the webhooks of providers. Without it, the address of `listen`
     #[arg(long, env = "TOLLHOUSE_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// Base URL at which browsers reach the console, without a path. Without it, the address of
+    /// `internal_listen`
+    #[arg(long, env = "TOLLHOUSE_CONSOLE_URL", value_name = "URL")]
+    pub console_url: Option<String>,
 }
 
 impl ListenerSettings {
@@ -56,6 +60,15 @@ impl ListenerSettings {
     pub fn public_url(&self) -> String {
         let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
         self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
+    }
+
+    /// Returns the base URL of the console, without a slash at its end.
+    #[must_use]
+    pub fn console_url(&self) -> String {
+        let scheme = if self.internal_tls_certificate.is_some() { "https" } else { "http" };
+        let listener = || format!("{scheme}://{}", self.internal_listen);
+        let url = self.console_url.clone().unwrap_or_else(listener);
+        url.trim_end_matches('/').to_owned()
     }
 
     /// Returns the endpoint of the public listener.

@@ -5,12 +5,15 @@ use std::{fs, path::Path, path::PathBuf};
 use crate::config::{ConfigError, settings};
 
 /// The setting that names a secret's file, and the variable that contains the secret.
-type SecretSource = (&'static str, &'static str);
+pub type SecretSource = (&'static str, &'static str);
 
 const OPERATOR_TOKEN: SecretSource = ("operator_token_file", "TOLLHOUSE_OPERATOR_TOKEN");
 const MASTER_KEY: SecretSource = ("master_key_file", "TOLLHOUSE_MASTER_KEY");
 pub(super) const SMTP_PASSWORD: SecretSource = ("smtp_password_file", "TOLLHOUSE_SMTP_PASSWORD");
-pub(super) const SECRET_SOURCES: [SecretSource; 3] = [OPERATOR_TOKEN, MASTER_KEY, SMTP_PASSWORD];
+pub const OIDC_CLIENT_SECRET: SecretSource =
+    ("oidc_client_secret_file", "TOLLHOUSE_OIDC_CLIENT_SECRET");
+pub(super) const SECRET_SOURCES: [SecretSource; 4] =
+    [OPERATOR_TOKEN, MASTER_KEY, SMTP_PASSWORD, OIDC_CLIENT_SECRET];
 
 settings! {
     "Secrets" OperatorToken;

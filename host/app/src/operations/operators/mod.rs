@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod approvals;
+pub mod oidc;
 pub mod permissions;
 mod secrets;
 mod sign_in;
@@ -91,10 +92,13 @@ async fn record(app: &App, actor: &Actor, call: OperatorCall, action: &'static s
 }
 
 /// Returns whether at least `count` administrators without a limit to companies can authenticate,
-/// by token or by password.
+/// by token, or by the OpenID provider or password with which people sign in.
 async fn has_administrators(app: &App, count: usize) -> Result<bool> {
     let now = app.clock.now();
-    let roles = app.store.select(async |tx| store::list_usable_roles(tx, now).await).await?;
+    let provider = app.settings.openid_provider.as_ref();
+    let issuer = provider.map_or("", |provider| provider.issuer.as_str());
+    let list = async |tx: &mut Tx| store::list_usable_roles(tx, now, issuer).await;
+    let roles = app.store.select(list).await?;
     let is_administrator =
         |roles: &&Json<Vec<String>>| roles.0.iter().any(|role| role == permissions::ADMINISTRATOR);
     Ok(roles.iter().filter(is_administrator).count() >= count)

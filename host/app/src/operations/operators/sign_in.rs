@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     operations::audit::{self, Actor, ActorParts},
-    state::prelude::*,
+    state::{config::OpenIdProvider, prelude::*},
 };
 use tollhouse_http::RequestOrigin;
 use tollhouse_platform::crypto::digest;
@@ -33,14 +33,24 @@ const REFUSED: Error =
 const INVITATION_ENDED: Error =
     Error::Unauthorized("the invitation was used or has expired: request a new one");
 
-fn actor(origin: &RequestOrigin, operator: &Operator) -> Actor {
+pub(super) fn actor(origin: &RequestOrigin, operator: &Operator) -> Actor {
     let RequestOrigin { request_id, address } = origin.clone();
     let (id, name) = (operator.id.clone(), operator.name.clone());
     ActorParts { id, name, request_id, address, ..ActorParts::default() }.into()
 }
 
+/// Returns 403 if people sign in with an OpenID provider.
+fn check_passwords_are_used(app: &App) -> Result<()> {
+    match &app.settings.openid_provider {
+        None => Ok(()),
+        Some(OpenIdProvider { name, .. }) => {
+            Err(Error::Forbidden(format!("passwords are disabled: people sign in with {name}")))
+        }
+    }
+}
+
 /// Returns 429 after too many attempts from one address.
-fn check_rate(app: &App, origin: &RequestOrigin) -> Result<()> {
+pub(super) fn check_rate(app: &App, origin: &RequestOrigin) -> Result<()> {
     let address = origin.address.map(|address| address.to_string());
     Ok(app.rate_limits.sign_ins.check(&address.unwrap_or_default())?)
 }
@@ -109,6 +119,7 @@ async fn issue(
 
 /// Issues an invitation, and ends earlier ones and all sessions of the operator.
 pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitation> {
+    check_passwords_are_used(app)?;
     let detail = json!({ "operator": operator });
     super::api::require_approval(app, &actor, "operator.invite", &detail).await?;
     let (app, db) = (app.clone(), app.store.clone());
@@ -136,6 +147,7 @@ pub async fn enrol(
     password: String,
 ) -> Result<Enrolment> {
     check_rate(app, origin)?;
+    check_passwords_are_used(app)?;
     let (invitation, now) = (digest(invitation), app.clock.now());
     let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
     let invited = app.store.select(find).await?.ok_or(INVITATION_ENDED)?;
@@ -157,6 +169,7 @@ pub async fn confirm(
     code: String,
 ) -> Result<Session> {
     check_rate(app, origin)?;
+    check_passwords_are_used(app)?;
     let invalid = || Error::invalid("the enrolment field must be that of the invitation");
     let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
     let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
@@ -205,6 +218,7 @@ pub async fn sign_in(
     code: String,
 ) -> Result<Session> {
     check_rate(app, origin)?;
+    check_passwords_are_used(app)?;
     let find = async |tx: &mut Tx| -> Result<Option<(Operator, Password)>> {
         let Some(operator) = store::find_by_email(tx, &email).await? else { return Ok(None) };
         let password = store::find_password(tx, &operator.id).await?;
@@ -261,7 +275,7 @@ fn codes(app: &App, operator: &Operator, password: &Password) -> Result<OneTimeC
     OneTimeCodes::parse(&secret.map_err(Error::internal)?, operator.email.as_deref().unwrap_or(""))
 }
 
-async fn begin_session(
+pub(super) async fn begin_session(
     tx: &mut Tx,
     app: &App,
     origin: &RequestOrigin,

@@ -170,6 +170,49 @@ pub async fn find_by_email(tx: &mut Tx, email: &str) -> Result<Option<Operator>>
     tx.sql("SELECT * FROM operators WHERE email = $1 AND active").bind(email).optional().await
 }
 
+/// Returns the operator of an account at an OpenID provider.
+pub async fn find_by_identity(
+    tx: &mut Tx,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<Operator>> {
+    tx.sql(
+        "SELECT o.* FROM operator_identities i JOIN operators o ON o.id = i.operator_id
+         WHERE i.issuer = $1 AND i.subject = $2",
+    )
+    .params(params![issuer, subject])
+    .optional()
+    .await
+}
+
+/// Returns the subject of an operator's account at an OpenID provider.
+pub async fn find_subject(tx: &mut Tx, operator: &str, issuer: &str) -> Result<Option<String>> {
+    tx.sql("SELECT subject FROM operator_identities WHERE operator_id = $1 AND issuer = $2")
+        .params(params![operator, issuer])
+        .optional_value()
+        .await
+}
+
+pub async fn insert_identity(
+    tx: &mut Tx,
+    operator: &str,
+    (issuer, subject): (&str, &str),
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO operator_identities (operator_id, issuer, subject, created_at)
+         VALUES ($1, $2, $3, $4)",
+    )
+    .params(params![operator, issuer, subject, now])
+    .execute()
+    .await
+}
+
+/// Deletes the accounts of an operator at all OpenID providers.
+pub async fn delete_identities(tx: &mut Tx, operator: &str) -> Result<()> {
+    tx.sql("DELETE FROM operator_identities WHERE operator_id = $1").bind(operator).execute().await
+}
+
 pub async fn find_password(tx: &mut Tx, operator: &str) -> Result<Option<Password>> {
     tx.sql("SELECT * FROM operator_passwords WHERE operator_id = $1")
         .bind(operator)
@@ -212,8 +255,12 @@ pub async fn end_sessions(tx: &mut Tx, operator: &str, now: Timestamp) -> Result
 }
 
 /// Returns the roles of the active operators without a limit to companies that have a valid token
-/// or can sign in.
-pub async fn list_usable_roles(tx: &mut Tx, now: Timestamp) -> Result<Vec<Json<Vec<String>>>> {
+/// or can sign in: with an account of the issuer, or, if that is empty, with a password.
+pub async fn list_usable_roles(
+    tx: &mut Tx,
+    now: Timestamp,
+    issuer: &str,
+) -> Result<Vec<Json<Vec<String>>>> {
     tx.sql(
         "SELECT o.roles FROM operators o
          WHERE o.active AND o.companies IS NULL AND (EXISTS (
@@ -221,10 +268,13 @@ pub async fn list_usable_roles(tx: &mut Tx, now: Timestamp) -> Result<Vec<Json<V
              WHERE t.operator_id = o.id AND t.kind = 'token' AND t.revoked_at IS NULL
                AND (t.expires_at IS NULL OR t.expires_at > $1))
            OR EXISTS (
+             SELECT 1 FROM operator_identities i
+             WHERE i.operator_id = o.id AND i.issuer = $2)
+           OR $2 = '' AND EXISTS (
              SELECT 1 FROM operator_passwords p
              WHERE p.operator_id = o.id))",
     )
-    .params(params![now])
+    .params(params![now, issuer])
     .values()
     .await
 }

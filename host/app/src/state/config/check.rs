@@ -21,6 +21,8 @@ pub fn problems(config: &Config) -> Vec<ConfigError> {
         operator_token(config),
         master_key(config),
         public_url(config),
+        console_url(config),
+        config.oidc.provider(config.service.development).map(drop),
         development(config),
         config.email.mailer().map(drop),
         plugin_cache(config),
@@ -37,6 +39,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         ("master_key_file", &config.master_key.master_key_file),
         ("database_file", &config.database.database_file),
         ("smtp_password_file", &config.email.smtp_password_file),
+        ("oidc_client_secret_file", &config.oidc.oidc_client_secret_file),
     ];
     let warning = |(key, file): (&str, &Option<PathBuf>)| {
         let file = file.as_ref()?;
@@ -82,6 +85,29 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
         ),
         Some(url) if !is_valid(url) => {
             reject("public_url must be an http or https URL without a query")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn console_url(config: &Config) -> Result<(), ConfigError> {
+    let is_valid = |url: &String| {
+        Url::parse(url).is_ok_and(|url| {
+            let is_origin = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+            let has_user = !url.username().is_empty() || url.password().is_some();
+            ["http", "https"].contains(&url.scheme()) && is_origin && !has_user
+        })
+    };
+    match &config.listeners.console_url {
+        None if config.oidc.oidc_issuer.is_some()
+            && config.listeners.internal_listen.ip().is_unspecified() =>
+        {
+            reject(
+                "console_url is required with oidc_issuer, because internal_listen is a wildcard address",
+            )
+        }
+        Some(url) if !is_valid(url) => {
+            reject("console_url must be an http or https URL without a path")
         }
         _ => Ok(()),
     }

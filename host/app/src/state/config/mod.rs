@@ -8,6 +8,7 @@
 mod approvals;
 pub mod check;
 pub mod describe;
+mod oidc;
 mod otp;
 mod remote;
 mod service;
@@ -16,6 +17,7 @@ use clap::Args;
 
 pub use self::{
     approvals::{ApprovalSettings, ApprovalSubject},
+    oidc::{OpenIdProvider, OpenIdSettings},
     otp::Otp,
     remote::Remote,
     service::Service,
@@ -46,6 +48,8 @@ pub struct Config {
     pub service: Service,
     #[command(flatten)]
     pub approvals: ApprovalSettings,
+    #[command(flatten)]
+    pub oidc: OpenIdSettings,
     #[command(flatten)]
     pub email: EmailSettings,
     #[command(flatten)]

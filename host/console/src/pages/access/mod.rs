@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod audit;
+pub mod oidc;
 pub mod operators;
 pub mod sign_in;
 pub mod welcome;

@@ -1,9 +1,11 @@
 //! Signing in and out.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::{
     extract::{Form as FormBody, Query, State},
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Redirect},
 };
 use serde::Deserialize;
@@ -13,8 +15,10 @@ use tollhouse_http::RequestOrigin;
 use crate::pages::Form;
 use crate::{
     Console,
+    api::path,
+    cookie::SESSION,
     page::{Frame, PageResult, render},
-    session::{Session, begin, check_same_origin, set_cookie},
+    session::{Session, begin, check_same_origin},
 };
 
 #[derive(Template)]
@@ -24,17 +28,50 @@ struct SignInPage {
     next: String,
     email: String,
     failure: Option<String>,
+    /// With an OpenID provider, a link there instead of the form.
+    provider: Option<ProviderLink>,
+}
+
+struct ProviderLink {
+    name: Arc<str>,
+    href: String,
+}
+
+impl SignInPage {
+    fn new(console: &Console, next: String) -> SignInPage {
+        let link = |name: &Arc<str>| ProviderLink {
+            name: name.clone(),
+            href: path(&["console", "sign-in", "oidc"], &[("next", &next)]),
+        };
+        SignInPage {
+            frame: Frame::signed_out("Sign in"),
+            provider: console.options.openid_provider.as_ref().map(link),
+            next,
+            email: String::new(),
+            failure: None,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 pub struct Next {
     #[serde(default)]
-    next: String,
+    pub next: String,
 }
 
-pub async fn show(Query(Next { next }): Query<Next>) -> PageResult {
-    let (frame, email) = (Frame::signed_out("Sign in"), String::new());
-    render(&SignInPage { frame, next, email, failure: None })
+pub async fn show(State(console): State<Console>, Query(Next { next }): Query<Next>) -> PageResult {
+    render(&SignInPage::new(&console, next))
+}
+
+/// Shows why a sign-in failed.
+pub fn show_failure(
+    console: &Console,
+    next: String,
+    status: StatusCode,
+    message: String,
+) -> PageResult {
+    let page = SignInPage { failure: Some(message), ..SignInPage::new(console, next) };
+    Ok((status, render(&page)?).into_response())
 }
 
 #[derive(Deserialize)]
@@ -59,15 +96,14 @@ pub async fn submit(
     match console.api.call(&origin, None, call, Some(&body)).await {
         Ok(session) => {
             let next = if is_own_page(&sent.next) { &*sent.next } else { "/console" };
-            Ok(begin(&session, next, console.options))
+            Ok(begin(&session, next, &console.options))
         }
         Err(failure) => {
             let status = failure.form_status();
             let page = SignInPage {
-                frame: Frame::signed_out("Sign in"),
-                next: sent.next,
                 email: sent.email,
                 failure: Some(failure.message),
+                ..SignInPage::new(&console, sent.next)
             };
             Ok((status, render(&page)?).into_response())
         }
@@ -75,7 +111,7 @@ pub async fn submit(
 }
 
 /// Returns whether a path is one of the console: a redirect must not lead to another site.
-fn is_own_page(path: &str) -> bool {
+pub fn is_own_page(path: &str) -> bool {
     let rest = path.strip_prefix("/console");
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         && !path.contains('\\')
@@ -89,7 +125,7 @@ pub async fn sign_out(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["sign-out"], &json!({})).await?;
-    let cookie = set_cookie("", console.options);
+    let cookie = SESSION.set("", &console.options);
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/console/sign-in")).into_response())
 }
 

@@ -91,7 +91,7 @@ pub async fn submit(
     });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {
-        Ok(session) => Ok(begin(&session, "/console", console.options)),
+        Ok(session) => Ok(begin(&session, "/console", &console.options)),
         Err(failure) => {
             let again = json!({
                 "email": step.email, "totp_secret": step.secret, "totp_url": step.url,

@@ -6,8 +6,8 @@ use crate::telemetry::metric::*;
 
 #[derive(Clone)]
 pub struct EgressMetrics {
-    /// Labels: the sender (a plugin's name, `events` or `images`, never a destination), and the
-    /// status class such as `2xx`, or the kind of failure.
+    /// Labels: the sender (a plugin's name, `events`, `images` or `sign_in`, never a
+    /// destination), and the status class such as `2xx`, or the kind of failure.
     requests: Family<[(&'static str, Arc<str>); 2], Counter>,
     duration: Histograms<Label<Arc<str>>>,
 }

@@ -1,4 +1,4 @@
-//! Egress: all outgoing HTTP of plugins, events and image downloads.
+//! Egress: all outgoing HTTP of plugins, events, image downloads and sign-ins.
 //!
 //! Addresses are checked after name resolution, when the connection is made, so that no name leads
 //! to the internal network. Redirects are never followed. Connections are pooled per purpose.
@@ -51,26 +51,35 @@ pub struct EgressByPurpose {
     pub plugins: Egress,
     pub events: Egress,
     pub images: Egress,
+    /// To the OpenID provider of operators.
+    pub sign_in: Egress,
 }
 
 impl EgressByPurpose {
-    /// Takes the policies in the order of the fields. With `closed`, every request is refused.
+    /// Takes the policies in the order of the fields. With `closed`, every request is refused,
+    /// except those for signing in.
     pub fn new(
         closed: bool,
         [plugins, events, images]: [EgressPolicy; 3],
+        sign_in: EgressPolicy,
     ) -> Result<EgressByPurpose, reqwest::Error> {
         let metrics = EgressMetrics::default();
-        let egress = |policy: EgressPolicy| {
-            let egress = match closed {
-                true => Egress::over(Transport::Closed, policy.into()),
-                false => Egress::new(policy)?,
-            };
+        let open = |policy| {
+            let egress = Egress::new(policy)?;
             Ok::<_, reqwest::Error>(Egress { metrics: metrics.clone(), ..egress })
+        };
+        let egress = |policy: EgressPolicy| match closed {
+            true => {
+                let egress = Egress::over(Transport::Closed, policy.into());
+                Ok(Egress { metrics: metrics.clone(), ..egress })
+            }
+            false => open(policy),
         };
         Ok(EgressByPurpose {
             plugins: egress(plugins)?,
             events: egress(events)?,
             images: egress(images)?,
+            sign_in: open(sign_in)?,
         })
     }
 }
@@ -102,7 +111,7 @@ pub type Script = dyn Fn(&EgressRequest) -> Result<EgressResponse, EgressError> 
 
 #[derive(Debug)]
 pub struct EgressRequest {
-    /// Label in metrics: name of a plugin, `events` or `images`.
+    /// Label in metrics: name of a plugin, `events`, `images` or `sign_in`.
     pub sender: Arc<str>,
     pub method: String,
     pub url: String,

@@ -165,6 +165,10 @@ pub async fn edit(
         if !after.active || after.email != before.email {
             store::end_sessions(tx, &after.id, now).await?;
         }
+        if after.email != before.email {
+            // The next sign-in finds the operator by the new address.
+            store::delete_identities(tx, &after.id).await?;
+        }
         let detail = json!({ "operator": after.id, "changes": audit::changes(&before, &after) });
         audit::record(tx, &app, &actor, Owner::Service, "operator.edit", detail).await?;
         DataResponse::data(after, "Operator updated successfully")

@@ -1,6 +1,7 @@
 //! API for signing in and out.
 
 use crate::operations::operators::{
+    oidc::{self, Begun, Finished, Returned},
     permissions::PERMISSIONS,
     sign_in::{self, Enrolment, Invitation, Session},
 };
@@ -83,6 +84,48 @@ pub async fn sign_in(
     let SignIn { email, password, code } = body.read()?;
     let session = sign_in::sign_in(&app, &origin, email, password, code).await?;
     DataResponse::data(session, "Signed in successfully")
+}
+
+fields! {
+    /// A sign-in with the OpenID provider.
+    Body OidcSignIn {
+        /// Where the person continues, as the client interprets it. It is returned at the end.
+        next: Option<Text<1_000>>,
+    }
+}
+
+/// Begins a sign-in with the OpenID provider.
+pub async fn begin_oidc(
+    State(app): State<App>,
+    origin: RequestOrigin,
+    body: Body<OidcSignIn>,
+) -> Result<DataResponse<Begun>> {
+    let OidcSignIn { next } = body.read()?;
+    DataResponse::data(oidc::begin(&app, &origin, next).await?, "Sign-in begun successfully")
+}
+
+fields! {
+    /// What the OpenID provider returned, and what the browser kept.
+    Body OidcResponse {
+        /// The `pending` of the response that began the sign-in.
+        pending: Visible<8_000>,
+        state: Visible<200>,
+        code: Option<Text<4_000>>,
+        /// Error code of the provider, instead of `code`.
+        error: Option<Text<200>>,
+    }
+}
+
+/// Finishes a sign-in with the OpenID provider.
+pub async fn finish_oidc(
+    State(app): State<App>,
+    origin: RequestOrigin,
+    body: Body<OidcResponse>,
+) -> Result<DataResponse<Finished>> {
+    let OidcResponse { pending, state, code, error } = body.read()?;
+    let returned = Returned { pending, state, code, error };
+    let finished = oidc::finish(&app, &origin, returned).await?;
+    DataResponse::data(finished, "Signed in successfully")
 }
 
 fields! {
