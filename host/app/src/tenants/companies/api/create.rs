@@ -1,8 +1,8 @@
 //! Creating a company.
 
-use super::{check_countries, edit::new_event_secret, keys::issue_key};
+use super::{check_countries, keys::issue_key};
 use crate::tenants::{
-    companies::{Subscription, store},
+    companies::{Subscription, new_event_secret, store},
     prelude::*,
 };
 
