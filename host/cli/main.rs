@@ -24,7 +24,7 @@ use self::{
     prelude::*,
     records::{card_refund, direct_debit, event, identity, job, loan, message, payment},
     server::{compile, config, database, master_key, serve},
-    tenants::{company, key, price, provider, wallet},
+    tenants::{company, event_endpoint, key, price, provider, wallet},
 };
 
 /// A multi-tenant back end for lending platforms that runs every provider in a WebAssembly sandbox.
@@ -64,6 +64,8 @@ enum Command {
     Company(OnHost<company::Action>),
     /// Create, rotate and revoke API keys of companies
     Key(OnHost<key::Action>),
+    /// Create, change and delete event endpoints of companies
+    EventEndpoint(OnHost<event_endpoint::Action>),
     /// Configure provider accounts
     Provider(provider::Provider),
     /// Develop, install and manage plugins
@@ -159,6 +161,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Database(command) => command.run().await,
         Command::Company(company) => company.run().await,
         Command::Key(key) => key.run().await,
+        Command::EventEndpoint(endpoint) => endpoint.run().await,
         Command::Provider(provider) => provider.run().await,
         Command::Plugin(plugin) => plugin.run().await,
         Command::Publisher(publisher) => publisher.run().await,

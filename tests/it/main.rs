@@ -37,6 +37,7 @@ mod crash;
 mod currencies;
 mod egress;
 mod envelope;
+mod event_endpoints;
 mod events;
 mod exceptions;
 mod failing_jobs;

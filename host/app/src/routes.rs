@@ -153,6 +153,11 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}" Operator(COMPANIES_READ) companies::api::fetch "Fetch a company" [];
         patch  "/internal/v1/companies/{company}" Operator(COMPANIES_WRITE) companies::api::edit "Edit or suspend a company" [];
         post   "/internal/v1/companies/{company}/event-secret/rotate" Operator(KEYS_WRITE) companies::api::rotate_event_secret "Rotate a company's event secret" [];
+        get    "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_READ) events::endpoints::api::list "List a company's event endpoints" [];
+        post   "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_WRITE) events::endpoints::api::create "Create an event endpoint" [];
+        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
+        post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
+        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/keys" Operator(KEYS_WRITE) companies::api::create_key "Create an API key" [];
         get    "/internal/v1/companies/{company}/keys" Operator(COMPANIES_READ) companies::api::list_keys "List a company's API keys" [];
         post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator(KEYS_WRITE) companies::api::rotate_key "Rotate an API key" [];

@@ -108,6 +108,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
     &cards::SEALED,
     &charges::SEALED,
     &companies::SEALED,
+    &events::SEALED,
     &idempotency::SEALED,
     &identity::SEALED,
     &mandates::SEALED,
