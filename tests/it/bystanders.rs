@@ -140,6 +140,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/api/v1/recollection/verify/{reference}", |_| json!({})),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
     ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
+    ("post", "/api/v1/event/trigger", |_| json!({ "type": "payment.failed" })),
     ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),
     ("post", "/internal/v1/companies/{company}/event-secret/rotate", |_| json!({})),
     (

@@ -119,6 +119,7 @@ mod tidy;
 mod tls;
 mod totals;
 mod transformed_secrets;
+mod triggered_events;
 mod trust;
 mod unruly;
 mod upgrade;

@@ -131,6 +131,8 @@ pub fn public_routes() -> Vec<Route> {
         delete "/api/v1/virtual-account/delete/{virtual_account}" Company virtual_accounts::api::delete "Close a virtual account" [502 504];
         get  "/api/v1/account/banks/{provider}/{currency}" Company enquiry::banks "List the banks whose accounts can be resolved" [502 504];
         post "/api/v1/account/resolve" Company enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
+        get  "/api/v1/event/list" Company events::api::read "List events from a cursor on, oldest first" [];
+        post "/api/v1/event/trigger" Company events::api::trigger "Trigger an event with example data, for a test company" [];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
         post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
         put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];

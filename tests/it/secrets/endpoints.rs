@@ -1,4 +1,4 @@
-//! An event endpoint, whose secret is rotated.
+//! An event endpoint, whose secret is rotated, and an event that is triggered.
 
 use serde_json::json;
 
@@ -18,4 +18,5 @@ pub async fn create(lab: &Lab) {
     lab.call(EDIT, json!({ "description": "books" })).await;
     let rotated = lab.call(ROTATE, json!({})).await;
     lab.name("second_endpoint_secret", &rotated["secret"]);
+    lab.call("POST /api/v1/event/trigger", json!({ "type": "payment.failed" })).await;
 }

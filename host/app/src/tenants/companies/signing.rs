@@ -3,12 +3,13 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 
 use crate::state::{prelude::*, storage::SealedColumn};
+use tollhouse_platform::random::Random;
 
 /// Time for which the previous secret also signs events.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
-pub fn new_event_secret(app: &App) -> String {
-    format!("whsec_{}", BASE64.encode(app.random.bytes::<32>()))
+pub fn new_event_secret(random: &Random) -> String {
+    format!("whsec_{}", BASE64.encode(random.bytes::<32>()))
 }
 
 /// The sealed secrets in a row.
@@ -54,7 +55,11 @@ impl SigningSecret<'_> {
         let [current, previous] = self.columns;
         let [company, id] = self.row;
         let former = current.open(&app.sealer, self.row, self.current).inspect_err(|error| {
-            tracing::warn!(company, %error, "event secret cannot be opened; events are signed with the new one only");
+            tracing::warn!(
+                company,
+                %error,
+                "event secret cannot be opened; events are signed with the new one only"
+            );
         });
         let seal_previous =
             |former: String| app.sealer.seal(&(previous.context)(company, id), &former);

@@ -5,6 +5,7 @@
 pub mod api;
 mod deliver;
 pub mod endpoints;
+mod example;
 mod schedule;
 mod sign;
 mod store;
@@ -12,6 +13,7 @@ mod store;
 pub use self::{
     deliver::deliver_job,
     endpoints::SEALED,
+    sign::signatures,
     store::{EventId, enable, list_of_subject},
 };
 

@@ -62,6 +62,61 @@ pub async fn find_event(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result
         .await
 }
 
+/// An event as companies see it.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct ListedEvent {
+    pub id: EventId,
+    /// The type, for example `payment.success`.
+    #[serde(rename = "event")]
+    pub kind: String,
+    /// The body of the webhook.
+    #[serde(serialize_with = "parsed")]
+    #[schemars(with = "Value")]
+    pub body: String,
+    pub created_at: Timestamp,
+}
+
+impl EventId {
+    const PREFIX: &str = "evt_";
+
+    /// Returns the id in cursors.
+    pub fn cursor(&self) -> &str {
+        self.strip_prefix(EventId::PREFIX).unwrap_or(self)
+    }
+}
+
+/// Returns up to `limit` events of these types (none: of all) after a cursor, in the order of ids.
+pub async fn list_after(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    after: &str,
+    types: &[String],
+    limit: i64,
+) -> Result<Vec<ListedEvent>> {
+    let listed = "SELECT id, kind, body, created_at FROM events WHERE company_id = ";
+    let after = format!("{}{after}", EventId::PREFIX);
+    let mut sql = DynamicStatement::from(listed).bind(company_id).append(" AND id > ").bind(after);
+    if !types.is_empty() {
+        sql = sql.append(" AND kind").append_in(types);
+    }
+    tx.dynamic(&sql.append(" ORDER BY id LIMIT ").bind(limit)).all().await
+}
+
+/// Returns the first event of a record.
+pub async fn find_listed(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    subject_id: &str,
+) -> Result<Option<ListedEvent>> {
+    tx.sql(
+        "SELECT id, kind, body, created_at FROM events WHERE company_id = $1 AND subject_id = $2
+         ORDER BY created_at, id LIMIT 1",
+    )
+    .params(params![company_id, subject_id])
+    .optional()
+    .await
+}
+
 /// Returns a page of events, newest first.
 pub async fn list(
     tx: &mut Tx,

@@ -45,7 +45,7 @@ pub async fn create(
     let NewCompany { name, server, event_url, logo, countries } = NewCompany::read(&body, &app)?;
     let now = app.clock.now();
     let id = CompanyId::from(app.random.id(now));
-    let event_secret = new_event_secret(&app);
+    let event_secret = new_event_secret(&app.random);
     let company = Company {
         event_secret: store::seal_event_secret(&app.sealer, &id, &event_secret),
         id,

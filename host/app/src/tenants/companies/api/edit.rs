@@ -165,7 +165,7 @@ pub async fn rotate_event_secret(
     actor: Actor,
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<NewEventSecret>> {
-    let event_secret = new_event_secret(&app);
+    let event_secret = new_event_secret(&app.random);
     let new = event_secret.clone();
     change(app, actor, company, "company.event_secret.rotate", async move |_, app, company| {
         let rotated = company.signing_secret().rotate(app, &new);

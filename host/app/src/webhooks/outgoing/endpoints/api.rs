@@ -69,7 +69,7 @@ pub async fn create(
     body: Body<NewEndpoint>,
 ) -> Result<DataResponse<CreatedEndpoint>> {
     let NewEndpoint { url, types, description, active } = NewEndpoint::read(&body, &app)?;
-    let (now, id, secret) = (app.clock.now(), app.new_id(), new_event_secret(&app));
+    let (now, id, secret) = (app.clock.now(), app.new_id(), new_event_secret(&app.random));
     let endpoint = Endpoint {
         secret: store::seal_secret(&app.sealer, &company_id, &id, &secret),
         company_id,
@@ -169,7 +169,7 @@ pub async fn rotate_secret(
     actor: Actor,
     Path((company, endpoint)): Path<(CompanyId, String)>,
 ) -> Result<DataResponse<NewEndpointSecret>> {
-    let secret = new_event_secret(&app);
+    let secret = new_event_secret(&app.random);
     let db = app.store.clone();
     db.write(async move |tx| {
         let mut endpoint = find(&lock(tx, &company).await?, &endpoint)?.clone();

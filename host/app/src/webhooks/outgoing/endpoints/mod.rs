@@ -4,7 +4,10 @@
 pub mod api;
 mod store;
 
-pub use self::store::{Endpoint, EndpointSecret, SEALED, list};
+pub use self::{
+    api::EventType,
+    store::{Endpoint, EndpointSecret, SEALED, list},
+};
 
 /// Maximum number of endpoints of a company.
 pub const MOST: usize = 10;

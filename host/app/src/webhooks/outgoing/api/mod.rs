@@ -1,7 +1,10 @@
-//! The operator API for events: list, inspect and redeliver.
+//! The operator API for events: list, inspect and redeliver. `company` has that for companies.
+
+mod company;
 
 use std::collections::{HashMap, HashSet};
 
+pub use self::company::{read, trigger};
 use super::{
     EventId, endpoints, enqueue_delivery,
     store::{self, Attempt, Delivery, Destination, EventRow},
