@@ -1,6 +1,7 @@
 //! The program `tollhouse`, one file per noun. Most commands call a host's internal interface.
 
 mod client;
+mod developer;
 mod operators;
 mod plugin;
 mod prelude;
@@ -19,6 +20,7 @@ use tollhouse_platform::{
 };
 
 use self::{
+    developer::{listen, trigger},
     operators::{approval, audit, operator, role},
     plugin::publisher,
     prelude::*,
@@ -103,6 +105,10 @@ enum Command {
     Approval(OnHost<approval::Action>),
     /// List, export and verify the audit log
     Audit(audit::Audit),
+    /// Forward a company's events to a URL on this machine
+    Listen(listen::Listen),
+    /// Trigger an event of a test company
+    Trigger(trigger::Trigger),
     /// Compile a plugin, as a subprocess of a host
     #[command(hide = true)]
     CompilePlugin(compile::CompilePlugin),
@@ -180,6 +186,8 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Role(role) => role.run().await,
         Command::Approval(approval) => approval.run().await,
         Command::Audit(audit) => audit.run().await,
+        Command::Listen(listen) => listen.run(cli.json).await,
+        Command::Trigger(trigger) => trigger.run().await,
         Command::CompilePlugin(compile) => compile.run(),
     }
 }

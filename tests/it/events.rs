@@ -30,7 +30,11 @@ pub struct Receiver {
 
 impl Receiver {
     pub async fn start() -> Receiver {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Receiver::start_at("127.0.0.1:0").await
+    }
+
+    pub async fn start_at(address: &str) -> Receiver {
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
         let receiver = Receiver { url, ..Receiver::default() };
         let state = receiver.clone();

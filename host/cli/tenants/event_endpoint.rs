@@ -1,5 +1,7 @@
 //! `tollhouse event-endpoint`.
 
+use std::convert::Infallible;
+
 use crate::prelude::*;
 
 #[derive(Subcommand)]
@@ -84,8 +86,8 @@ pub struct Changes {
     fields: Fields,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of parsers of arguments")]
-fn types(text: &str) -> Result<Value, std::convert::Infallible> {
+/// Parses a comma-separated list, which may be empty.
+fn types(text: &str) -> Result<Value, Infallible> {
     let types = text.split(',').map(str::trim).filter(|kind| !kind.is_empty());
     Ok(Value::from_iter(types))
 }
