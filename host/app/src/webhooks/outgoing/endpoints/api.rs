@@ -124,11 +124,12 @@ pub async fn edit(
         endpoint.updated_at = app.clock.now();
         check_unique(&body, &others, &endpoint)?;
         store::update(tx, &endpoint).await?;
-        if before.url != endpoint.url || !endpoint.active {
-            store::disable_deliveries(tx, &company, &before.url).await?;
-        }
+        // Locks the URL before its deliveries, in the same order as an attempt.
         if is_enabled {
             events::enable(tx, &company, &endpoint.url).await?;
+        }
+        if before.url != endpoint.url || !endpoint.active {
+            store::disable_deliveries(tx, &company, &before.url).await?;
         }
         let mut detail = audit::changes(before, &endpoint);
         detail["endpoint"] = json!(endpoint.id);
@@ -184,10 +185,10 @@ pub async fn rotate_secret(
     .await
 }
 
-/// Locks the company, so that its endpoints do not change, and returns them.
+/// Locks the company, so that none is added, and its endpoints, and returns them.
 async fn lock(tx: &mut Tx, company: &CompanyId) -> Result<Vec<Endpoint>> {
     companies::lock(tx, company).await?;
-    Ok(store::list(tx, company).await?)
+    Ok(store::lock_all(tx, company).await?)
 }
 
 fn find<'e>(endpoints: &'e [Endpoint], id: &str) -> Result<&'e Endpoint> {

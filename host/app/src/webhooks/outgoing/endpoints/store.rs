@@ -108,6 +108,15 @@ pub async fn list(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<Endpoint>> 
         .await
 }
 
+/// Like [`list`]; locks the rows, so that a rotation of the master key does not reseal the secrets
+/// meanwhile.
+pub async fn lock_all(tx: &mut Tx, company_id: &CompanyId) -> Result<Vec<Endpoint>> {
+    tx.sql("SELECT * FROM event_endpoints WHERE company_id = $1 ORDER BY created_at, id FOR UPDATE")
+        .bind(company_id)
+        .all()
+        .await
+}
+
 pub async fn update(tx: &mut Tx, endpoint: &Endpoint) -> Result<()> {
     tx.sql(
         "UPDATE event_endpoints SET url = $3, types = $4, description = $5, active = $6,
