@@ -1,6 +1,7 @@
 //! The program `tollhouse`, one file per noun. Most commands call a host's internal interface.
 
 mod client;
+mod developer;
 mod operators;
 mod plugin;
 mod prelude;
@@ -19,12 +20,13 @@ use tollhouse_platform::{
 };
 
 use self::{
+    developer::{listen, trigger},
     operators::{approval, audit, operator, role},
     plugin::publisher,
     prelude::*,
     records::{card_refund, direct_debit, event, identity, job, loan, message, payment},
     server::{compile, config, database, master_key, serve},
-    tenants::{company, key, price, provider, wallet},
+    tenants::{company, event_endpoint, key, price, provider, wallet},
 };
 
 /// A multi-tenant back end for lending platforms that runs every provider in a WebAssembly sandbox.
@@ -64,6 +66,8 @@ enum Command {
     Company(OnHost<company::Action>),
     /// Create, rotate and revoke API keys of companies
     Key(OnHost<key::Action>),
+    /// Create, change and delete event endpoints of companies
+    EventEndpoint(OnHost<event_endpoint::Action>),
     /// Configure provider accounts
     Provider(provider::Provider),
     /// Develop, install and manage plugins
@@ -101,6 +105,10 @@ enum Command {
     Approval(OnHost<approval::Action>),
     /// List, export and verify the audit log
     Audit(audit::Audit),
+    /// Forward a company's events to a URL on this machine
+    Listen(listen::Listen),
+    /// Trigger an event of a test company
+    Trigger(trigger::Trigger),
     /// Compile a plugin, as a subprocess of a host
     #[command(hide = true)]
     CompilePlugin(compile::CompilePlugin),
@@ -159,6 +167,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Database(command) => command.run().await,
         Command::Company(company) => company.run().await,
         Command::Key(key) => key.run().await,
+        Command::EventEndpoint(endpoint) => endpoint.run().await,
         Command::Provider(provider) => provider.run().await,
         Command::Plugin(plugin) => plugin.run().await,
         Command::Publisher(publisher) => publisher.run().await,
@@ -177,6 +186,8 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Role(role) => role.run().await,
         Command::Approval(approval) => approval.run().await,
         Command::Audit(audit) => audit.run().await,
+        Command::Listen(listen) => listen.run(cli.json).await,
+        Command::Trigger(trigger) => trigger.run().await,
         Command::CompilePlugin(compile) => compile.run(),
     }
 }

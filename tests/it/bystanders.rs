@@ -11,6 +11,7 @@ use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, email_request, use_gateways},
     conformance::monnify::{self, account_order},
+    event_endpoints,
     exceptions::insert_exception,
     identity,
     lending::{
@@ -24,6 +25,7 @@ struct Tenant {
     /// One to rotate and one to revoke.
     keys: [String; 2],
     event: String,
+    endpoint: String,
     payment: String,
     uid: String,
     /// The default card, and one that is paid but not verified yet.
@@ -73,7 +75,9 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
         text(made.data(), "id")
     };
+    let endpoint = event_endpoints::create(app, &company, json!({ "active": false })).await;
     Tenant {
+        endpoint: text(&endpoint, "id"),
         keys: [new_key().await, new_key().await],
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
@@ -136,8 +140,23 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/api/v1/recollection/verify/{reference}", |_| json!({})),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
     ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
+    ("post", "/api/v1/event/trigger", |_| json!({ "type": "payment.failed" })),
     ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),
     ("post", "/internal/v1/companies/{company}/event-secret/rotate", |_| json!({})),
+    (
+        "post",
+        "/internal/v1/companies/{company}/event-endpoints",
+        |_| json!({ "url": "https://b.example/", "active": false }),
+    ),
+    (
+        "patch",
+        "/internal/v1/companies/{company}/event-endpoints/{endpoint}",
+        |_| json!({ "active": false }),
+    ),
+    ("post", "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate", |_| {
+        json!({})
+    }),
+    ("delete", "/internal/v1/companies/{company}/event-endpoints/{endpoint}", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/keys", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/keys/{key}/rotate", |_| json!({})),
     ("delete", "/internal/v1/companies/{company}/keys/{key}", |_| json!({})),
@@ -227,6 +246,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{key}" if route.method == "delete" => revoked,
         "{key}" => rotated,
         "{event}" => &own.event,
+        "{endpoint}" => &own.endpoint,
         "{payment}" | "{id}" => &own.payment,
         "{reference}" => "order-1",
         "{card}" if route.method == "delete" || route.path.contains("verify") => &second,

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod debts;
+mod events;
 mod help;
 mod input;
 mod messages;

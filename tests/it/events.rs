@@ -19,18 +19,22 @@ type ScriptedResponse = (StatusCode, Option<(&'static str, String)>);
 
 /// A webhook receiver whose responses a test can change while it runs.
 #[derive(Clone, Default)]
-struct Receiver {
-    url: String,
+pub struct Receiver {
+    pub url: String,
     /// Sent one by one; all further responses are 200.
     responses: Arc<Mutex<VecDeque<ScriptedResponse>>>,
-    got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
+    pub got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
     /// Delays the next response until the test sends.
     held: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
 impl Receiver {
-    async fn start() -> Receiver {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    pub async fn start() -> Receiver {
+        Receiver::start_at("127.0.0.1:0").await
+    }
+
+    pub async fn start_at(address: &str) -> Receiver {
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
         let receiver = Receiver { url, ..Receiver::default() };
         let state = receiver.clone();
@@ -56,24 +60,24 @@ impl Receiver {
     }
 
     /// Holds the response to the next request until the test sends.
-    fn hold_next(&self) -> oneshot::Sender<()> {
+    pub fn hold_next(&self) -> oneshot::Sender<()> {
         let (release, released) = oneshot::channel();
         *self.held.lock().unwrap() = Some(released);
         release
     }
 
-    async fn wait_for(&self, count: usize) {
+    pub async fn wait_for(&self, count: usize) {
         while self.count() < count {
             tokio::task::yield_now().await;
         }
     }
 
-    fn queue_responses(&self, times: usize, status: u16) {
+    pub fn queue_responses(&self, times: usize, status: u16) {
         let status = StatusCode::from_u16(status).unwrap();
         self.responses.lock().unwrap().extend((0..times).map(|_| (status, None)));
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.got.lock().unwrap().len()
     }
 
@@ -83,26 +87,26 @@ impl Receiver {
 }
 
 /// Starts a receiver and sends the company's events to it.
-async fn receive(app: &TestApp) -> Receiver {
+pub async fn receive(app: &TestApp) -> Receiver {
     let receiver = Receiver::start().await;
     set_event_url(app, json!(receiver.url)).await;
     receiver
 }
 
-async fn set_event_url(app: &TestApp, url: Value) {
+pub async fn set_event_url(app: &TestApp, url: Value) {
     let path = format!("/companies/{}", app.company.id);
     app.operator(Method::PATCH, &path, json!({ "event_url": url })).await.data();
 }
 
 /// Makes a successful payment, which emits one event.
-async fn succeed(app: &TestApp, reference: &str) {
+pub async fn succeed(app: &TestApp, reference: &str) {
     let payment = app.initialize(reference).await;
     app.complete(&payment, "success").await;
     app.run_until_idle().await;
 }
 
 /// Returns the company's newest event, as operators see it.
-async fn newest(app: &TestApp) -> Value {
+pub async fn newest(app: &TestApp) -> Value {
     let path = format!("/companies/{}/events?limit=1", app.company.id);
     app.operator(Method::GET, &path, Value::Null).await.data()["docs"][0].clone()
 }
@@ -123,7 +127,7 @@ async fn queue_redelivery(app: &TestApp, event: &Value) {
     app.operator(Method::POST, &path, Value::Null).await.data();
 }
 
-async fn redeliver(app: &TestApp, event: &Value) {
+pub async fn redeliver(app: &TestApp, event: &Value) {
     queue_redelivery(app, event).await;
     app.run_until_idle().await;
 }

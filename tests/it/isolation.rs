@@ -18,6 +18,7 @@ use self::{
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
     codes::email_request,
+    event_endpoints,
     exceptions::insert_exception,
     identity,
     lending::{
@@ -236,6 +237,7 @@ struct CompanyRecords {
     settled: Value,
     pending: Value,
     event: String,
+    endpoint: String,
     key: Value,
     account: String,
     movement: &'static str,
@@ -269,6 +271,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let account = account.rsplit('/').next().expect("an account").to_owned();
     let events = app.operator(Method::GET, &format!("{company}/events"), Value::Null).await;
     let event = text(&events.data()["docs"][0], "id").to_owned();
+    let endpoint = event_endpoints::create(app, &app.company, json!({ "active": false })).await;
     let key = another_key(app, json!({ "label": "key-of-a" })).await;
     let uid = identity::free_uid(app, &app.company, json!({ "user_id": "user-of-a" })).await;
     let saved = json!({ "user_id": "user-of-a", "currency": "NGN", "payment_service": "provider_a", "checkout": { "success_url": "https://lender.example/" } });
@@ -286,6 +289,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
         settled,
         pending,
         event,
+        endpoint: text(&endpoint, "id").to_owned(),
         key,
         account,
         movement: "movement-of-a",
@@ -312,7 +316,13 @@ impl CompanyRecords {
     }
 
     fn all(&self) -> Vec<&str> {
-        let others = vec![&*self.event, &*self.account, self.movement, text(&self.key, "id")];
+        let others = vec![
+            &*self.event,
+            &*self.endpoint,
+            &*self.account,
+            self.movement,
+            text(&self.key, "id"),
+        ];
         let payments = [self.of_payments("id"), self.of_payments("reference")].concat();
         let others = [others, self.of_recollection()].concat();
         [others, payments, self.of_user()].concat()

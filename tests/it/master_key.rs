@@ -21,7 +21,7 @@ use crate::{
     codes::{email_request, merged},
     command_line::{ProgramOutput, run_against},
     conformance::sessions::pay_by_phone,
-    identity, lending, sign_in,
+    event_endpoints, identity, lending, sign_in,
 };
 
 /// Another host on the same database, with its own master keys.
@@ -120,7 +120,7 @@ async fn fill(app: &TestApp) {
     let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
     let request = request.bearer_auth(&app.company.key).header("Idempotency-Key", "once");
     reply(request.json(&app.order("once"))).await.data();
-    add_recording(app).await;
+    tokio::join!(add_recording(app), event_endpoints::create_rotated(app));
     sign_in::enrol(app, "ada", "support-read").await;
 }
 
@@ -278,7 +278,7 @@ both! {
         let rotating = async { seals.command(&["rotate", "--json"]).await.json() };
         let (statuses, rotated) = tokio::join!(serving, rotating);
         assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
-        assert_eq!(rotated, json!({ "resealed": 9, "unreadable": 0 }));
+        assert_eq!(rotated, json!({ "resealed": 11, "unreadable": 0 }));
         assert_eq!(seals.keys_in_use().await, set_of(&new));
         let again = seals.command(&["rotate", "--json"]).await.json();
         assert_eq!(again, json!({ "resealed": 0, "unreadable": 0 }));

@@ -7,6 +7,7 @@ use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
+    event_endpoints,
     exceptions::insert_exception,
     lending::{
         SUCCESS_CARD, create_user, direct_debit_body, fail_card_refund, loan_body, saved_card,
@@ -236,6 +237,21 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
+/// The same for event endpoints.
+fn event_endpoint_actions() -> Vec<Action> {
+    let (log, new) = (Log::Company, json!({ "url": "https://b.example/", "active": false }));
+    let (one, rotate) = (
+        "/companies/{company}/event-endpoints/{endpoint}",
+        "/companies/{company}/event-endpoints/{endpoint}/secret/rotate",
+    );
+    vec![
+        ("post", "/companies/{company}/event-endpoints", new, "event_endpoint.create", log),
+        ("patch", one, json!({ "description": "books" }), "event_endpoint.edit", log),
+        ("post", rotate, json!({}), "event_endpoint.secret.rotate", log),
+        ("delete", one, Value::Null, "event_endpoint.delete", log),
+    ]
+}
+
 /// The same for loans, direct debits and refunds of card verification charges.
 fn lending_actions() -> Vec<Action> {
     vec![
@@ -363,6 +379,7 @@ both! {
         app.run_until_idle().await;
         let key = app.operator(Method::POST, &own(app, "/keys"), json!({})).await.data().clone();
         let event = fetch(app, &own(app, "/events")).await["docs"][0].clone();
+        let endpoint = event_endpoints::create(app, &app.company, json!({ "active": false })).await;
         app.install(artifacts::NIGERIA).await;
         create_user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
@@ -371,7 +388,7 @@ both! {
         let clerk = principals::create(app, "clerk", &["support-read"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
-        let rows = [actions(app), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
+        let rows = [actions(app), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
         for route in internal_routes().iter().filter(|route| matches!(route.access, Access::Operator(_)) && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -385,6 +402,7 @@ both! {
                 .replace("{company}", &app.company.id)
                 .replace("{key}", text(&key, "id"))
                 .replace("{event}", text(&event, "id"))
+                .replace("{endpoint}", text(&endpoint, "id"))
                 .replace("{payment}", text(&payment, "id"))
                 .replace("{loan}", "loan-1")
                 .replace("{direct_debit}", "dd-1")
@@ -407,7 +425,7 @@ both! {
                 assert_eq!(response.status, 200, "{template}: {}", response.body);
                 response.body["data"].clone()
             };
-            secrets.extend(["api_key", "event_secret", "operator_token", "invitation"].iter().filter_map(|name| data[name].as_str()).map(str::to_owned));
+            secrets.extend(["api_key", "event_secret", "secret", "operator_token", "invitation"].iter().filter_map(|name| data[name].as_str()).map(str::to_owned));
             let entries = log_entries(app, &match log {
                 Log::Company => own(app, "/audit"),
                 Log::Service => "/audit".to_owned(),
@@ -431,6 +449,10 @@ both! {
             (Method::POST, "/companies".to_owned(), json!({ "name": "Beta" }), 400),
             (Method::PATCH, own(app, ""), json!({ "name": "" }), 400),
             (Method::POST, own(app, "/keys"), json!({ "label": 5 }), 400),
+            (Method::POST, own(app, "/event-endpoints"), json!({ "url": "https://b.example/", "types": ["payment.sucess"] }), 400),
+            (Method::PATCH, own(app, "/event-endpoints/nothing"), json!({}), 404),
+            (Method::DELETE, own(app, "/event-endpoints/nothing"), Value::Null, 404),
+            (Method::POST, own(app, "/event-endpoints/nothing/secret/rotate"), Value::Null, 404),
             (Method::DELETE, own(app, "/keys/nothing"), Value::Null, 404),
             (Method::POST, own(app, "/keys/nothing/rotate"), Value::Null, 404),
             (Method::POST, own(app, "/payments/nothing/verify"), Value::Null, 404),

@@ -3,6 +3,7 @@
 mod accounts;
 mod codes;
 mod debts;
+mod endpoints;
 mod identities;
 mod lab;
 mod operators;
@@ -165,6 +166,7 @@ async fn operate(lab: &Lab) {
     lab.name("key", &second["id"]);
     let rotated = lab.call(&format!("POST {}", of("/event-secret/rotate")), json!({})).await;
     lab.name("second_secret", &rotated["event_secret"]);
+    endpoints::create(lab).await;
     for (way, amount) in [("credit", 100), ("debit", 10)] {
         let movement = json!({ "amount": amount, "key": way });
         lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;
@@ -201,6 +203,7 @@ async fn operate(lab: &Lab) {
     }
     read_all(lab).await;
     lab.call(accounts::DELETE, json!({})).await;
+    lab.call(endpoints::DELETE, json!({})).await;
     lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
 }
 
@@ -249,6 +252,8 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("the third API key", lab.named("third_key"), ROTATED_KEY),
         ("the event secret", lab.named("event_secret"), COMPANY),
         ("the event secret after rotation", lab.named("second_secret"), ROTATE),
+        ("an endpoint's secret", lab.named("endpoint_secret"), endpoints::CREATE),
+        ("its secret after rotation", lab.named("second_endpoint_secret"), endpoints::ROTATE),
         ("the operator token", OPERATOR_TOKEN.to_owned(), ""),
         ("the master key", MASTER_KEY.to_owned(), ""),
         ("the service's provider key", PAYSTACK_KEY.to_owned(), ""),

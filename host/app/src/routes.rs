@@ -135,6 +135,8 @@ pub fn public_routes() -> Vec<Route> {
         delete "/api/v1/virtual-account/delete/{virtual_account}" Company(ACCOUNTS_WRITE) virtual_accounts::api::delete "Close a virtual account" [502 504];
         get  "/api/v1/account/banks/{provider}/{currency}" Company(ACCOUNTS_READ) enquiry::banks "List the banks whose accounts can be resolved" [502 504];
         post "/api/v1/account/resolve" Company(ACCOUNTS_READ) enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
+        get  "/api/v1/event/list" Company(EVENTS_READ) events::api::read "List events from a cursor on, oldest first" [];
+        post "/api/v1/event/trigger" Company(EVENTS_WRITE) events::api::trigger "Trigger an event with example data, for a test company" [];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
         post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
         put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];
@@ -158,6 +160,11 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}" Operator(COMPANIES_READ) companies::api::fetch "Fetch a company" [];
         patch  "/internal/v1/companies/{company}" Operator(COMPANIES_WRITE) companies::api::edit "Edit or suspend a company" [];
         post   "/internal/v1/companies/{company}/event-secret/rotate" Operator(KEYS_WRITE) companies::api::rotate_event_secret "Rotate a company's event secret" [];
+        get    "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_READ) events::endpoints::api::list "List a company's event endpoints" [];
+        post   "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_WRITE) events::endpoints::api::create "Create an event endpoint" [];
+        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
+        post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
+        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/keys" Operator(KEYS_WRITE) companies::api::create_key "Create an API key" [];
         get    "/internal/v1/companies/{company}/keys" Operator(COMPANIES_READ) companies::api::list_keys "List a company's API keys" [];
         post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator(KEYS_WRITE) companies::api::rotate_key "Rotate an API key" [];

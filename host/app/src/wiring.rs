@@ -111,6 +111,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
     &cards::SEALED,
     &charges::SEALED,
     &companies::SEALED,
+    &events::SEALED,
     &idempotency::SEALED,
     &identity::SEALED,
     &mandates::SEALED,

@@ -1,8 +1,10 @@
-//! Client of a host's internal interface.
+//! Client of a host's internal interface, or of its API for companies.
 
 use std::{fmt::Display, net::SocketAddr};
 
-use reqwest::{Certificate, Client, RequestBuilder, StatusCode, redirect::Policy};
+use reqwest::{
+    Certificate, Client, RequestBuilder, StatusCode, header::RETRY_AFTER, redirect::Policy,
+};
 use tollhouse_platform::crypto::tls;
 use url::Url;
 
@@ -16,6 +18,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 pub struct HostClient {
     client: Client,
     pub base: Url,
+    /// The first segment of all paths: `internal` or, for companies, `api`.
+    root: &'static str,
     ca_file: Option<PathBuf>,
     token: String,
     random: Random,
@@ -32,6 +36,11 @@ impl HostClient {
     pub fn on_loopback(address: SocketAddr, token: &str) -> Result<HostClient> {
         let base = Url::parse(&format!("http://{address}")).expect("the URL is valid");
         HostClient::build(base, None, token.to_owned())
+    }
+
+    /// Returns a client of the API with a company's key.
+    pub fn of_company(base: Url, key: String) -> Result<HostClient> {
+        Ok(HostClient { root: "api", ..HostClient::build(base, None, key)? })
     }
 
     fn build(base: Url, ca_file: Option<PathBuf>, token: String) -> Result<HostClient> {
@@ -55,7 +64,8 @@ impl HostClient {
             client = client.tls_certs_merge(certificates);
         }
         let client = client.build().map_err(|error| Failure::usage(chain(&error)))?;
-        Ok(HostClient { client, base, ca_file, token, random: Random::system() })
+        let random = Random::system();
+        Ok(HostClient { client, base, root: "internal", ca_file, token, random })
     }
 
     pub async fn get(&self, path: &[&str], query: &impl Serialize) -> Result<Value> {
@@ -96,7 +106,7 @@ impl HostClient {
         }
         let mut url = self.base.clone();
         let mut segments = url.path_segments_mut().expect("http and https URLs have paths");
-        segments.pop_if_empty().extend(["internal", "v1"]).extend(path);
+        segments.pop_if_empty().extend([self.root, "v1"]).extend(path);
         drop(segments);
         Ok(self.client.request(method, url))
     }
@@ -117,11 +127,13 @@ impl HostClient {
             }
             response => (response, false),
         };
-        let (status, body) = response.map_err(|error| self.no_response(error))?;
+        let Response { status, retry_after, body } =
+            response.map_err(|error| self.no_response(error))?;
         let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
             let at = &self.base;
             return Err(Failure::unreachable(format!(
-                "the response from {at} ({status}) is not from a Tollhouse host: check internal_url"
+                "the response from {at} ({status}) is not from a Tollhouse host: check {}_url",
+                self.root
             )));
         };
         if status.is_success() {
@@ -133,6 +145,7 @@ impl HostClient {
         let new = if is_unknown { Failure::unreachable } else { Failure::refused };
         let mut failure = new(message);
         failure.status = Some(status.as_u16());
+        failure.retry_after = retry_after;
         Err(failure)
     }
 
@@ -140,6 +153,7 @@ impl HostClient {
         let what = if error.is_connect() { "cannot be reached" } else { "did not respond" };
         let error = error.without_url();
         let advice = tls::find_error(&error)
+            .filter(|_| self.root == "internal")
             .and_then(|error| explain_tls_error(error, &self.base, self.ca_file.as_deref()));
         let why = advice.unwrap_or_else(|| chain(&error));
         let at = self.base.origin().ascii_serialization(); // without user name and password
@@ -147,7 +161,18 @@ impl HostClient {
     }
 }
 
-async fn exchange(request: RequestBuilder) -> reqwest::Result<(StatusCode, Vec<u8>)> {
+struct Response {
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    body: Vec<u8>,
+}
+
+async fn exchange(request: RequestBuilder) -> reqwest::Result<Response> {
     let response = request.send().await?;
-    Ok((response.status(), response.bytes().await?.into()))
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|at| at.to_str().ok());
+    Ok(Response {
+        status: response.status(),
+        retry_after: retry_after.and_then(|at| at.parse().ok()).map(Duration::from_secs),
+        body: response.bytes().await?.into(),
+    })
 }

@@ -1,4 +1,4 @@
-//! Client of the internal interface of a running host.
+//! Client of a running host.
 
 pub mod arguments;
 pub mod certificate;

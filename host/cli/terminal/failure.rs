@@ -1,6 +1,6 @@
 //! Failures of commands and their exit codes.
 
-use std::{error::Error, fmt::Display, io::Write, iter, process::ExitCode};
+use std::{error::Error, fmt::Display, io::Write, iter, process::ExitCode, time::Duration};
 
 use serde::Serialize;
 use serde_json::json;
@@ -16,6 +16,8 @@ pub struct Failure {
     kind: FailureKind,
     /// Status of the host's response.
     pub status: Option<u16>,
+    /// `Retry-After` of the host's response.
+    pub retry_after: Option<Duration>,
     pub message: String,
 }
 
@@ -33,7 +35,7 @@ enum FailureKind {
 
 impl Failure {
     fn new(kind: FailureKind, message: impl Display) -> Failure {
-        Failure { kind, status: None, message: message.to_string() }
+        Failure { kind, status: None, retry_after: None, message: message.to_string() }
     }
 
     pub fn refused(message: impl Display) -> Failure {
@@ -48,9 +50,14 @@ impl Failure {
         Failure::new(FailureKind::Unreachable, message)
     }
 
+    /// Returns whether the same request may succeed later.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, FailureKind::Unreachable) || self.status == Some(429)
+    }
+
     /// Writes the failure to standard error and returns the exit code.
     pub fn print(self, json: bool) -> ExitCode {
-        let Failure { kind, status, message } = self;
+        let Failure { kind, status, message, .. } = self;
         let text = match json {
             true => json!({ "error": kind, "status": status, "message": message }).to_string(),
             false => {

@@ -10,7 +10,7 @@ pub fn format_value(value: &Value, format: &str, record: &Value) -> String {
         "ms" => format!("{} ms", text(value)),
         "money" => money(value, &record["currency"]),
         "deliveries" => deliveries(value),
-        "or_all" if value.is_null() => "all".to_owned(),
+        "or_all" if value.is_null() || value == &Value::Array(Vec::new()) => "all".to_owned(),
         "or_all" | "number" | "text" => text(value),
         "secrets" => secrets(value),
         "settings" => settings(value),

@@ -33,6 +33,10 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
     ("/internal/v1/companies/{company}/keys/{key}", |a| vec![text(&a.key, "id")]),
     ("/internal/v1/companies/{company}/keys/{key}/rotate", |a| vec![text(&a.key, "id")]),
+    ("/internal/v1/companies/{company}/event-endpoints/{endpoint}", |a| vec![&a.endpoint]),
+    ("/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate", |a| {
+        vec![&a.endpoint]
+    }),
     ("/internal/v1/companies/{company}/events/{event}/attempts", |a| vec![&a.event]),
     ("/internal/v1/companies/{company}/events/{event}/redeliver", |a| vec![&a.event]),
     ("/internal/v1/companies/{company}/users/{email_or_id}", |a| a.of_user()),

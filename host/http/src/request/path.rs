@@ -49,7 +49,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 34] = [
+const PARAMETERS: [(&str, &str); 35] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -61,6 +61,7 @@ const PARAMETERS: [(&str, &str); 34] = [
     ("digest", "SHA-256 digest of the component."),
     ("direct_debit", "Direct debit id, assigned by the system that created it."),
     ("email_or_id", "The user's e-mail address, `user_id` or id."),
+    ("endpoint", "Event endpoint id."),
     ("event", "Event id."),
     ("exception", "Exception id."),
     ("file", "File name."),

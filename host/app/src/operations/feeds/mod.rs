@@ -69,7 +69,7 @@ pub async fn page<E: Record>(
 }
 
 /// Returns the visibility horizon: the lowest id that may still be committed.
-fn visibility_horizon(app: &App) -> String {
+pub fn visibility_horizon(app: &App) -> String {
     let longest = app.store.max_transaction_time() + MAX_CLOCK_SKEW;
     let ms = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
     id_lower_bound(app.clock.now().plus_ms(-ms))

@@ -4,6 +4,7 @@ mod accepted_keys;
 pub mod api;
 mod principals;
 pub mod scopes;
+mod signing;
 mod store;
 
 use subtle::ConstantTimeEq;
@@ -12,15 +13,13 @@ use url::Url;
 pub use self::{
     accepted_keys::AcceptedKeys,
     principals::{AuthenticatedCompany, FetchingCompany},
+    signing::{RotatedSecret, SigningSecret, new_event_secret},
     store::{Company, Key, SEALED, Subscription},
 };
 use self::{accepted_keys::KnownKey, store::KeyHolder};
 use crate::{state::prelude::*, tenants::plans};
 use tollhouse_http::{CompanyCall, RequestOrigin};
 use tollhouse_platform::{crypto::digest, values::phone};
-
-/// Time for which the previous event secret also signs events.
-const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
 
 impl Company {
     /// Returns 403 unless the company's plan includes `feature`.
@@ -74,21 +73,9 @@ impl Company {
         Ok(())
     }
 
-    /// Returns the secrets that sign events, the current one first. A previous secret that cannot
-    /// be opened is omitted: receivers that know the current one still accept the events.
+    /// Returns the secrets that sign events, the current one first.
     pub fn event_secrets(&self, app: &App) -> Result<Vec<String>> {
-        let mut secrets = vec![self.open_event_secret(&app.sealer)?];
-        if self.previous_event_secret_until.is_some_and(|until| until > app.clock.now()) {
-            match self.open_previous_event_secret(&app.sealer) {
-                Ok(previous) => secrets.extend(previous),
-                Err(error) => tracing::warn!(
-                    company = self.id.as_str(),
-                    %error,
-                    "previous event secret cannot be opened; events are signed without it"
-                ),
-            }
-        }
-        Ok(secrets)
+        self.signing_secret().open(app)
     }
 }
 
@@ -100,11 +87,17 @@ pub fn check_event_url(
     field: &str,
     url: Option<String>,
 ) -> Result<Option<String>> {
-    let is_https = |url: &String| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
-    if !app.settings.service.development && !url.iter().all(is_https) {
-        return Err(body.must_be(field, "an https URL"));
-    }
+    url.iter().try_for_each(|url| check_https(app, body, field, url))?;
     Ok(url)
+}
+
+/// Like [`check_event_url`], for a required URL.
+pub fn check_https(app: &App, body: &Fields, field: &str, url: &str) -> Result<()> {
+    let is_https = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+    match is_https || app.settings.service.development {
+        true => Ok(()),
+        false => Err(body.must_be(field, "an https URL")),
+    }
 }
 
 /// Returns the company of an API key. 401 if the key is unknown, revoked or expired; 429 beyond its
@@ -159,6 +152,11 @@ pub async fn find(app: &App, id: &str) -> Result<Company> {
 /// Returns a company; 404 if it does not exist.
 pub async fn get(tx: &mut Tx, id: &str) -> Result<Company> {
     store::find(tx, id).await?.ok_or_else(|| Error::not_found("company not found"))
+}
+
+/// Returns a company and locks its row until the transaction ends; 404 if it does not exist.
+pub async fn lock(tx: &mut Tx, id: &str) -> Result<Company> {
+    store::lock(tx, id).await?.ok_or_else(|| Error::not_found("company not found"))
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ scopes! {
     RECOLLECTIONS_WRITE "recollections.write" "Create and verify recollections";
     PAYMENTS_READ "payments.read" "Fetch and list payments";
     PAYMENTS_WRITE "payments.write" "Initialize and verify payments";
+    EVENTS_READ "events.read" "List events";
+    EVENTS_WRITE "events.write" "Trigger events with example data";
     ACCOUNTS_READ "accounts.read" "Fetch virtual accounts, and resolve bank accounts";
     ACCOUNTS_WRITE "accounts.write" "Open and close virtual accounts";
 }

@@ -1,6 +1,6 @@
 //! Storage of companies and their API keys.
 
-use super::{KnownKey, scopes::KeyLimits};
+use super::{KnownKey, SigningSecret, scopes::KeyLimits};
 use crate::state::storage::*;
 
 /// A company.
@@ -97,23 +97,14 @@ fn common_context(_: &str, id: &str) -> String {
 }
 
 impl Company {
-    pub fn open_event_secret(&self, sealer: &Sealer) -> Result<String, SealError> {
-        EVENT_SECRET.open(sealer, [&self.id; 2], &self.event_secret)
-    }
-
-    pub fn open_previous_event_secret(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
-        let open = |sealed: &String| PREVIOUS_EVENT_SECRET.open(sealer, [&self.id; 2], sealed);
-        self.previous_event_secret.as_ref().map(open).transpose()
-    }
-
-    /// Replaces the event secret. The old one becomes the previous one, unless it cannot be opened.
-    pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
-        let former = self.open_event_secret(sealer).inspect_err(|error| {
-            tracing::warn!(company = self.id.as_str(), %error, "event secret cannot be opened; events are signed with the new one only");
-        });
-        let context = (PREVIOUS_EVENT_SECRET.context)(&self.id, &self.id);
-        self.previous_event_secret = former.ok().map(|former| sealer.seal(&context, &former));
-        self.event_secret = seal_event_secret(sealer, &self.id, new);
+    pub fn signing_secret(&self) -> SigningSecret<'_> {
+        SigningSecret {
+            columns: [&EVENT_SECRET, &PREVIOUS_EVENT_SECRET],
+            row: [&self.id; 2],
+            current: &self.event_secret,
+            previous: self.previous_event_secret.as_deref(),
+            previous_until: self.previous_event_secret_until,
+        }
     }
 }
 

@@ -18,9 +18,16 @@ const MAX_RESPONSE_BYTES: usize = 64 << 10;
 pub async fn deliver_job(app: App, job: Job) -> Result<JobResult> {
     let find = async |tx: &mut Tx| store::find_pending(tx, &job.company_id, &job.subject).await;
     let Some(delivery) = app.store.select(find).await? else { return Ok(JobResult::Done) };
+    let secrets = secrets(&app, &delivery)?;
+    if secrets.is_empty() {
+        let end = async move |tx: &mut Tx| {
+            store::disable_pending(tx, &job.company_id, &job.subject).await
+        };
+        app.store.write(end).await?;
+        return Ok(JobResult::Done);
+    }
     let delivery = Arc::new(delivery);
     let began = Instant::now();
-    let secrets = delivery.company.event_secrets(&app)?;
     let sent = send(&app, &delivery, &secrets).await;
     let now = app.clock.now();
     let attempt = Attempt {
@@ -43,6 +50,20 @@ pub async fn deliver_job(app: App, job: Job) -> Result<JobResult> {
     }
     let db = app.store.clone();
     db.write(async move |tx| record(tx, &app, delivery, attempt, outcome).await).await
+}
+
+/// Returns the secrets that sign a delivery: those of the company if the URL is its own or a
+/// `callback_url`, and those of the event endpoint with the URL. None if it is for an endpoint that
+/// was deleted, deactivated or moved.
+fn secrets(app: &App, delivery: &PendingDelivery) -> Result<Vec<String>> {
+    let mut secrets = match delivery.for_endpoint {
+        true => Vec::new(),
+        false => delivery.company.event_secrets(app)?,
+    };
+    if let Some(secret) = delivery.endpoint.signing_secret(&delivery.company.id) {
+        secrets.extend(secret.open(app)?);
+    }
+    Ok(secrets)
 }
 
 /// Records a delivery with the end of its job, if neither was changed since it was loaded. These

@@ -4,12 +4,16 @@
 
 pub mod api;
 mod deliver;
+pub mod endpoints;
+mod example;
 mod schedule;
 mod sign;
 mod store;
 
 pub use self::{
     deliver::deliver_job,
+    endpoints::SEALED,
+    sign::signatures,
     store::{EventId, enable, list_of_subject},
 };
 
@@ -19,9 +23,15 @@ use crate::tenants::prelude::*;
 
 pub const DELIVER_JOB: &str = "event.deliver";
 
+/// The types of events. `routes::webhooks` has their data.
+pub const TYPES: [&str; 8] = [
+    "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
+    "payment.refunded", "recollection.success", "recollection.failed", "recollection.reversed",
+];
+
 /// A change of a company's record.
 pub struct Event {
-    /// For example `payment.success`.
+    /// One of [`TYPES`].
     pub kind: &'static str,
     pub subject_id: String,
     pub data: Value,
@@ -44,20 +54,20 @@ pub struct Message<'e, Data> {
 
 /// Writes an event and its deliveries in the transaction of the change that it reports.
 pub async fn emit(tx: &mut Tx, app: &App, company_id: &CompanyId, event: Event) -> Result<()> {
+    debug_assert!(TYPES.contains(&event.kind), "no endpoint can receive {}", event.kind);
     let now = app.clock.now();
     let callback_url = event.callback_url.as_deref();
-    let destinations = store::destinations(tx, company_id, callback_url).await?;
+    let destinations = store::destinations(tx, company_id, event.kind, callback_url).await?;
     let id = EventId::from(format!("evt_{}", app.random.id(now)));
     let service = &app.settings.service.service;
     let message = Message { company_id, event: event.kind, service, data: event.data };
     let body = serde_json::to_string(&message).map_err(Error::internal)?;
     store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
-    for (url, disabled) in destinations {
+    for destination in destinations {
         let delivery_id = app.random.id(now);
-        let state = if disabled { "disabled" } else { "pending" };
-        store::insert_delivery(tx, company_id, &delivery_id, &id, &url, state, now).await?;
-        if !disabled {
-            enqueue_delivery(tx, company_id, &delivery_id, &url, now).await?;
+        store::insert_delivery(tx, company_id, &delivery_id, &id, &destination, now).await?;
+        if !destination.disabled {
+            enqueue_delivery(tx, company_id, &delivery_id, &destination.url, now).await?;
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use serde::{Serializer, ser::Error as _};
 
+use super::endpoints::EndpointSecret;
 use crate::{state::storage::*, tenants::companies::Company};
 
 text_types! {
@@ -61,6 +62,61 @@ pub async fn find_event(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result
         .await
 }
 
+/// An event as companies see it.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct ListedEvent {
+    pub id: EventId,
+    /// The type, for example `payment.success`.
+    #[serde(rename = "event")]
+    pub kind: String,
+    /// The body of the webhook.
+    #[serde(serialize_with = "parsed")]
+    #[schemars(with = "Value")]
+    pub body: String,
+    pub created_at: Timestamp,
+}
+
+impl EventId {
+    const PREFIX: &str = "evt_";
+
+    /// Returns the id in cursors.
+    pub fn cursor(&self) -> &str {
+        self.strip_prefix(EventId::PREFIX).unwrap_or(self)
+    }
+}
+
+/// Returns up to `limit` events of these types (none: of all) after a cursor, in the order of ids.
+pub async fn list_after(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    after: &str,
+    types: &[String],
+    limit: i64,
+) -> Result<Vec<ListedEvent>> {
+    let listed = "SELECT id, kind, body, created_at FROM events WHERE company_id = ";
+    let after = format!("{}{after}", EventId::PREFIX);
+    let mut sql = DynamicStatement::from(listed).bind(company_id).append(" AND id > ").bind(after);
+    if !types.is_empty() {
+        sql = sql.append(" AND kind").append_in(types);
+    }
+    tx.dynamic(&sql.append(" ORDER BY id LIMIT ").bind(limit)).all().await
+}
+
+/// Returns the first event of a record.
+pub async fn find_listed(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    subject_id: &str,
+) -> Result<Option<ListedEvent>> {
+    tx.sql(
+        "SELECT id, kind, body, created_at FROM events WHERE company_id = $1 AND subject_id = $2
+         ORDER BY created_at, id LIMIT 1",
+    )
+    .params(params![company_id, subject_id])
+    .optional()
+    .await
+}
+
 /// Returns a page of events, newest first.
 pub async fn list(
     tx: &mut Tx,
@@ -103,6 +159,9 @@ pub struct Delivery {
     pub id: String,
     pub event_id: EventId,
     pub url: String,
+    /// Only because an event endpoint has the URL.
+    #[serde(skip)]
+    pub for_endpoint: bool,
     /// `pending`, `delivered`, `failed` or `disabled`.
     pub state: String,
     /// Attempts since it was last queued.
@@ -115,23 +174,36 @@ pub struct Delivery {
     pub delivered_at: Option<Timestamp>,
 }
 
-/// Inserts a delivery, unless the event has one for that URL.
+/// A URL that receives an event.
+#[derive(FromRow)]
+pub struct Destination {
+    pub url: String,
+    /// The URL is only that of an event endpoint.
+    pub for_endpoint: bool,
+    /// After 410, or five days of failures.
+    pub disabled: bool,
+}
+
+/// Inserts a delivery. If the event has one for that URL, it keeps its state.
 pub async fn insert_delivery(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
     event_id: &EventId,
-    url: &str,
-    state: &str,
+    destination: &Destination,
     now: Timestamp,
 ) -> Result<()> {
+    let state = if destination.disabled { "disabled" } else { "pending" };
     tx.defer(
-        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued,
-             attempts, created_at)
-         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
-         ON CONFLICT (company_id, event_id, url) DO NOTHING",
+        "INSERT INTO event_deliveries (company_id, id, event_id, url, for_endpoint, state, tries,
+             queued, attempts, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, 1, 0, $7)
+         ON CONFLICT (company_id, event_id, url) DO UPDATE
+             SET for_endpoint = event_deliveries.for_endpoint AND excluded.for_endpoint",
     )
-    .params(params![company_id, id, event_id, url, state, now])
+    .params(params![
+        company_id, id, event_id, &destination.url, destination.for_endpoint, state, now
+    ])
     .execute()
     .await
 }
@@ -146,6 +218,9 @@ pub struct PendingDelivery {
     /// The body of the webhook.
     pub body: String,
     pub url: String,
+    pub for_endpoint: bool,
+    #[sqlx(flatten)]
+    pub endpoint: EndpointSecret,
     pub tries: i64,
     pub queued: i64,
     pub attempts: i64,
@@ -159,12 +234,17 @@ pub async fn find_pending(
     id: &str,
 ) -> Result<Option<PendingDelivery>> {
     tx.sql(
-        "SELECT c.*, d.id AS delivery_id, d.event_id, e.body, d.url, d.tries, d.queued, d.attempts,
+        "SELECT c.*, d.id AS delivery_id, d.event_id, e.body, d.url, d.for_endpoint, d.tries,
+             d.queued, d.attempts, p.id AS endpoint_id, p.secret AS endpoint_secret,
+             p.previous_secret AS endpoint_previous_secret,
+             p.previous_secret_until AS endpoint_previous_secret_until,
              EXISTS (SELECT 1 FROM event_destinations f
                      WHERE f.company_id = d.company_id AND f.url = d.url) AS is_failing
          FROM event_deliveries d
          JOIN events e ON e.company_id = d.company_id AND e.id = d.event_id
          JOIN companies c ON c.id = d.company_id
+         LEFT JOIN event_endpoints p
+             ON p.company_id = d.company_id AND p.url = d.url AND p.active
          WHERE d.company_id = $1 AND d.id = $2 AND d.state = 'pending'",
     )
     .params(params![company_id, id])
@@ -314,25 +394,45 @@ pub async fn lock_endpoint(tx: &mut Tx, company_id: &CompanyId, url: &str) -> Re
         .await
 }
 
-/// Returns the endpoints of an event and whether each is disabled: the company's registered one,
-/// and `callback_url` if it is another.
+/// Returns the destinations of an event: the company's registered URL, `callback_url`, and the
+/// active event endpoints that receive its kind. A URL is listed once.
 pub async fn destinations(
     tx: &mut Tx,
     company_id: &CompanyId,
+    kind: &str,
     callback_url: Option<&str>,
-) -> Result<Vec<(String, bool)>> {
+) -> Result<Vec<Destination>> {
+    let in_types = format!("%\"{kind}\"%");
     tx.sql(
-        "SELECT endpoint.url, destination.disabled_at IS NOT NULL FROM (
-             SELECT 1 AS number, event_url AS url FROM companies WHERE id = $1
-             UNION ALL SELECT 2, $2 WHERE NOT EXISTS (
+        "SELECT endpoint.url, endpoint.for_endpoint,
+             destination.disabled_at IS NOT NULL AS disabled
+         FROM (
+             SELECT 1 AS number, event_url AS url, FALSE AS for_endpoint
+             FROM companies WHERE id = $1
+             UNION ALL SELECT 2, $2, FALSE WHERE NOT EXISTS (
                  SELECT 1 FROM companies WHERE id = $1 AND event_url = $2)
+             UNION ALL SELECT 3, p.url, TRUE FROM event_endpoints p
+             WHERE p.company_id = $1 AND p.active AND p.url <> COALESCE($2, '')
+                 AND (CAST(p.types AS TEXT) = '[]' OR CAST(p.types AS TEXT) LIKE $3)
+                 AND NOT EXISTS (SELECT 1 FROM companies WHERE id = $1 AND event_url = p.url)
          ) endpoint
          LEFT JOIN event_destinations destination
              ON destination.company_id = $1 AND destination.url = endpoint.url
-         WHERE endpoint.url IS NOT NULL ORDER BY endpoint.number",
+         WHERE endpoint.url IS NOT NULL ORDER BY endpoint.number, endpoint.url",
     )
-    .params(params![company_id, callback_url])
+    .params(params![company_id, callback_url, in_types])
     .all()
+    .await
+}
+
+/// Disables a delivery whose event endpoint was deleted or changed after it was queued.
+pub async fn disable_pending(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<()> {
+    tx.sql(
+        "UPDATE event_deliveries SET state = 'disabled'
+         WHERE company_id = $1 AND id = $2 AND state = 'pending'",
+    )
+    .params(params![company_id, id])
+    .execute()
     .await
 }
 

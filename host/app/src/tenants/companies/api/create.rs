@@ -1,9 +1,9 @@
 //! Creating a company.
 
 use super::super::scopes::KeyLimits;
-use super::{check_countries, edit::new_event_secret, keys::issue_key};
+use super::{check_countries, keys::issue_key};
 use crate::tenants::{
-    companies::{Subscription, store},
+    companies::{Subscription, new_event_secret, store},
     prelude::*,
 };
 
@@ -46,7 +46,7 @@ pub async fn create(
     let NewCompany { name, server, event_url, logo, countries } = NewCompany::read(&body, &app)?;
     let now = app.clock.now();
     let id = CompanyId::from(app.random.id(now));
-    let event_secret = new_event_secret(&app);
+    let event_secret = new_event_secret(&app.random);
     let company = Company {
         event_secret: store::seal_event_secret(&app.sealer, &id, &event_secret),
         id,

@@ -1,12 +1,10 @@
 //! Changes to a company: its fields, its subscription and its event secret.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-
 use super::check_countries;
 use crate::{
     tenants::prelude::*,
     tenants::{
-        companies::{SECRET_OVERLAP_SECONDS, store},
+        companies::{lock, new_event_secret, store},
         plans,
     },
 };
@@ -155,10 +153,6 @@ pub async fn subscribe(
     DataResponse::data(edited.await?, "Subscription updated successfully")
 }
 
-pub fn new_event_secret(app: &App) -> String {
-    format!("whsec_{}", BASE64.encode(app.random.bytes::<32>()))
-}
-
 /// A new event secret.
 #[derive(Serialize, JsonSchema)]
 pub struct NewEventSecret {
@@ -171,12 +165,13 @@ pub async fn rotate_event_secret(
     actor: Actor,
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<NewEventSecret>> {
-    let event_secret = new_event_secret(&app);
+    let event_secret = new_event_secret(&app.random);
     let new = event_secret.clone();
     change(app, actor, company, "company.event_secret.rotate", async move |_, app, company| {
-        company.rotate_event_secret(&app.sealer, &new);
-        let until = app.clock.now().plus_seconds(SECRET_OVERLAP_SECONDS);
-        company.previous_event_secret_until = Some(until);
+        let rotated = company.signing_secret().rotate(app, &new);
+        company.event_secret = rotated.current;
+        company.previous_event_secret = rotated.previous;
+        company.previous_event_secret_until = Some(rotated.previous_until);
         Ok(())
     })
     .await?;
@@ -196,8 +191,7 @@ where
 {
     let db = app.store.clone();
     db.write(async move |tx| {
-        let company = store::lock(tx, &id).await?;
-        let before = company.ok_or_else(|| Error::not_found("company not found"))?;
+        let before = lock(tx, &id).await?;
         let mut company = before.clone();
         edit(tx, &app, &mut company).await?;
         company.updated_at = app.clock.now();

@@ -1,10 +1,13 @@
-//! The operator API for events: list, inspect and redeliver.
+//! The operator API for events: list, inspect and redeliver. `company` has that for companies.
 
-use std::collections::HashMap;
+mod company;
 
+use std::collections::{HashMap, HashSet};
+
+pub use self::company::{read, trigger};
 use super::{
-    EventId, enqueue_delivery,
-    store::{self, Attempt, Delivery, EventRow},
+    EventId, endpoints, enqueue_delivery,
+    store::{self, Attempt, Delivery, Destination, EventRow},
 };
 use crate::tenants::prelude::*;
 
@@ -52,7 +55,8 @@ pub struct Redelivered {
     deliveries: usize,
 }
 
-/// Requeues an event for its endpoints, enabling them, and for the company's current URL.
+/// Requeues an event for its URLs, enabling them, and for the company's current URL and event
+/// endpoints.
 pub async fn redeliver(
     State(app): State<App>,
     actor: Actor,
@@ -60,13 +64,18 @@ pub async fn redeliver(
 ) -> Result<DataResponse<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {
-        store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
+        let found = store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
         let now = app.clock.now();
-        if let Some(url) = companies::get(tx, &company).await?.event_url {
-            let id = app.random.id(now);
-            store::insert_delivery(tx, &company, &id, &event, &url, "pending", now).await?;
+        for destination in store::destinations(tx, &company, &found.kind, None).await? {
+            let (id, destination) =
+                (app.random.id(now), Destination { disabled: false, ..destination });
+            store::insert_delivery(tx, &company, &id, &event, &destination, now).await?;
         }
-        let deliveries = store::list_deliveries(tx, &company, &event).await?;
+        let endpoints = endpoints::list(tx, &company).await?.into_iter();
+        let active: HashSet<String> =
+            endpoints.filter(|endpoint| endpoint.active).map(|endpoint| endpoint.url).collect();
+        let mut deliveries = store::list_deliveries(tx, &company, &event).await?;
+        deliveries.retain(|delivery| !delivery.for_endpoint || active.contains(&delivery.url));
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
             store::requeue_delivery(tx, &company, &delivery.id).await?;

@@ -1,0 +1,121 @@
+//! Example data of each type of event, for `trigger`. A test checks it against the documented
+//! schemas.
+
+use crate::tenants::prelude::*;
+
+/// Fields of the data that a request can set, if the type has them.
+const SETTABLE: [&str; 12] = [
+    "amount", "currency", "email", "fees", "loan", "message", "metadata", "narration",
+    "payment_channel", "payment_service", "reference", "user_id",
+];
+
+/// Returns example data for a type of event. `id` is the id of the record, and its reference.
+pub fn data(kind: &str, id: &str, now: Timestamp) -> Map<String, Value> {
+    let (noun, outcome) = kind.rsplit_once('.').expect("a type is `noun.verb`");
+    let data = match noun {
+        "payment" => payment(id, outcome, now),
+        "card.validation" => card(id, outcome == "success", now),
+        _ => recollection(id, outcome, now),
+    };
+    match data {
+        Value::Object(data) => data,
+        _ => unreachable!("examples are objects"),
+    }
+}
+
+/// Replaces values of the data. Each must have the JSON type of the example's value.
+pub fn set(body: &Fields, data: &mut Map<String, Value>, new: Map<String, Value>) -> Result<()> {
+    for (name, value) in new {
+        let Some(example) = data.get_mut(&name).filter(|_| SETTABLE.contains(&&*name)) else {
+            let known: Vec<&str> =
+                data.keys().map(String::as_str).filter(|name| SETTABLE.contains(name)).collect();
+            return Err(body.must_be("data", &format!("an object of any of {}", known.join(", "))));
+        };
+        let (is_same, what) = match &*example {
+            Value::Number(_) => (value.is_number(), "a number"),
+            Value::Object(_) => (value.is_object(), "an object"),
+            _ => (value.is_string(), "a string"),
+        };
+        if !is_same {
+            return Err(body.must_be(&format!("data.{name}"), what));
+        }
+        *example = value;
+    }
+    Ok(())
+}
+
+fn payment(id: &str, outcome: &str, now: Timestamp) -> Value {
+    let is_paid = outcome != "failed";
+    json!({
+        "id": id,
+        "user": null,
+        "user_id": "test-user",
+        "email": "ada@example.com",
+        "payment_service": "provider_a",
+        "amount": 2500.5,
+        "fees": if is_paid { json!(137.51) } else { json!(0) },
+        "currency": "NGN",
+        "reference": id,
+        "status": outcome,
+        "narration": "Example payment",
+        "metadata": {},
+        "paid_at": is_paid.then_some(now),
+        "payment_channel": if is_paid { "card" } else { "" },
+    })
+}
+
+fn card(id: &str, is_valid: bool, now: Timestamp) -> Value {
+    json!({
+        "id": id,
+        "user": "test-user",
+        "user_id": "test-user",
+        "default": is_valid,
+        "payment_service": "provider_a",
+        "valid": is_valid,
+        "currency": "NGN",
+        "card": {
+            "last_4_digits": if is_valid { "4081" } else { "" },
+            "card_holder_name": if is_valid { "Ada Obi" } else { "" },
+            "bin": if is_valid { "408408" } else { "" },
+            "card_type": if is_valid { "visa" } else { "" },
+            "bank": if is_valid { "Test Bank" } else { "" },
+            "country_code": if is_valid { "NG" } else { "" },
+            "exp_month": if is_valid { "12" } else { "" },
+            "exp_year": if is_valid { "2030" } else { "" },
+            "email": "ada@example.com",
+        },
+        "signature": if is_valid { "SIG_test" } else { "" },
+        "service_ref": id,
+        "message": if is_valid { "Approved" } else { "Declined" },
+        "created_at": now,
+        "updated_at": now,
+    })
+}
+
+fn recollection(id: &str, outcome: &str, now: Timestamp) -> Value {
+    let is_paid = outcome == "success";
+    json!({
+        "id": id,
+        "user": null,
+        "user_id": "test-user",
+        "loan": "test-loan",
+        "status": if is_paid { "success" } else { "failed" },
+        "amount": 2500.5,
+        "currency": "NGN",
+        "payment_service": "provider_a",
+        "payment_channel": "card",
+        "reference": id,
+        "message": match outcome {
+            "success" => "Approved",
+            "failed" => "Declined",
+            _ => "the provider returned the money",
+        },
+        "with_provider": true,
+        "callback_url": null,
+        "repaid_at": (outcome != "failed").then_some(now),
+        "card": "test-card",
+        "metadata": {},
+        "created_at": now,
+        "updated_at": now,
+    })
+}
