@@ -4,11 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Browser;
-use crate::{
-    app::{PAYSTACK_KEY, TestApp},
-    exceptions::insert_exception,
-    principals::entries,
-};
+use crate::{app::PAYSTACK_KEY, exceptions::insert_exception, principals::entries};
 
 both! {
     async fn a_key_is_revoked_and_an_account_is_tested(app: TestApp) {

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::Browser;
 use crate::{
-    app::TestApp,
     codes::{
         EMAIL, PHONE, credit, email_request, send, send_ok, set_prices, sms_request, use_gateways,
     },
