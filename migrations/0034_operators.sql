@@ -95,6 +95,7 @@ CREATE INDEX loans_of_user ON loans (company_id, user_key, created_at);
 
 -- Indexes of GET /internal/v1/search.
 CREATE INDEX payments_of_email ON payments (company_id, email, created_at);
+CREATE INDEX cards_of_last4 ON cards (company_id, last4) WHERE removed_at IS NULL;
 CREATE INDEX users_of_phone ON users (company_id, phone) WHERE phone IS NOT NULL;
 -- Index of the timeline of a payment.
 CREATE INDEX events_of_subject ON events (company_id, subject_id);

@@ -1,4 +1,5 @@
-//! Search across all companies by exact e-mail address, phone number, reference or id.
+//! Search across all companies by exact e-mail address, phone number, reference, id or last four
+//! digits.
 
 mod store;
 
@@ -10,8 +11,8 @@ fields! {
     /// What to find.
     Query Search {
         /// A complete e-mail address; a phone number in E.164; a reference of a payment or
-        /// recollection; a service reference of a payment; the id of a payment, user or company; or
-        /// a company name.
+        /// recollection; a service reference of a payment; the id of a payment, user or company; a
+        /// company name; or the last four digits of a saved card.
         q: Exactly,
     }
 }

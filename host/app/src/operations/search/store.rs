@@ -80,6 +80,14 @@ const BY_TEXT: [&str; 7] = [
      FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2",
 ];
 
+/// Users by the last four digits of a saved card.
+const USERS_BY_CARD: &str = "
+    SELECT 'user' AS kind, c.id AS company, c.name AS company_name, u.id, u.user_id AS title,
+        '' AS state, u.created_at
+    FROM companies c
+    JOIN cards k ON k.company_id = c.id AND k.last4 = $1 AND k.removed_at IS NULL
+    JOIN users u ON u.company_id = c.id AND u.id = k.user_key LIMIT $2";
+
 const USERS_BY_EMAIL: &str = users_by!("u.email_key");
 
 const PAYMENTS_BY_EMAIL: &str = payments!(
@@ -101,7 +109,8 @@ pub async fn find(
         return Ok(found);
     }
     let mut found: Vec<SearchResult> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
-    for statement in BY_TEXT {
+    let is_card = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    for statement in BY_TEXT.into_iter().chain(is_card.then_some(USERS_BY_CARD)) {
         found.extend::<Vec<SearchResult>>(
             tx.sql(statement).params(params![text, most]).all().await?,
         );

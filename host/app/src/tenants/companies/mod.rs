@@ -2,6 +2,7 @@
 
 mod accepted_keys;
 pub mod api;
+mod fetching;
 mod principals;
 pub mod scopes;
 mod signing;
@@ -12,7 +13,8 @@ use url::Url;
 
 pub use self::{
     accepted_keys::AcceptedKeys,
-    principals::{AuthenticatedCompany, FetchingCompany},
+    fetching::FetchingCompany,
+    principals::AuthenticatedCompany,
     signing::{RotatedSecret, SigningSecret, new_event_secret},
     store::{Company, Key, SEALED, Subscription},
 };
