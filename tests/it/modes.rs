@@ -52,6 +52,8 @@ const CALLS_A_PLUGIN: &[&str] = &[
 
 /// Every other route of companies.
 const CALLS_NO_PLUGIN: &[&str] = &[
+    "/api/v1/event/list",
+    "/api/v1/event/trigger",
     "/api/v1/card/default/set/{card}",
     "/api/v1/card/fetch/{card}",
     "/api/v1/card/list/{user_id}",

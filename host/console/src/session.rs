@@ -144,6 +144,8 @@ pub fn begin(session: &Value, next: &str, options: &ConsoleOptions) -> Response 
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

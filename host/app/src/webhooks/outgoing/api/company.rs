@@ -17,6 +17,7 @@ fields! {
         /// `next` of the previous response; default: the events of about the last minute.
         after: Cursor,
         /// Comma-separated types of events; default: all.
+        #[schemars(extend("examples" = ["payment.success,payment.failed"]))]
         types: Exactly as Vec<String> => parse_types(types.as_deref()),
         /// Maximum number of events; more than 1,000 counts as 1,000.
         limit: Limit<100, 1_000>,
