@@ -10,7 +10,7 @@ fields! {
     /// The month and currency of a statement.
     Query StatementFilter {
         /// `YYYY-MM`, in UTC. Default: the current month.
-        #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}$", "examples" = ["2026-11"]))]
+        #[schemars(extend("pattern" = "^([0-9]{4}-[0-9]{2})?$", "examples" = ["2026-11"]))]
         month: Exactly,
         /// Default: the billing currency.
         currency: Exactly,
