@@ -5,6 +5,7 @@ use askama::Template;
 /// The drawing area, in units of the SVG.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 160.0;
+/// The share of a slot that is empty.
 const GAP: f64 = 0.25;
 
 /// A stacked bar per day.
@@ -53,7 +54,12 @@ impl Chart {
             let rectangles = rectangles.collect();
             let described = parts.iter().zip(values).map(|(part, value)| format!("{value} {part}"));
             let description = described.collect::<Vec<_>>().join(", ");
-            Bar { label: label.clone(), description, rectangles, middle: x + slot * 0.375 }
+            Bar {
+                label: label.clone(),
+                description,
+                rectangles,
+                middle: x + slot * (1.0 - GAP) / 2.0,
+            }
         };
         let bars = numbers.iter().enumerate().map(bar).collect();
         Chart { title: title.to_owned(), parts, bars, greatest }

@@ -29,6 +29,7 @@ use crate::{
     page::{Frame, PageResult, render},
     session::Session,
 };
+use tollhouse_platform::values::money::BILLING_CURRENCY;
 
 /// The pages of one company.
 pub fn router() -> Router<Console> {
@@ -164,7 +165,7 @@ async fn prices(session: &Session, company: &str) -> ApiResult<Table> {
     );
     let columns = [
         column("Item", |row| Cell::text(&row["item"])),
-        right("Price", |row| Cell::money(&row["price"], &json!("NGN"))),
+        right("Price", |row| Cell::money(&row["price"], &json!(BILLING_CURRENCY))),
         column("From", |row| match row["plan"].as_str() {
             Some("company") => Cell::Text("the company's own plan".to_owned()),
             Some("default") => Cell::Text("the default plan".to_owned()),
