@@ -206,6 +206,7 @@ fn configure(
         "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),
         "--plugin-unsigned".to_owned(),
+        "--api-log-days=3".to_owned(),
     ])?;
     Ok(flags.config)
 }

@@ -69,6 +69,7 @@ const TABS: &[(&str, &str, &str)] = &[
     ("recollections", "Repayments", "lending.read"),
     ("messages", "Messages", "messages.read"),
     ("events", "Events", "events.read"),
+    ("requests", "API log", "requests.read"),
     ("wallet", "Wallet", "wallet.read"),
     ("statement", "Statement", "wallet.read"),
     ("totals", "Totals", "wallet.read"),

@@ -44,6 +44,7 @@ permissions! {
     EVENTS_READ "events.read" personal "See events of companies and their deliveries";
     EVENTS_REDELIVER "events.redeliver" plain "Redeliver events";
     MESSAGES_READ "messages.read" personal "See e-mails and text messages";
+    REQUESTS_READ "requests.read" plain "See the API requests of companies";
     USERS_READ "users.read" personal "See users, their cards and their virtual accounts";
     IDENTITIES_READ "identities.read" personal "See identity records of users";
     LENDING_READ "lending.read" personal "See loans, recollections and direct debit mandates";
@@ -90,7 +91,7 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "support-read",
         permissions: &[
             COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
-            LENDING_READ,
+            LENDING_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -98,7 +99,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
             LENDING_READ, IDENTITIES_READ, PAYMENTS_VERIFY, REFUNDS_WRITE, EVENTS_REDELIVER,
-            APPROVALS_READ,
+            APPROVALS_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -117,7 +118,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, PROVIDERS_WRITE, IDENTITIES_WRITE, PLUGINS_READ, PLUGINS_WRITE,
             PUBLISHERS_WRITE, RECORDINGS_READ, JOBS_READ, JOBS_RETRY, MASTER_KEY_READ,
-            MASTER_KEY_ROTATE, CLOCK_ADVANCE, APPROVALS_READ, APPROVALS_DECIDE,
+            MASTER_KEY_ROTATE, CLOCK_ADVANCE, APPROVALS_READ, APPROVALS_DECIDE, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -131,7 +132,7 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "company-admin",
         permissions: &[
             COMPANIES_READ, COMPANIES_WRITE, KEYS_WRITE, PROVIDERS_WRITE, PRICES_WRITE,
-            IDENTITIES_WRITE, WALLET_READ, EVENTS_READ, EVENTS_REDELIVER,
+            IDENTITIES_WRITE, WALLET_READ, EVENTS_READ, EVENTS_REDELIVER, REQUESTS_READ,
         ],
     },
     BuiltInRole { name: "integration", permissions: &[FEEDS_READ, LENDING_READ, LENDING_WRITE] },

@@ -4,6 +4,7 @@ pub mod events;
 pub mod messages;
 pub mod payments;
 pub mod recollections;
+pub mod requests;
 pub mod statement;
 pub mod users;
 pub mod wallet;
@@ -49,6 +50,7 @@ pub fn router() -> Router<Console> {
         .route("/recollections/{recollection}", get(recollections::show))
         .route("/messages", get(messages::list))
         .route("/events", get(events::list))
+        .route("/requests", get(requests::list))
         .route("/events/{event}/redeliver", post(events::redeliver))
         .route("/wallet", get(wallet::show))
         .route("/audit", get(access::audit::of_company))
