@@ -2,16 +2,17 @@
 
 use askama::Template;
 use axum::{
-    extract::Request,
-    http::{HeaderValue, StatusCode, Uri, header},
+    Extension,
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{Html, IntoResponse, Redirect, Response},
 };
-use url::form_urlencoded;
 
 use crate::{
     api::ApiFailure,
     session::{Me, Session},
+    site::Site,
 };
 
 /// Only what this host serves: no inline scripts or styles, no other site, no frames.
@@ -21,29 +22,32 @@ const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src '
 
 /// An entry of the navigation.
 pub struct NavigationItem {
-    pub href: &'static str,
+    /// Path under the root of the site.
+    pub path: &'static str,
     pub label: &'static str,
     /// The permission without which the entry is omitted; empty: everyone sees it.
     permission: &'static str,
 }
 
 const NAVIGATION: &[NavigationItem] = &[
-    NavigationItem { href: "/console", label: "Search", permission: "" },
-    NavigationItem { href: "/console/today", label: "Today", permission: "refunds.read" },
-    NavigationItem { href: "/console/companies", label: "Companies", permission: "companies.read" },
-    NavigationItem { href: "/console/refunds", label: "Refunds", permission: "refunds.read" },
-    NavigationItem { href: "/console/exceptions", label: "Exceptions", permission: "refunds.read" },
-    NavigationItem { href: "/console/totals", label: "Totals", permission: "wallet.read" },
-    NavigationItem { href: "/console/jobs", label: "Jobs", permission: "jobs.read" },
-    NavigationItem { href: "/console/plugins", label: "Plugins", permission: "plugins.read" },
-    NavigationItem { href: "/console/approvals", label: "Approvals", permission: "approvals.read" },
-    NavigationItem { href: "/console/operators", label: "Operators", permission: "operators.read" },
-    NavigationItem { href: "/console/audit", label: "Audit log", permission: "audit.read" },
+    NavigationItem { path: "", label: "Search", permission: "" },
+    NavigationItem { path: "/today", label: "Today", permission: "refunds.read" },
+    NavigationItem { path: "/companies", label: "Companies", permission: "companies.read" },
+    NavigationItem { path: "/refunds", label: "Refunds", permission: "refunds.read" },
+    NavigationItem { path: "/exceptions", label: "Exceptions", permission: "refunds.read" },
+    NavigationItem { path: "/totals", label: "Totals", permission: "wallet.read" },
+    NavigationItem { path: "/jobs", label: "Jobs", permission: "jobs.read" },
+    NavigationItem { path: "/plugins", label: "Plugins", permission: "plugins.read" },
+    NavigationItem { path: "/approvals", label: "Approvals", permission: "approvals.read" },
+    NavigationItem { path: "/operators", label: "Operators", permission: "operators.read" },
+    NavigationItem { path: "/audit", label: "Audit log", permission: "audit.read" },
 ];
 
 /// The frame of a page: its title, the navigation, and the person.
 pub struct Frame {
     pub title: String,
+    /// The path of the site's first page.
+    pub root: &'static str,
     /// The entry of the navigation to which the page belongs.
     pub section: &'static str,
     /// `None` before the sign-in.
@@ -54,11 +58,12 @@ pub struct Frame {
 impl Frame {
     pub fn new(session: &Session, section: &'static str, title: impl Into<String>) -> Frame {
         let (me, form_token) = (Some(session.me.clone()), session.form_token());
-        Frame { title: title.into(), section, me, form_token }
+        Frame { title: title.into(), root: session.site().root(), section, me, form_token }
     }
 
-    pub fn signed_out(title: &str) -> Frame {
-        Frame { title: title.to_owned(), section: "", me: None, form_token: String::new() }
+    pub fn signed_out(site: Site, title: &str) -> Frame {
+        let (title, root) = (title.to_owned(), site.root());
+        Frame { title, root, section: "", me: None, form_token: String::new() }
     }
 
     /// Returns the entries that the person may use.
@@ -84,13 +89,11 @@ pub fn render(page: &impl Template) -> PageResult {
     Ok(Html(html).into_response())
 }
 
-/// A page that cannot be shown.
-#[derive(Debug)]
+/// A page that cannot be shown. [`finish`] renders it.
+#[derive(Clone, Debug)]
 pub enum PageError {
-    /// The person must sign in first, and continues at the path.
-    SignIn {
-        next: String,
-    },
+    /// The person must sign in first.
+    SignIn,
     Failed {
         status: StatusCode,
         message: String,
@@ -98,30 +101,23 @@ pub enum PageError {
 }
 
 impl PageError {
-    pub fn sign_in(uri: &Uri) -> PageError {
-        let next = uri.path_and_query().map_or("/console", |path| path.as_str());
-        PageError::SignIn { next: next.to_owned() }
-    }
-
     pub fn forbidden(message: &str) -> PageError {
         PageError::Failed { status: StatusCode::FORBIDDEN, message: message.to_owned() }
-    }
-
-    /// Converts a failure of a page, which needs a new sign-in if the session has ended.
-    pub fn of_page(failure: ApiFailure, uri: &Uri) -> PageError {
-        match failure.status {
-            StatusCode::UNAUTHORIZED => PageError::sign_in(uri),
-            _ => failure.into(),
-        }
     }
 }
 
 impl From<ApiFailure> for PageError {
     fn from(ApiFailure { status, message }: ApiFailure) -> PageError {
         match status {
-            StatusCode::UNAUTHORIZED => PageError::SignIn { next: "/console".to_owned() },
+            StatusCode::UNAUTHORIZED => PageError::SignIn,
             status => PageError::Failed { status, message },
         }
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        (StatusCode::INTERNAL_SERVER_ERROR, Extension(self)).into_response()
     }
 }
 
@@ -132,22 +128,20 @@ struct ErrorPage {
     message: String,
 }
 
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
-        match self {
-            PageError::SignIn { next } => {
-                let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
-                Redirect::to(&format!("/console/sign-in?next={next}")).into_response()
-            }
-            PageError::Failed { status, message } => {
-                let title = status.canonical_reason().unwrap_or("Error");
-                let page = ErrorPage { frame: Frame::signed_out(title), message };
-                let html = page.render().map(Html).map_err(|error| {
-                    tracing::error!(%error, "the page of an error could not be rendered");
-                    page.message
-                });
-                (status, html).into_response()
-            }
+/// Renders an error. After the sign-in, the person continues at `next`.
+fn render_error(error: PageError, site: Site, next: &str) -> Response {
+    match error {
+        PageError::SignIn => {
+            Redirect::to(&site.href(&["sign-in"], &[("next", next)])).into_response()
+        }
+        PageError::Failed { status, message } => {
+            let title = status.canonical_reason().unwrap_or("Error");
+            let page = ErrorPage { frame: Frame::signed_out(site, title), message };
+            let html = page.render().map(Html).map_err(|error| {
+                tracing::error!(%error, "the page of an error could not be rendered");
+                page.message
+            });
+            (status, html).into_response()
         }
     }
 }
@@ -157,9 +151,17 @@ pub async fn not_found() -> PageError {
     PageError::Failed { status: StatusCode::NOT_FOUND, message }
 }
 
-/// Adds the headers of every page.
-pub async fn apply_policy(request: Request, next: Next) -> Response {
+/// Renders errors, and adds the headers of every page.
+pub async fn finish(State(site): State<Site>, request: Request, next: Next) -> Response {
+    let own = match *request.method() {
+        Method::GET => request.uri().path_and_query().map_or("", |path| path.as_str()).to_owned(),
+        // A form cannot be continued after the sign-in.
+        _ => site.root().to_owned(),
+    };
     let mut response = next.run(request).await;
+    if let Some(error) = response.extensions_mut().remove::<PageError>() {
+        response = render_error(error, site, &own);
+    }
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),

@@ -37,8 +37,8 @@ struct Parent {
 impl Parent {
     /// Returns the list of companies; for a person who is limited to some, the first page.
     fn of_company(session: &Session) -> Parent {
-        let href = if session.me.companies.is_none() { "/console/companies" } else { "/console" };
-        Parent { href: href.to_owned(), label: "Companies".to_owned() }
+        let all: &[&str] = if session.me.companies.is_none() { &["companies"] } else { &[] };
+        Parent { href: session.href(all, &[]), label: "Companies".to_owned() }
     }
 }
 
@@ -78,9 +78,9 @@ const TABS: &[(&str, &str, &str)] = &[
 fn tabs(session: &Session, company: &str, current: &str) -> Vec<Tab> {
     let allowed = TABS.iter().filter(|(_, _, permission)| session.me.may(permission));
     let tab = |(page, label, _): &(&str, &'static str, &str)| {
-        let segments = ["console", "companies", company, page];
-        let segments = if page.is_empty() { &segments[..3] } else { &segments[..] };
-        let href = crate::api::path(segments, &[]);
+        let segments = ["companies", company, page];
+        let segments = if page.is_empty() { &segments[..2] } else { &segments[..] };
+        let href = session.href(segments, &[]);
         Tab { href, label, is_current: *label == current }
     };
     allowed.map(tab).collect()
@@ -96,11 +96,11 @@ async fn company_name(session: &Session, company: &str) -> ApiResult<String> {
 }
 
 /// Returns a cell that links a company by its id.
-fn company_cell(id: &Value) -> Cell {
+fn company_cell(session: &Session, id: &Value) -> Cell {
     match plain(id) {
         id if id.is_empty() => Cell::Empty,
         id => {
-            let href = crate::api::path(&["console", "companies", &id], &[]);
+            let href = session.href(&["companies", &id], &[]);
             Cell::Link { href, text: id }
         }
     }

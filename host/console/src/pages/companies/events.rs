@@ -7,7 +7,6 @@ use axum::{
 use serde_json::{Value, json};
 
 use crate::{
-    api::path,
     format::{Cell, column, plain, right},
     page::PageResult,
     pages::{
@@ -26,8 +25,8 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         column("Delivery", |event| Cell::state(&last(event).unwrap_or_default()["state"])),
         right("Attempts", |event| Cell::text(&last(event).unwrap_or_default()["attempts"])),
         column("", |event| {
-            let segments = ["console", "companies", &company, "events", &plain(&event["id"])];
-            let action = path(&[&segments[..], &["redeliver"]].concat(), &[]);
+            let segments = ["companies", &company, "events", &plain(&event["id"])];
+            let action = session.href(&[&segments[..], &["redeliver"]].concat(), &[]);
             session.button("events.redeliver", "Redeliver", "", action)
         }),
     ];
@@ -49,5 +48,5 @@ pub async fn redeliver(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["companies", &company, "events", &event, "redeliver"], &json!({})).await?;
-    Ok(Redirect::to(&path(&["console", "companies", &company, "events"], &[])).into_response())
+    Ok(Redirect::to(&session.href(&["companies", &company, "events"], &[])).into_response())
 }

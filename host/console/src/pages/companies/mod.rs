@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     Console,
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Table, column, plain, right},
     page::{Frame, PageResult, render},
     session::Session,
@@ -59,7 +59,7 @@ pub fn router() -> Router<Console> {
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Name", |company| {
-            let href = path(&["console", "companies", &plain(&company["id"])], &[]);
+            let href = session.href(&["companies", &plain(&company["id"])], &[]);
             Cell::link(href, &company["name"])
         }),
         column("Mode", |company| Cell::text(&company["server"])),
@@ -118,8 +118,9 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         column("Credentials", |account| Cell::text(&account["has_credentials"])),
         column("", |account| {
             let provider = plain(&account["provider"]);
-            let segments = ["console", "companies", &id, "providers", &provider, "test"];
-            session.button("providers.write", "Test this account", "", path(&segments, &[]))
+            let segments = ["companies", &id, "providers", &provider, "test"];
+            let action = session.href(&segments, &[]);
+            session.button("providers.write", "Test this account", "", action)
         }),
     ];
     let empty = "The company uses the accounts of the service.";
@@ -151,9 +152,9 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
 }
 
 fn revoke_button(session: &Session, company: &str, key: &Value) -> Cell {
-    let segments = ["console", "companies", company, "keys", &plain(&key["id"]), "revoke"];
+    let segments = ["companies", company, "keys", &plain(&key["id"]), "revoke"];
     let question = "Requests with this key are rejected from now on.";
-    session.button("keys.write", "Revoke", question, path(&segments, &[]))
+    session.button("keys.write", "Revoke", question, session.href(&segments, &[]))
 }
 
 /// Returns the effective prices of a company.
@@ -185,7 +186,7 @@ async fn test_account(
     session.check_form(&form.form_token)?;
     let path_of = ["companies", &company, "providers", &provider, "test"];
     let tested = session.post(&path_of, &json!({})).await?;
-    let href = path(&["console", "companies", &company], &[]);
+    let href = session.href(&["companies", &company], &[]);
     let rows = tested.as_object().into_iter().flatten();
     let rows = rows.map(|(name, value)| json!({ "name": name, "value": value }));
     let columns = [
@@ -208,7 +209,7 @@ async fn revoke_key(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.delete(&["companies", &company, "keys", &key]).await?;
-    Ok(Redirect::to(&path(&["console", "companies", &company], &[])).into_response())
+    Ok(Redirect::to(&session.href(&["companies", &company], &[])).into_response())
 }
 
 /// Formats a list that limits something; `null` is no limit.

@@ -5,7 +5,6 @@ use axum::extract::Path;
 use serde_json::Value;
 
 use crate::{
-    api::path,
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
@@ -23,9 +22,9 @@ const FILTERS: Declared = &[
 ];
 
 /// The columns of recollections of a company.
-pub fn columns(company: &str) -> Vec<Column<'_>> {
+pub fn columns<'c>(session: &'c Session, company: &'c str) -> Vec<Column<'c>> {
     let href = move |found: &Value| {
-        path(&["console", "companies", company, "recollections", &plain(&found["id"])], &[])
+        session.href(&["companies", company, "recollections", &plain(&found["id"])], &[])
     };
     vec![
         column("Reference", move |found| Cell::link(href(found), &found["reference"])),
@@ -45,7 +44,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         source: &["companies", &company, "recollections"],
         paging: Paging::NumberedOrKeyset,
         filters: FILTERS,
-        columns: columns(&company),
+        columns: columns(&session, &company),
         empty: "There are no such repayments.",
     };
     list.show_of_company(&session, &company, &sent).await
@@ -65,9 +64,9 @@ struct RecollectionPage {
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
     let found = session.get(&["companies", &company, "recollections", &id], &[]).await?;
     let name = company_name(&session, &company).await?;
-    let href = path(&["console", "companies", &company, "recollections"], &[]);
+    let href = session.href(&["companies", &company, "recollections"], &[]);
     let user = plain(&found["user"]["id"]);
-    let user_page = path(&["console", "companies", &company, "users", &user], &[]);
+    let user_page = session.href(&["companies", &company, "users", &user], &[]);
     let facts = vec![
         ("Id", Cell::code(&found["id"])),
         ("Customer", Cell::link(user_page, &found["user_id"])),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{payments, recollections};
 use crate::{
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Column, Table, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
@@ -28,7 +28,7 @@ const MOST: &str = "10";
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
     let href =
-        |user: &Value| path(&["console", "companies", &company, "users", &plain(&user["id"])], &[]);
+        |user: &Value| session.href(&["companies", &company, "users", &plain(&user["id"])], &[]);
     let columns = vec![
         column("Name", |user| Cell::Link { href: href(user), text: full_name(user) }),
         column("User id", |user| Cell::text(&user["user_id"])),
@@ -127,12 +127,12 @@ struct Customer<'c> {
 
 impl Customer<'_> {
     fn page(&self, page: &str) -> String {
-        path(&["console", "companies", self.company, "users", self.id, page], &[])
+        self.session.href(&["companies", self.company, "users", self.id, page], &[])
     }
 
     async fn parent(&self) -> ApiResult<Parent> {
         let name = company_name(self.session, self.company).await?;
-        let href = path(&["console", "companies", self.company, "users"], &[]);
+        let href = self.session.href(&["companies", self.company, "users"], &[]);
         Ok(Parent { href, label: format!("Customers of {name}") })
     }
 
@@ -146,7 +146,7 @@ impl Customer<'_> {
     ) -> ApiResult<Option<Section>> {
         let query = [filter, ("limit", MOST)];
         let found = self.session.get(&["companies", self.company, list], &query).await?;
-        let all = path(&["console", "companies", self.company, list], &[filter]);
+        let all = self.session.href(&["companies", self.company, list], &[filter]);
         Ok(section(heading, &found["docs"], columns, Some(all)))
     }
 
@@ -165,12 +165,12 @@ impl Customer<'_> {
         if !self.session.me.may("payments.read") {
             return Ok(None);
         }
-        let columns = payments::columns(self.company);
+        let columns = payments::columns(self.session, self.company);
         self.of_list("Payments", "payments", ("user_id", self.id), &columns).await
     }
 
     async fn recollections(&self) -> ApiResult<Option<Section>> {
-        let columns = recollections::columns(self.company);
+        let columns = recollections::columns(self.session, self.company);
         self.of_list("Repayments", "recollections", ("user_id", self.id), &columns).await
     }
 
