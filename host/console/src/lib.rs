@@ -10,6 +10,7 @@ mod api;
 mod assets;
 mod chart;
 mod cookie;
+mod form;
 mod format;
 mod page;
 mod pages;

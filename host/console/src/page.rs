@@ -20,62 +20,124 @@ const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src '
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
 
-/// An entry of the navigation.
+/// A link of the navigation.
 pub struct NavigationItem {
-    /// Path under the root of the site.
-    pub path: &'static str,
+    pub href: String,
     pub label: &'static str,
-    /// The permission without which the entry is omitted; empty: everyone sees it.
-    permission: &'static str,
+    pub is_current: bool,
 }
 
-const NAVIGATION: &[NavigationItem] = &[
-    NavigationItem { path: "", label: "Search", permission: "" },
-    NavigationItem { path: "/today", label: "Today", permission: "refunds.read" },
-    NavigationItem { path: "/companies", label: "Companies", permission: "companies.read" },
-    NavigationItem { path: "/refunds", label: "Refunds", permission: "refunds.read" },
-    NavigationItem { path: "/exceptions", label: "Exceptions", permission: "refunds.read" },
-    NavigationItem { path: "/totals", label: "Totals", permission: "wallet.read" },
-    NavigationItem { path: "/jobs", label: "Jobs", permission: "jobs.read" },
-    NavigationItem { path: "/plugins", label: "Plugins", permission: "plugins.read" },
-    NavigationItem { path: "/approvals", label: "Approvals", permission: "approvals.read" },
-    NavigationItem { path: "/operators", label: "Operators", permission: "operators.read" },
-    NavigationItem { path: "/audit", label: "Audit log", permission: "audit.read" },
+/// The path of a page, its label, and the permission without which it is omitted; empty: everyone
+/// sees it.
+type Destination = (&'static str, &'static str, &'static str);
+
+/// The pages of the service.
+const SERVICE: &[Destination] = &[
+    ("", "Search", ""),
+    ("today", "Today", "refunds.read"),
+    ("companies", "Companies", "companies.read"),
+    ("refunds", "Refunds", "refunds.read"),
+    ("exceptions", "Exceptions", "refunds.read"),
+    ("totals", "Totals", "wallet.read"),
+    ("jobs", "Jobs", "jobs.read"),
+    ("plugins", "Plugins", "plugins.read"),
+    ("approvals", "Approvals", "approvals.read"),
+    ("operators", "Operators", "operators.read"),
+    ("audit", "Audit log", "audit.read"),
 ];
+
+/// The pages of a company.
+const COMPANY: &[Destination] = &[
+    ("", "Overview", "companies.read"),
+    ("users", "Customers", "users.read"),
+    ("payments", "Payments", "payments.read"),
+    ("recollections", "Repayments", "lending.read"),
+    ("messages", "Messages", "messages.read"),
+    ("events", "Events", "events.read"),
+    ("endpoints", "Event endpoints", "companies.read"),
+    ("keys", "API keys", "companies.read"),
+    ("wallet", "Wallet", "wallet.read"),
+    ("statement", "Statement", "wallet.read"),
+    ("totals", "Totals", "wallet.read"),
+    ("members", "Team", "members.read"),
+    ("audit", "Audit log", "audit.read"),
+];
+
+/// Returns the links that the person may use. `under` is the path of the pages.
+fn navigation(
+    session: &Session,
+    destinations: &[Destination],
+    under: &[&str],
+    current: &str,
+) -> Vec<NavigationItem> {
+    let may =
+        |&&(_, _, permission): &&Destination| permission.is_empty() || session.me.may(permission);
+    let item = |&(page, label, _): &Destination| {
+        let path = if page.is_empty() { under.to_vec() } else { [under, &[page]].concat() };
+        NavigationItem { href: session.href(&path, &[]), label, is_current: label == current }
+    };
+    destinations.iter().filter(may).map(item).collect()
+}
 
 /// The frame of a page: its title, the navigation, and the person.
 pub struct Frame {
     pub title: String,
     /// The path of the site's first page.
     pub root: &'static str,
-    /// The entry of the navigation to which the page belongs.
-    pub section: &'static str,
+    pub navigation: Vec<NavigationItem>,
+    /// The other pages of a company.
+    pub tabs: Vec<NavigationItem>,
     /// `None` before the sign-in.
     pub me: Option<Me>,
     pub form_token: String,
 }
 
 impl Frame {
-    pub fn new(session: &Session, section: &'static str, title: impl Into<String>) -> Frame {
-        let (me, form_token) = (Some(session.me.clone()), session.form_token());
-        Frame { title: title.into(), root: session.site().root(), section, me, form_token }
+    /// Returns the frame of a page of the service. `section` is its label in the navigation.
+    pub fn new(session: &Session, section: &str, title: impl Into<String>) -> Frame {
+        // The lists of the service are not for a person who is limited to companies.
+        let most = if session.me.companies.is_none() { SERVICE.len() } else { 1 };
+        Frame {
+            title: title.into(),
+            root: session.site().root(),
+            navigation: navigation(session, &SERVICE[..most], &[], section),
+            tabs: Vec::new(),
+            me: Some(session.me.clone()),
+            form_token: session.form_token(),
+        }
+    }
+
+    /// Returns the frame of a page of a company. `tab` is its label among these.
+    pub fn of_company(
+        session: &Session,
+        company: &str,
+        tab: &str,
+        title: impl Into<String>,
+    ) -> Frame {
+        let tabs = navigation(session, COMPANY, &["companies", company], tab);
+        let frame = Frame::new(session, "Companies", title);
+        match session.site() {
+            Site::Console => Frame { tabs, ..frame },
+            Site::Portal => Frame { navigation: tabs, ..frame },
+        }
     }
 
     pub fn signed_out(site: Site, title: &str) -> Frame {
-        let (title, root) = (title.to_owned(), site.root());
-        Frame { title, root, section: "", me: None, form_token: String::new() }
+        Frame {
+            title: title.to_owned(),
+            root: site.root(),
+            navigation: Vec::new(),
+            tabs: Vec::new(),
+            me: None,
+            form_token: String::new(),
+        }
     }
+}
 
-    /// Returns the entries that the person may use.
-    pub fn items(&self) -> Vec<&'static NavigationItem> {
-        let may = |item: &&NavigationItem| {
-            // The lists of the service are not for a person who is limited to companies.
-            let is_open = |me: &Me| me.companies.is_none() && me.may(item.permission);
-            let may = |me: &Me| item.permission.is_empty() || is_open(me);
-            self.me.as_ref().is_some_and(may)
-        };
-        NAVIGATION.iter().filter(may).collect()
-    }
+/// Returns the first page of a company that the person may see.
+pub fn first_page(session: &Session, company: &str) -> Option<String> {
+    let pages = navigation(session, COMPANY, &["companies", company], "");
+    pages.into_iter().next().map(|first| first.href)
 }
 
 pub type PageResult = Result<Response, PageError>;

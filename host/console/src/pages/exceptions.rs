@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Parent, Tab, company_cell,
+    Parent, company_cell,
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
@@ -61,14 +61,13 @@ fn resolve_link(session: &Session, exception: &Value) -> Cell {
 struct ResolvePage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
 }
 
 /// Shows the form that resolves an exception.
 pub async fn show(session: Session) -> PageResult {
     let (href, label) = (session.href(&["exceptions"], &[]), "Exceptions".to_owned());
     let frame = Frame::new(&session, "Exceptions", "Resolve an exception");
-    render(&ResolvePage { frame, parent: Some(Parent { href, label }), tabs: Vec::new() })
+    render(&ResolvePage { frame, parent: Some(Parent { href, label }) })
 }
 
 #[derive(Deserialize)]

@@ -13,7 +13,7 @@ use crate::{
     Console,
     api::ApiResult,
     format::{Cell, Table, column, plain},
-    page::{Frame, PageResult, render},
+    page::{Frame, PageResult, first_page, render},
     session::Session,
 };
 
@@ -46,6 +46,11 @@ pub async fn show(
     Query(Search { q }): Query<Search>,
 ) -> PageResult {
     if let Some(companies) = &session.me.companies {
+        if let [only] = &companies[..]
+            && let Some(first) = first_page(&session, only)
+        {
+            return Ok(Redirect::to(&first).into_response());
+        }
         return show_own_companies(&session, companies).await;
     }
     let q = q.trim().to_owned();
@@ -86,7 +91,7 @@ async fn show_own_companies(session: &Session, companies: &[String]) -> PageResu
     })];
     let table = Table::new("Companies", &json!(own), &columns, "There are no companies.");
     let frame = Frame::new(session, "Search", "Companies");
-    render(&ListPage { frame, parent: None, tabs: Vec::new(), filters: Vec::new(), table })
+    render(&ListPage { frame, parent: None, form: None, filters: Vec::new(), table })
 }
 
 /// Returns the page of a search result, if it has one.

@@ -12,9 +12,8 @@ use crate::{
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Form, Parent, Tab, company_name,
+        Fact, Form, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -59,7 +58,6 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 struct PaymentPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
@@ -76,9 +74,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let href = session.href(&["companies", &company, "payments"], &[]);
     let status = plain(&payment["status"]);
     render(&PaymentPage {
-        frame: Frame::new(&session, "Companies", plain(&payment["reference"])),
+        frame: Frame::of_company(&session, &company, "Payments", plain(&payment["reference"])),
         parent: Some(Parent { href, label: format!("Payments of {name}") }),
-        tabs: tabs(&session, &company, "Payments"),
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),

@@ -8,9 +8,8 @@ use crate::{
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -55,7 +54,6 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 struct RecollectionPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
@@ -80,9 +78,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         ("Updated", Cell::time(&found["updated_at"])),
     ];
     render(&RecollectionPage {
-        frame: Frame::new(&session, "Companies", plain(&found["reference"])),
+        frame: Frame::of_company(&session, &company, "Repayments", plain(&found["reference"])),
         parent: Some(Parent { href, label: format!("Repayments of {name}") }),
-        tabs: tabs(&session, &company, "Repayments"),
         status: Cell::state(&found["status"]),
         amount: Cell::money(&found["amount"], &found["currency"]),
         facts,

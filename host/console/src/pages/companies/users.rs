@@ -10,9 +10,8 @@ use crate::{
     format::{Cell, Column, Table, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -58,7 +57,6 @@ fn full_name(user: &Value) -> String {
 struct UserPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     facts: Vec<Fact>,
     sections: Vec<Section>,
     /// The page of the identity records, for those who may see them.
@@ -91,9 +89,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let identities = session.me.may("identities.read").then(|| customer.page("identities"));
     let name = full_name(&user);
     render(&UserPage {
-        frame: Frame::new(&session, "Companies", name),
+        frame: Frame::of_company(&session, &company, "Customers", name),
         parent: Some(customer.parent().await?),
-        tabs: tabs(&session, &company, "Customers"),
         facts: facts(&user),
         sections: sections.into_iter().flatten().collect(),
         identities,
@@ -239,7 +236,6 @@ fn section(
 struct IdentitiesPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     records: Vec<(String, Vec<Fact>, Cell)>,
 }
 
@@ -263,9 +259,8 @@ pub async fn identities(
         (plain(&record["identity_name"]), facts, Cell::pairs(&record["details"]))
     });
     render(&IdentitiesPage {
-        frame: Frame::new(&session, "Companies", "Identity records"),
+        frame: Frame::of_company(&session, &company, "Customers", "Identity records"),
         parent: Some(Parent { href: customer.page(""), label: "The customer".to_owned() }),
-        tabs: tabs(&session, &company, "Customers"),
         records: records.collect(),
     })
 }
