@@ -26,7 +26,7 @@ use self::{
     prelude::*,
     records::{card_refund, direct_debit, event, identity, job, loan, message, payment},
     server::{compile, config, database, master_key, serve},
-    tenants::{company, event_endpoint, key, price, provider, wallet},
+    tenants::{company, event_endpoint, key, member, price, provider, wallet},
 };
 
 /// A multi-tenant back end for lending platforms that runs every provider in a WebAssembly sandbox.
@@ -68,6 +68,8 @@ enum Command {
     Key(OnHost<key::Action>),
     /// Create, change and delete event endpoints of companies
     EventEndpoint(OnHost<event_endpoint::Action>),
+    /// Invite and change members of companies, who use the portal
+    Member(OnHost<member::Action>),
     /// Configure provider accounts
     Provider(provider::Provider),
     /// Develop, install and manage plugins
@@ -168,6 +170,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Company(company) => company.run().await,
         Command::Key(key) => key.run().await,
         Command::EventEndpoint(endpoint) => endpoint.run().await,
+        Command::Member(member) => member.run().await,
         Command::Provider(provider) => provider.run().await,
         Command::Plugin(plugin) => plugin.run().await,
         Command::Publisher(publisher) => publisher.run().await,

@@ -205,6 +205,7 @@ fn configure(
         "--smtp-security=none".to_owned(),
         "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),
+        "--portal".to_owned(),
         "--plugin-unsigned".to_owned(),
         "--api-log-days=3".to_owned(),
     ])?;

@@ -40,6 +40,9 @@ pub struct SandboxInfo {
 /// Everything but the role `administrator`, which would replace the operator token.
 const ROLES: [&str; 5] = ["support-act", "finance-act", "platform", "company-admin", "security"];
 
+/// The e-mail address of the company's owner, whose invitation to the portal is in the mailbox.
+const OWNER: &str = "owner@lending.example";
+
 /// Creates what a company needs, and example data up to `examples_end` if there is one.
 pub async fn run(
     config: &Config,
@@ -95,6 +98,8 @@ pub async fn run(
         let examples = Examples { company, company_id: id, operator, simulators, clock, now };
         examples.create().await?;
     }
+    let owner = json!({ "email": OWNER, "role": "company-owner" });
+    operator.json(Method::POST, &format!("/companies/{id}/members"), &owner).await?;
     let person = json!({ "name": "ada", "email": "ada@tollhouse.example", "roles": ROLES });
     let person = operator.json(Method::POST, "/operators", &person).await?;
     let invite = format!("/operators/{}/invite", text(&person, "id")?);
@@ -258,6 +263,8 @@ impl SandboxInfo {
             "api_key": self.api_key,
             "event_secret": self.event_secret,
             "console": self.console,
+            "portal": format!("{}/portal", self.api),
+            "owner": OWNER,
         });
         format!("{info:#}\n")
     }
@@ -339,6 +346,10 @@ impl SandboxInfo {
             viewer("API documentation for companies", &self.api),
             viewer("Internal API documentation for operators", &self.internal),
             Link { what: "Console: set a password for ada".to_owned(), url: self.console.clone() },
+            Link {
+                what: format!("Portal: the mailbox has the invitation of {OWNER}"),
+                url: format!("{}/portal", self.api),
+            },
         ]
     }
 
@@ -354,6 +365,7 @@ Tollhouse is running.
   API          {api}   (documentation: /docs)
   internal API {internal}   (documentation: /docs)
   console      {console}
+  portal       {api}/portal   (invitation of {OWNER}: in the mailbox)
   simulators   {sandbox}/   (open checkouts, received events, mailbox)
   SMTP         {smtp}   (delivers to the mailbox)
   company      {company}

@@ -156,6 +156,7 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         // The clock is frozen, so token buckets would never refill.
         "--rate-per-s=0".to_owned(),
         "--development".to_owned(),
+        "--portal".to_owned(),
     ];
     let flags = own.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned()));
     Flags::parse_from(flags).config

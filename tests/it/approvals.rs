@@ -94,6 +94,38 @@ both! {
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
+    async fn reading_identity_records_of_many_users_needs_an_approval(
+        app: TestApp, "--approvals=identities", "--approval-identities=2"
+    ) {
+        let ada = create(app, "ada", &["support-act"]).await;
+        let ben = create(app, "ben", &["administrator"]).await;
+        let read = async |user: &str| {
+            let path = format!("/companies/{}/users/{user}@example.com/identities", app.company.id);
+            call(app, &ada.token, Method::GET, &path, Value::Null).await
+        };
+        for user in ["u1", "u2", "u3", "u4"] {
+            let new = json!({ "user_id": user, "email": format!("{user}@example.com"), "first_name": user });
+            app.post("/user/create", new).await.data();
+        }
+        for user in ["u1", "u2", "u1", "u2"] {
+            read(user).await.data();
+        }
+        let approval = waiting(&read("u3").await);
+        assert_eq!(waiting(&read("u3").await), approval);
+        decide(app, &ben, &approval, "approve").await.data();
+        for user in ["u3", "u4", "u1"] {
+            read(user).await.data();
+        }
+        app.advance(24 * 3_600).await;
+        for user in ["u4", "u1"] {
+            read(user).await.data();
+        }
+        assert_ne!(waiting(&read("u2").await), approval);
+        let other = create(app, "cleo", &["support-act"]).await;
+        let path = format!("/companies/{}/users/u2@example.com/identities", app.company.id);
+        call(app, &other.token, Method::GET, &path, Value::Null).await.data();
+    }
+
     async fn each_configured_action_needs_an_approval(
         app: TestApp, "--approvals=forced-refunds,publishers,operators"
     ) {

@@ -17,22 +17,34 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A browser: it keeps the cookie, and follows no redirect.
 pub struct Browser<'a> {
-    app: &'a TestApp,
+    /// The URL of the listener.
+    host: &'a str,
     client: Client,
-    cookie: String,
+    pub cookie: String,
 }
 
 /// A page that was shown.
 pub struct Page {
-    status: u16,
-    location: String,
+    pub status: u16,
+    pub location: String,
     pub html: String,
 }
 
 impl<'a> Browser<'a> {
     fn new(app: &'a TestApp) -> Browser<'a> {
         let client = Client::builder().redirect(Policy::none()).no_proxy().build();
-        Browser { app, client: client.expect("a client"), cookie: String::new() }
+        let host = &app.internal;
+        Browser { host, client: client.expect("a client"), cookie: String::new() }
+    }
+
+    /// A browser with a session of the console.
+    pub fn with_session(app: &'a TestApp, session: &str) -> Browser<'a> {
+        Browser { cookie: format!("tollhouse={session}"), ..Browser::new(app) }
+    }
+
+    /// A browser at the portal.
+    pub fn in_portal(app: &'a TestApp) -> Browser<'a> {
+        Browser { host: &app.api, ..Browser::new(app) }
     }
 
     /// A browser with the session of a person with this role.
@@ -42,13 +54,13 @@ impl<'a> Browser<'a> {
     }
 
     pub async fn get(&self, path: &str) -> Page {
-        let request = self.client.get(format!("{}{path}", self.app.internal));
+        let request = self.client.get(format!("{}{path}", self.host));
         page(request.header("cookie", &self.cookie).send().await.expect("a response")).await
     }
 
     /// Sends a form as a page of this site does, and keeps the cookie of the response.
-    async fn submit(&mut self, path: &str, form: &[(&str, &str)]) -> Page {
-        let request = self.client.post(format!("{}{path}", self.app.internal)).body(encoded(form));
+    pub async fn submit(&mut self, path: &str, form: &[(&str, &str)]) -> Page {
+        let request = self.client.post(format!("{}{path}", self.host)).body(encoded(form));
         let request =
             request.header("cookie", &self.cookie).header("sec-fetch-site", "same-origin");
         let request = request.header("content-type", FORM);
@@ -93,13 +105,13 @@ impl Page {
     }
 
     /// The value of a hidden field.
-    fn field(&self, name: &str) -> String {
+    pub fn field(&self, name: &str) -> String {
         let start = format!("name=\"{name}\" value=\"");
         let (_, rest) = self.html.split_once(&start).expect("a hidden field");
         rest.split('"').next().expect("a value").to_owned()
     }
 
-    fn form_token(&self) -> String {
+    pub fn form_token(&self) -> String {
         self.field("form_token")
     }
 }
@@ -231,6 +243,8 @@ both! {
         app.operator(Method::PATCH, &format!("/operators/{}", ada.id), limit).await.data();
         let browser = Browser { cookie: format!("tollhouse={session}"), ..Browser::new(app) };
         let home = browser.get("/console").await;
+        assert_eq!((home.status, &*home.location), (303, &*format!("/console/companies/{}", app.company.id)));
+        let home = browser.get(&home.location).await;
         home.shows(&["Acme Lending"]);
         for hidden in ["Beta Lending", "Refunds", "id=\"q\""] {
             assert!(!home.html.contains(hidden), "{hidden}: {}", home.html);

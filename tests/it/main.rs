@@ -87,6 +87,7 @@ mod plugin_new;
 mod plugin_run;
 mod plugin_versions;
 mod plugins;
+mod portal;
 mod ports;
 mod principals;
 mod process;

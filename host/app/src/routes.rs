@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
+    members,
     messaging::{messages, otp},
     money::{cards, charges::sessions, enquiry, exceptions, payments, refunds, totals},
     operations::{
@@ -21,7 +22,7 @@ use crate::{
     },
     webhooks::{incoming as notifications, outgoing as events},
 };
-use tollhouse_console::ConsoleOptions;
+use tollhouse_console::{ConsoleOptions, Site};
 use tollhouse_http::{
     self as http, Access, Interface, Server,
     openapi::{
@@ -161,10 +162,10 @@ pub fn internal_routes() -> Vec<Route> {
         patch  "/internal/v1/companies/{company}" Operator(COMPANIES_WRITE) companies::api::edit "Edit or suspend a company" [];
         post   "/internal/v1/companies/{company}/event-secret/rotate" Operator(KEYS_WRITE) companies::api::rotate_event_secret "Rotate a company's event secret" [];
         get    "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_READ) events::endpoints::api::list "List a company's event endpoints" [];
-        post   "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_WRITE) events::endpoints::api::create "Create an event endpoint" [];
-        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
+        post   "/internal/v1/companies/{company}/event-endpoints" Operator(EVENTS_WRITE) events::endpoints::api::create "Create an event endpoint" [];
+        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
         post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
-        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(COMPANIES_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
+        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/keys" Operator(KEYS_WRITE) companies::api::create_key "Create an API key" [];
         get    "/internal/v1/companies/{company}/keys" Operator(COMPANIES_READ) companies::api::list_keys "List a company's API keys" [];
         post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator(KEYS_WRITE) companies::api::rotate_key "Rotate an API key" [];
@@ -212,10 +213,23 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
         post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
     };
+    routes.extend(member_routes());
     routes.extend(customer_routes());
     routes.extend(plugin_routes());
     routes.extend(operator_routes());
     routes
+}
+
+/// The routes for the team of a company, and its event endpoints.
+fn member_routes() -> Vec<Route> {
+    routes! {
+        in permissions;
+        get    "/internal/v1/companies/{company}/members" Operator(MEMBERS_READ) members::api::list "List the members of a company" [];
+        post   "/internal/v1/companies/{company}/members" Operator(MEMBERS_WRITE) members::api::create "Invite a person to the team of a company" [409 503];
+        patch  "/internal/v1/companies/{company}/members/{member}" Operator(MEMBERS_WRITE) members::api::edit "Change a member of a company" [409];
+        post   "/internal/v1/companies/{company}/members/{member}/invite" Operator(MEMBERS_WRITE) members::api::invite "Invite a member to set a new password" [409 503];
+        post   "/internal/v1/companies/{company}/events/trigger" Operator(EVENTS_WRITE) events::api::trigger_of_company "Trigger an event with example data, for a test company" [];
+    }
 }
 
 /// The routes for the customers of a company: payments, users, loans and their repayments.
@@ -233,7 +247,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/users/{email_or_id}" Operator(USERS_READ) users::api::fetch "Fetch a user of a company" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/cards" Operator(USERS_READ) cards::api::list "List a user's cards" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/virtual-accounts" Operator(USERS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
-        get    "/internal/v1/companies/{company}/users/{user_id}/identities" Operator(IDENTITIES_READ) identity::api::list "List a user's identity records" [];
+        get    "/internal/v1/companies/{company}/users/{user_id}/identities" Operator(IDENTITIES_READ) identity::api::operators::list_of_user "List a user's identity records" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/loans" Operator(LENDING_READ) loans::api::list_of_user "List a user's loans" [];
         get    "/internal/v1/companies/{company}/recollections" Operator(LENDING_READ) recollections::api::list "List a company's recollections" [];
         get    "/internal/v1/companies/{company}/recollections/{recollection}" Operator(LENDING_READ) recollections::api::fetch "Fetch a recollection" [];
@@ -341,7 +355,30 @@ pub fn document(routes: &[Route]) -> Value {
     openapi::document(routes, &contents)
 }
 
+/// Builds the router of a listener, with the pages for people that it serves.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
+    let settings = &app.settings;
+    let is_internal = is_internal(&routes);
+    let router = interface(app, routes);
+    let options = |site, url: &str, openid_provider| ConsoleOptions {
+        site,
+        secure: url.starts_with("https:"),
+        openid_provider,
+    };
+    let (interface, options) = if is_internal {
+        let provider = settings.openid_provider.as_ref();
+        let provider = provider.map(|provider| provider.name.as_str().into());
+        (router.clone(), options(Site::Console, &settings.console_url, provider))
+    } else if settings.service.portal {
+        let interface = interface(app, internal_routes());
+        (interface, options(Site::Portal, &settings.public_url, None))
+    } else {
+        return router;
+    };
+    router.merge(tollhouse_console::router(&app.server, interface, options))
+}
+
+fn interface(app: &App, routes: Vec<Route>) -> Router {
     let plugins = app.plugins.clone();
     let largest_body = move |path: &str| {
         let upload = UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads);
@@ -356,20 +393,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         principals: app.clone(),
         max_body_size: Box::new(largest_body),
     };
-    let is_internal = interface.name == INTERNAL;
-    let router = http::router(&app.server, interface);
-    match is_internal {
-        true => {
-            let provider = app.settings.openid_provider.as_ref();
-            let options = ConsoleOptions {
-                secure: app.settings.console_url.starts_with("https:"),
-                openid_provider: provider.map(|provider| provider.name.as_str().into()),
-            };
-            let console = tollhouse_console::router(&app.server, router.clone(), options);
-            router.merge(console)
-        }
-        false => router,
-    }
+    http::router(&app.server, interface)
 }
 
 /// The sections of the OpenAPI document in reading order: handlers' module, name, description.
@@ -413,6 +437,7 @@ const TAGS: &[Tag] = &[
     ("notifications", "notifications", "Webhooks from providers. Companies do not call this."),
     ("requests", "API log", "Requests of companies to the API, without their content."),
     ("companies", "companies", "Companies, their API keys, subscriptions and event secrets."),
+    ("members", "members", "People of a company, who use its portal."),
     ("providers", "providers", "Provider accounts of the service and of companies."),
     ("wallet", "wallet", "A company's balances, ledger entries and statements."),
     ("totals", "totals", "Money that was taken, outcomes of payments, and what needs attention."),

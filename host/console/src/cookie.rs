@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use crate::ConsoleOptions;
+use crate::{ConsoleOptions, Site};
 
 /// A cookie, which scripts cannot read.
 #[derive(Clone, Copy)]
@@ -19,7 +19,10 @@ pub const SIGN_IN: Cookie = Cookie { name: "tollhouse-sign-in", max_age_s: 600 }
 impl Cookie {
     fn full_name(self, options: &ConsoleOptions) -> String {
         // The prefix makes browsers refuse a cookie that another host or plain HTTP has set.
-        format!("{}{}", if options.secure { "__Host-" } else { "" }, self.name)
+        let prefix = if options.secure { "__Host-" } else { "" };
+        // Both sites may have the same host name, and cookies are sent to all its ports.
+        let suffix = if options.site == Site::Portal { "-portal" } else { "" };
+        format!("{prefix}{}{suffix}", self.name)
     }
 
     /// Returns the value, if it is not empty.
@@ -50,7 +53,7 @@ mod tests {
     use super::*;
 
     fn options(secure: bool) -> ConsoleOptions {
-        ConsoleOptions { secure, openid_provider: None }
+        ConsoleOptions { site: Site::Console, secure, openid_provider: None }
     }
 
     #[test]
@@ -62,6 +65,8 @@ mod tests {
         assert_eq!(SESSION.read(&sent, &options(false)).as_deref(), Some("ses_2"));
         assert_eq!(SIGN_IN.read(&sent, &options(false)).as_deref(), Some("v1.a+/b"));
         assert_eq!(SIGN_IN.read(&sent, &options(true)), None);
+        let of_portal = ConsoleOptions { site: Site::Portal, ..options(true) };
+        assert_eq!(SESSION.read(&sent, &of_portal), None);
         sent.insert(header::COOKIE, HeaderValue::from_static("__Host-tollhouse="));
         assert_eq!(SESSION.read(&sent, &options(true)), None);
         let expected =

@@ -1,6 +1,7 @@
-//! The operator console: HTML pages on the internal listener, for people.
+//! HTML pages for people: the console for operators, on the internal listener, and the portal for
+//! the members of companies, on the public one.
 //!
-//! The console is a client of the internal interface. It calls the interface's router in the same
+//! The pages are a client of the internal interface. It calls the interface's router in the same
 //! process, with the session of the person who signed in, so that permissions, limits to companies
 //! and the audit log are those of the interface, and everything that a page shows can also be had
 //! by API. Pages work without scripts.
@@ -9,10 +10,12 @@ mod api;
 mod assets;
 mod chart;
 mod cookie;
+mod form;
 mod format;
 mod page;
 mod pages;
 mod session;
+mod site;
 
 use std::sync::Arc;
 
@@ -22,11 +25,13 @@ use axum::{
 };
 
 use self::api::Api;
+pub use self::site::Site;
 use tollhouse_http::Server;
 
 /// Options of the console.
 #[derive(Clone, Debug)]
 pub struct ConsoleOptions {
+    pub site: Site,
     /// Whether browsers reach the listener by TLS, so that cookies may require it.
     pub secure: bool,
     /// Name of the OpenID provider with which people sign in; `None`: with passwords.
@@ -40,41 +45,54 @@ struct Console {
     options: ConsoleOptions,
 }
 
-/// Builds the pages under `/console`. `interface` is the router of the internal interface.
+/// Builds the pages of a site. `interface` is the router of the internal interface.
 pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Router {
+    let site = options.site;
     let console = Console { api: Api::new(interface), options };
+    let pages = match site {
+        Site::Console => shared_pages().merge(service_pages()),
+        Site::Portal => shared_pages(),
+    };
     Router::new()
-        .route("/console", get(pages::home::show))
-        .route("/console/assets/{file}", get(assets::serve))
-        .route(
-            "/console/sign-in",
-            get(pages::access::sign_in::show).post(pages::access::sign_in::submit),
-        )
-        .route("/console/sign-in/oidc", get(pages::access::oidc::begin))
-        .route("/console/sign-in/oidc/callback", get(pages::access::oidc::callback))
-        .route(
-            "/console/welcome/{invitation}",
-            get(pages::access::welcome::show).post(pages::access::welcome::submit),
-        )
-        .route("/console/sign-out", post(pages::access::sign_in::sign_out))
-        .route("/console/companies", get(pages::companies::list))
-        .nest("/console/companies/{company}", pages::companies::router())
-        .route("/console/today", get(pages::today::show))
-        .route("/console/totals", get(pages::finance::of_service))
-        .route("/console/refunds", get(pages::refunds::list))
-        .route("/console/exceptions", get(pages::exceptions::list))
-        .route("/console/jobs", get(pages::jobs::list))
-        .route("/console/jobs/retry", post(pages::jobs::retry))
-        .route("/console/plugins", get(pages::plugins::list))
-        .route("/console/operators", get(pages::access::operators::list))
-        .route("/console/approvals", get(pages::access::approvals::list))
-        .route("/console/approvals/{approval}/{decision}", post(pages::access::approvals::decide))
-        .route("/console/audit", get(pages::access::audit::of_service))
-        .route("/console/{*page}", get(page::not_found))
-        .layer(middleware::from_fn(page::apply_policy))
+        .nest(site.root(), pages)
+        .layer(middleware::from_fn_with_state(site, page::finish))
         .layer(middleware::from_fn_with_state(
-            (server.clone(), "console"),
+            (server.clone(), &site.root()[1..]),
             tollhouse_http::server::access_log::record,
         ))
         .with_state(console)
+}
+
+/// The pages of both sites: signing in, and the companies of a person.
+fn shared_pages() -> Router<Console> {
+    Router::new()
+        .route("/", get(pages::home::show))
+        .route("/assets/{file}", get(assets::serve))
+        .route("/sign-in", get(pages::access::sign_in::show).post(pages::access::sign_in::submit))
+        .route(
+            "/welcome/{invitation}",
+            get(pages::access::welcome::show).post(pages::access::welcome::submit),
+        )
+        .route("/sign-out", post(pages::access::sign_in::sign_out))
+        .nest("/companies/{company}", pages::companies::router())
+        .route("/{*page}", get(page::not_found))
+}
+
+/// The pages of operators only.
+fn service_pages() -> Router<Console> {
+    Router::new()
+        .route("/sign-in/oidc", get(pages::access::oidc::begin))
+        .route("/sign-in/oidc/callback", get(pages::access::oidc::callback))
+        .route("/companies", get(pages::companies::list))
+        .route("/today", get(pages::today::show))
+        .route("/totals", get(pages::finance::of_service))
+        .route("/refunds", get(pages::refunds::list))
+        .route("/exceptions", get(pages::exceptions::list))
+        .route("/jobs", get(pages::jobs::list))
+        .route("/jobs/retry", post(pages::jobs::retry))
+        .route("/plugins", get(pages::plugins::list))
+        .route("/operators", get(pages::access::operators::list))
+        .route("/approvals", get(pages::access::approvals::list))
+        .route("/approvals/{approval}/{decision}", post(pages::access::approvals::decide))
+        .route("/audit", get(pages::access::audit::of_service))
 }

@@ -2,16 +2,17 @@
 
 use askama::Template;
 use axum::{
-    extract::Request,
-    http::{HeaderValue, StatusCode, Uri, header},
+    Extension,
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{Html, IntoResponse, Redirect, Response},
 };
-use url::form_urlencoded;
 
 use crate::{
     api::ApiFailure,
     session::{Me, Session},
+    site::Site,
 };
 
 /// Only what this host serves: no inline scripts or styles, no other site, no frames.
@@ -19,58 +20,125 @@ const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src '
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
 
-/// An entry of the navigation.
+/// A link of the navigation.
 pub struct NavigationItem {
-    pub href: &'static str,
+    pub href: String,
     pub label: &'static str,
-    /// The permission without which the entry is omitted; empty: everyone sees it.
-    permission: &'static str,
+    pub is_current: bool,
 }
 
-const NAVIGATION: &[NavigationItem] = &[
-    NavigationItem { href: "/console", label: "Search", permission: "" },
-    NavigationItem { href: "/console/today", label: "Today", permission: "refunds.read" },
-    NavigationItem { href: "/console/companies", label: "Companies", permission: "companies.read" },
-    NavigationItem { href: "/console/refunds", label: "Refunds", permission: "refunds.read" },
-    NavigationItem { href: "/console/exceptions", label: "Exceptions", permission: "refunds.read" },
-    NavigationItem { href: "/console/totals", label: "Totals", permission: "wallet.read" },
-    NavigationItem { href: "/console/jobs", label: "Jobs", permission: "jobs.read" },
-    NavigationItem { href: "/console/plugins", label: "Plugins", permission: "plugins.read" },
-    NavigationItem { href: "/console/approvals", label: "Approvals", permission: "approvals.read" },
-    NavigationItem { href: "/console/operators", label: "Operators", permission: "operators.read" },
-    NavigationItem { href: "/console/audit", label: "Audit log", permission: "audit.read" },
+/// The path of a page, its label, and the permission without which it is omitted; empty: everyone
+/// sees it.
+type Destination = (&'static str, &'static str, &'static str);
+
+/// The pages of the service.
+const SERVICE: &[Destination] = &[
+    ("", "Search", ""),
+    ("today", "Today", "refunds.read"),
+    ("companies", "Companies", "companies.read"),
+    ("refunds", "Refunds", "refunds.read"),
+    ("exceptions", "Exceptions", "refunds.read"),
+    ("totals", "Totals", "wallet.read"),
+    ("jobs", "Jobs", "jobs.read"),
+    ("plugins", "Plugins", "plugins.read"),
+    ("approvals", "Approvals", "approvals.read"),
+    ("operators", "Operators", "operators.read"),
+    ("audit", "Audit log", "audit.read"),
 ];
+
+/// The pages of a company.
+const COMPANY: &[Destination] = &[
+    ("", "Overview", "companies.read"),
+    ("users", "Customers", "users.read"),
+    ("payments", "Payments", "payments.read"),
+    ("recollections", "Repayments", "lending.read"),
+    ("messages", "Messages", "messages.read"),
+    ("events", "Events", "events.read"),
+    ("requests", "API log", "requests.read"),
+    ("endpoints", "Event endpoints", "companies.read"),
+    ("keys", "API keys", "companies.read"),
+    ("wallet", "Wallet", "wallet.read"),
+    ("statement", "Statement", "wallet.read"),
+    ("totals", "Totals", "wallet.read"),
+    ("members", "Team", "members.read"),
+    ("audit", "Audit log", "audit.read"),
+];
+
+/// Returns the links that the person may use. `under` is the path of the pages.
+fn navigation(
+    session: &Session,
+    destinations: &[Destination],
+    under: &[&str],
+    current: &str,
+) -> Vec<NavigationItem> {
+    let may =
+        |&&(_, _, permission): &&Destination| permission.is_empty() || session.me.may(permission);
+    let item = |&(page, label, _): &Destination| {
+        let path = if page.is_empty() { under.to_vec() } else { [under, &[page]].concat() };
+        NavigationItem { href: session.href(&path, &[]), label, is_current: label == current }
+    };
+    destinations.iter().filter(may).map(item).collect()
+}
 
 /// The frame of a page: its title, the navigation, and the person.
 pub struct Frame {
     pub title: String,
-    /// The entry of the navigation to which the page belongs.
-    pub section: &'static str,
+    /// The path of the site's first page.
+    pub root: &'static str,
+    pub navigation: Vec<NavigationItem>,
+    /// The other pages of a company.
+    pub tabs: Vec<NavigationItem>,
     /// `None` before the sign-in.
     pub me: Option<Me>,
     pub form_token: String,
 }
 
 impl Frame {
-    pub fn new(session: &Session, section: &'static str, title: impl Into<String>) -> Frame {
-        let (me, form_token) = (Some(session.me.clone()), session.form_token());
-        Frame { title: title.into(), section, me, form_token }
+    /// Returns the frame of a page of the service. `section` is its label in the navigation.
+    pub fn new(session: &Session, section: &str, title: impl Into<String>) -> Frame {
+        // The lists of the service are not for a person who is limited to companies.
+        let most = if session.me.companies.is_none() { SERVICE.len() } else { 1 };
+        Frame {
+            title: title.into(),
+            root: session.site().root(),
+            navigation: navigation(session, &SERVICE[..most], &[], section),
+            tabs: Vec::new(),
+            me: Some(session.me.clone()),
+            form_token: session.form_token(),
+        }
     }
 
-    pub fn signed_out(title: &str) -> Frame {
-        Frame { title: title.to_owned(), section: "", me: None, form_token: String::new() }
+    /// Returns the frame of a page of a company. `tab` is its label among these.
+    pub fn of_company(
+        session: &Session,
+        company: &str,
+        tab: &str,
+        title: impl Into<String>,
+    ) -> Frame {
+        let tabs = navigation(session, COMPANY, &["companies", company], tab);
+        let frame = Frame::new(session, "Companies", title);
+        match session.site() {
+            Site::Console => Frame { tabs, ..frame },
+            Site::Portal => Frame { navigation: tabs, ..frame },
+        }
     }
 
-    /// Returns the entries that the person may use.
-    pub fn items(&self) -> Vec<&'static NavigationItem> {
-        let may = |item: &&NavigationItem| {
-            // The lists of the service are not for a person who is limited to companies.
-            let is_open = |me: &Me| me.companies.is_none() && me.may(item.permission);
-            let may = |me: &Me| item.permission.is_empty() || is_open(me);
-            self.me.as_ref().is_some_and(may)
-        };
-        NAVIGATION.iter().filter(may).collect()
+    pub fn signed_out(site: Site, title: &str) -> Frame {
+        Frame {
+            title: title.to_owned(),
+            root: site.root(),
+            navigation: Vec::new(),
+            tabs: Vec::new(),
+            me: None,
+            form_token: String::new(),
+        }
     }
+}
+
+/// Returns the first page of a company that the person may see.
+pub fn first_page(session: &Session, company: &str) -> Option<String> {
+    let pages = navigation(session, COMPANY, &["companies", company], "");
+    pages.into_iter().next().map(|first| first.href)
 }
 
 pub type PageResult = Result<Response, PageError>;
@@ -84,13 +152,11 @@ pub fn render(page: &impl Template) -> PageResult {
     Ok(Html(html).into_response())
 }
 
-/// A page that cannot be shown.
-#[derive(Debug)]
+/// A page that cannot be shown. [`finish`] renders it.
+#[derive(Clone, Debug)]
 pub enum PageError {
-    /// The person must sign in first, and continues at the path.
-    SignIn {
-        next: String,
-    },
+    /// The person must sign in first.
+    SignIn,
     Failed {
         status: StatusCode,
         message: String,
@@ -98,30 +164,23 @@ pub enum PageError {
 }
 
 impl PageError {
-    pub fn sign_in(uri: &Uri) -> PageError {
-        let next = uri.path_and_query().map_or("/console", |path| path.as_str());
-        PageError::SignIn { next: next.to_owned() }
-    }
-
     pub fn forbidden(message: &str) -> PageError {
         PageError::Failed { status: StatusCode::FORBIDDEN, message: message.to_owned() }
-    }
-
-    /// Converts a failure of a page, which needs a new sign-in if the session has ended.
-    pub fn of_page(failure: ApiFailure, uri: &Uri) -> PageError {
-        match failure.status {
-            StatusCode::UNAUTHORIZED => PageError::sign_in(uri),
-            _ => failure.into(),
-        }
     }
 }
 
 impl From<ApiFailure> for PageError {
     fn from(ApiFailure { status, message }: ApiFailure) -> PageError {
         match status {
-            StatusCode::UNAUTHORIZED => PageError::SignIn { next: "/console".to_owned() },
+            StatusCode::UNAUTHORIZED => PageError::SignIn,
             status => PageError::Failed { status, message },
         }
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        (StatusCode::INTERNAL_SERVER_ERROR, Extension(self)).into_response()
     }
 }
 
@@ -132,22 +191,20 @@ struct ErrorPage {
     message: String,
 }
 
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
-        match self {
-            PageError::SignIn { next } => {
-                let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
-                Redirect::to(&format!("/console/sign-in?next={next}")).into_response()
-            }
-            PageError::Failed { status, message } => {
-                let title = status.canonical_reason().unwrap_or("Error");
-                let page = ErrorPage { frame: Frame::signed_out(title), message };
-                let html = page.render().map(Html).map_err(|error| {
-                    tracing::error!(%error, "the page of an error could not be rendered");
-                    page.message
-                });
-                (status, html).into_response()
-            }
+/// Renders an error. After the sign-in, the person continues at `next`.
+fn render_error(error: PageError, site: Site, next: &str) -> Response {
+    match error {
+        PageError::SignIn => {
+            Redirect::to(&site.href(&["sign-in"], &[("next", next)])).into_response()
+        }
+        PageError::Failed { status, message } => {
+            let title = status.canonical_reason().unwrap_or("Error");
+            let page = ErrorPage { frame: Frame::signed_out(site, title), message };
+            let html = page.render().map(Html).map_err(|error| {
+                tracing::error!(%error, "the page of an error could not be rendered");
+                page.message
+            });
+            (status, html).into_response()
         }
     }
 }
@@ -157,9 +214,17 @@ pub async fn not_found() -> PageError {
     PageError::Failed { status: StatusCode::NOT_FOUND, message }
 }
 
-/// Adds the headers of every page.
-pub async fn apply_policy(request: Request, next: Next) -> Response {
+/// Renders errors, and adds the headers of every page.
+pub async fn finish(State(site): State<Site>, request: Request, next: Next) -> Response {
+    let own = match *request.method() {
+        Method::GET => request.uri().path_and_query().map_or("", |path| path.as_str()).to_owned(),
+        // A form cannot be continued after the sign-in.
+        _ => site.root().to_owned(),
+    };
     let mut response = next.run(request).await;
+    if let Some(error) = response.extensions_mut().remove::<PageError>() {
+        response = render_error(error, site, &own);
+    }
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),

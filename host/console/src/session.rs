@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRef, FromRequestParts},
-    http::{HeaderMap, Method, Uri, header, request::Parts},
+    http::{HeaderMap, Method, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use crate::{
     cookie::SESSION,
     format::{Cell, plain},
     page::PageError,
+    site::Site,
 };
 use tollhouse_http::RequestOrigin;
 
@@ -26,6 +27,8 @@ pub struct Me {
     pub permissions: Vec<String>,
     /// Ids of the companies to which the person is limited.
     pub companies: Option<Vec<String>>,
+    /// Id of the company of which the person is a member; `None`: an operator.
+    pub company: Option<String>,
 }
 
 impl Me {
@@ -53,6 +56,10 @@ impl Session {
         self.change(Method::POST, segments, Some(body)).await
     }
 
+    pub async fn patch(&self, segments: &[&str], body: &Value) -> ApiResult {
+        self.change(Method::PATCH, segments, Some(body)).await
+    }
+
     pub async fn delete(&self, segments: &[&str]) -> ApiResult {
         self.change(Method::DELETE, segments, None).await
     }
@@ -60,6 +67,15 @@ impl Session {
     async fn change(&self, method: Method, segments: &[&str], body: Option<&Value>) -> ApiResult {
         let path = path(segments, &[]);
         self.console.api.call(&self.origin, Some(&self.token), (method, &path), body).await
+    }
+
+    pub fn site(&self) -> Site {
+        self.console.options.site
+    }
+
+    /// Returns the path of a page of this site, with a query of the values that are not empty.
+    pub fn href(&self, segments: &[&str], query: &[(&str, &str)]) -> String {
+        self.site().href(segments, query)
     }
 
     /// The hidden field that proves that a form is from a page of this session.
@@ -101,18 +117,17 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, PageError> {
         let console = Console::from_ref(state);
-        // A form cannot be continued after the sign-in.
-        let home = Uri::from_static("/console");
-        let next = if parts.method == Method::GET { &parts.uri } else { &home };
-        let sign_in = || PageError::sign_in(next);
-        let token = SESSION.read(&parts.headers, &console.options).ok_or_else(sign_in)?;
+        let token = SESSION.read(&parts.headers, &console.options).ok_or(PageError::SignIn)?;
         if parts.method != Method::GET {
             check_same_origin(&parts.headers)?;
         }
         let origin = RequestOrigin::of(&parts.extensions);
         let call = (Method::GET, "/me");
-        let me = console.api.call(&origin, Some(&token), call, None).await;
-        let me = read(me.map_err(|failure| PageError::of_page(failure, next))?)?;
+        let me: Me = read(console.api.call(&origin, Some(&token), call, None).await?)?;
+        let is_of_site = me.company.is_some() == (console.options.site == Site::Portal);
+        if !is_of_site {
+            return Err(PageError::SignIn);
+        }
         Ok(Session { console, token, origin, me })
     }
 }
@@ -136,10 +151,11 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     origin.is_some_and(|(_, host)| Some(host) == text(header::HOST))
 }
 
-/// Sets the cookie of a new session, and redirects to a page.
+/// Sets the cookie of a new session, and redirects to a page of this site.
 pub fn begin(session: &Value, next: &str, options: &ConsoleOptions) -> Response {
     let cookie = SESSION.set(&plain(&session["session_token"]), options);
-    ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
+    let next = Redirect::to(options.site.own_page(next));
+    ([(header::SET_COOKIE, cookie)], next).into_response()
 }
 
 #[cfg(test)]

@@ -18,18 +18,24 @@ both! {
         let mut browser = Browser::signed_in(app, "ada", "company-admin").await;
         let page = format!("/console{own}");
         let shown = browser.get(&page).await;
-        shown.shows(&["Test this account", "Revoke", "Requests with this key are rejected", "Prices"]);
+        shown.shows(&["Test this account", "Prices"]);
+        let keys = format!("{page}/keys");
+        browser.get(&keys).await.shows(&["Revoke", "Requests with this key are rejected", "Create an API key"]);
         let token = [("form_token", &*shown.form_token())];
         let tested = browser.submit(&format!("{page}/providers/provider_a/test"), &token).await;
         tested.shows(&["Test of the account at provider_a", "ok"]);
         let revoke = format!("{page}/keys/{}/revoke", key["id"].as_str().expect("an id"));
         let revoked = browser.submit(&revoke, &token).await;
-        assert_eq!((revoked.status, &*revoked.location), (303, &*page));
+        assert_eq!((revoked.status, &*revoked.location), (303, &*keys));
         assert_eq!(entries(app, &format!("{own}/audit"), "key.revoke").await[0]["actor"], "ada");
 
         let mut reader = Browser::signed_in(app, "eve", "support-read").await;
-        let shown = reader.get(&page).await;
-        assert!(!shown.html.contains("Revoke…") && !shown.html.contains("Test this"), "{}", shown.html);
+        for page in [&page, &keys] {
+            let shown = reader.get(page).await;
+            for hidden in ["Revoke…", "Test this", "Create an API key"] {
+                assert!(!shown.html.contains(hidden), "{hidden}: {}", shown.html);
+            }
+        }
         let token = reader.get("/console").await.form_token();
         for path in [&revoke, &format!("{page}/providers/provider_a/test")] {
             assert_eq!(reader.submit(path, &[("form_token", &token)]).await.status, 403, "{path}");

@@ -159,3 +159,37 @@ pub async fn set_active(
     .execute()
     .await
 }
+
+/// Deletes the reads of an operator up to a time.
+pub async fn forget_reads(tx: &mut Tx, operator: &str, until: Timestamp) -> Result<()> {
+    tx.sql("DELETE FROM identity_reads WHERE operator_id = $1 AND read_at <= $2")
+        .params(params![operator, until])
+        .execute()
+        .await
+}
+
+/// Records that an operator reads the identity records of a user.
+pub async fn record_read(
+    tx: &mut Tx,
+    operator: &str,
+    company_id: &CompanyId,
+    user: &UserKey,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO identity_reads (operator_id, company_id, user_key, read_at)
+         VALUES ($1, $2, $3, $4)
+         ON CONFLICT (operator_id, company_id, user_key) DO UPDATE SET read_at = $4",
+    )
+    .params(params![operator, company_id, user, now])
+    .execute()
+    .await
+}
+
+/// Returns the number of users of the recorded reads.
+pub async fn count_reads(tx: &mut Tx, operator: &str) -> Result<i64> {
+    tx.sql("SELECT COUNT(*) FROM identity_reads WHERE operator_id = $1")
+        .bind(operator)
+        .value()
+        .await
+}

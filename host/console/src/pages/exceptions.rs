@@ -9,11 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Parent, Tab, company_cell,
+    Parent, company_cell,
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
-    api::path,
     format::{Cell, column, money, plain},
     page::{Frame, PageResult, render},
     session::Session,
@@ -25,7 +24,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Detected", |exception| Cell::time(&exception["created_at"])),
         column("Kind", |exception| Cell::state(&exception["kind"])),
-        column("Company", |exception| company_cell(&exception["company"])),
+        column("Company", |exception| company_cell(&session, &exception["company"])),
         column("Charge of", |exception| Cell::text(&exception["owner_kind"])),
         column("Provider", |exception| Cell::text(&exception["payment_service"])),
         money("Requested", "expected", "currency"),
@@ -50,7 +49,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
 
 fn resolve_link(session: &Session, exception: &Value) -> Cell {
     let [company, id] = ["company", "id"].map(|field| plain(&exception[field]));
-    let href = path(&["console", "companies", &company, "exceptions", &id], &[]);
+    let href = session.href(&["companies", &company, "exceptions", &id], &[]);
     match session.me.may("exceptions.resolve") {
         true => Cell::Link { href, text: "Resolve".to_owned() },
         false => Cell::Empty,
@@ -62,14 +61,13 @@ fn resolve_link(session: &Session, exception: &Value) -> Cell {
 struct ResolvePage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
 }
 
 /// Shows the form that resolves an exception.
 pub async fn show(session: Session) -> PageResult {
-    let (href, label) = ("/console/exceptions".to_owned(), "Exceptions".to_owned());
+    let (href, label) = (session.href(&["exceptions"], &[]), "Exceptions".to_owned());
     let frame = Frame::new(&session, "Exceptions", "Resolve an exception");
-    render(&ResolvePage { frame, parent: Some(Parent { href, label }), tabs: Vec::new() })
+    render(&ResolvePage { frame, parent: Some(Parent { href, label }) })
 }
 
 #[derive(Deserialize)]
@@ -87,5 +85,5 @@ pub async fn resolve(
     session.check_form(&sent.form_token)?;
     let body = json!({ "action": sent.action, "reason": sent.reason });
     session.post(&["companies", &company, "exceptions", &id, "resolve"], &body).await?;
-    Ok(Redirect::to("/console/exceptions").into_response())
+    Ok(Redirect::to(&session.href(&["exceptions"], &[])).into_response())
 }

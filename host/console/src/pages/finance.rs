@@ -15,14 +15,14 @@ const FILTERS: Declared = &[
     ("days", "Days (DD-MM-YYYY, or from/to)", &[]),
 ];
 
-fn columns() -> Vec<Column<'static>> {
+fn columns(session: &Session) -> Vec<Column<'_>> {
     vec![
         column("Day", |row| match row["day"].as_str() {
             Some(day) => Cell::Text(day.chars().take("2026-11-28".len()).collect()),
             None => Cell::Empty,
         }),
         column("Provider", |row| Cell::text(&row["provider"])),
-        column("Company", |row| company_cell(&row["company"])),
+        column("Company", |row| company_cell(session, &row["company"])),
         column("Of", |row| Cell::text(&row["kind"])),
         right("Number", |row| Cell::text(&row["number"])),
         money("Taken", "amount", "currency"),
@@ -32,19 +32,19 @@ fn columns() -> Vec<Column<'static>> {
     ]
 }
 
-fn totals<'c>(source: &'c [&'c str]) -> List<'c> {
+fn totals<'c>(session: &'c Session, source: &'c [&'c str]) -> List<'c> {
     List {
         title: "Totals",
         source,
         paging: Paging::WholeField("taken"),
         filters: FILTERS,
-        columns: columns(),
+        columns: columns(session),
         empty: "No money was taken in these days.",
     }
 }
 
 pub async fn of_service(session: Session, sent: ListQuery) -> PageResult {
-    totals(&["totals"]).show(&session, &sent).await
+    totals(&session, &["totals"]).show(&session, &sent).await
 }
 
 pub async fn of_company(
@@ -52,5 +52,6 @@ pub async fn of_company(
     Path(company): Path<String>,
     sent: ListQuery,
 ) -> PageResult {
-    totals(&["companies", &company, "totals"]).show_of_company(&session, &company, &sent).await
+    let source = ["companies", &company, "totals"];
+    totals(&session, &source).show_of_company(&session, &company, &sent).await
 }

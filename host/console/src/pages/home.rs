@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{ListPage, company_name};
 use crate::{
     Console,
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Table, column, plain},
-    page::{Frame, PageResult, render},
+    page::{Frame, PageResult, first_page, render},
     session::Session,
 };
 
@@ -27,7 +27,8 @@ pub struct Search {
 pub struct Tile {
     pub label: &'static str,
     pub count: u64,
-    pub href: &'static str,
+    /// Path and query under the root of the site.
+    pub path: &'static str,
 }
 
 #[derive(Template)]
@@ -45,6 +46,11 @@ pub async fn show(
     Query(Search { q }): Query<Search>,
 ) -> PageResult {
     if let Some(companies) = &session.me.companies {
+        if let [only] = &companies[..]
+            && let Some(first) = first_page(&session, only)
+        {
+            return Ok(Redirect::to(&first).into_response());
+        }
         return show_own_companies(&session, companies).await;
     }
     let q = q.trim().to_owned();
@@ -54,12 +60,12 @@ pub async fn show(
     }
     let found = session.get(&["search"], &[("q", &q)]).await?;
     if let [only] = found.as_array().map_or(&[][..], Vec::as_slice)
-        && let Some(href) = href(only)
+        && let Some(href) = href(&session, only)
     {
         return Ok(Redirect::to(&href).into_response());
     }
     let columns = [
-        column("Found", |hit| match href(hit) {
+        column("Found", |hit| match href(&session, hit) {
             Some(href) => Cell::link(href, &hit["title"]),
             None => Cell::text(&hit["title"]),
         }),
@@ -81,23 +87,21 @@ async fn show_own_companies(session: &Session, companies: &[String]) -> PageResu
         own.push(json!({ "id": company, "name": company_name(session, company).await? }));
     }
     let columns = [column("Company", |company| {
-        Cell::link(path(&["console", "companies", &plain(&company["id"])], &[]), &company["name"])
+        Cell::link(session.href(&["companies", &plain(&company["id"])], &[]), &company["name"])
     })];
     let table = Table::new("Companies", &json!(own), &columns, "There are no companies.");
     let frame = Frame::new(session, "Search", "Companies");
-    render(&ListPage { frame, parent: None, tabs: Vec::new(), filters: Vec::new(), table })
+    render(&ListPage { frame, parent: None, form: None, filters: Vec::new(), table })
 }
 
 /// Returns the page of a search result, if it has one.
-fn href(hit: &Value) -> Option<String> {
+fn href(session: &Session, hit: &Value) -> Option<String> {
     let (company, id) = (plain(&hit["company"]), plain(&hit["id"]));
     match hit["kind"].as_str()? {
-        "company" => Some(path(&["console", "companies", &company], &[])),
-        "payment" => Some(path(&["console", "companies", &company, "payments", &id], &[])),
-        "user" => Some(path(&["console", "companies", &company, "users", &id], &[])),
-        "recollection" => {
-            Some(path(&["console", "companies", &company, "recollections", &id], &[]))
-        }
+        "company" => Some(session.href(&["companies", &company], &[])),
+        "payment" => Some(session.href(&["companies", &company, "payments", &id], &[])),
+        "user" => Some(session.href(&["companies", &company, "users", &id], &[])),
+        "recollection" => Some(session.href(&["companies", &company, "recollections", &id], &[])),
         _ => None,
     }
 }
@@ -109,7 +113,7 @@ struct TileSource {
     list: &'static str,
     filter: (&'static str, &'static str),
     label: &'static str,
-    href: &'static str,
+    path: &'static str,
 }
 
 const TILES: &[TileSource] = &[
@@ -118,40 +122,40 @@ const TILES: &[TileSource] = &[
         list: "exceptions",
         filter: ("state", "open"),
         label: "Open exceptions",
-        href: "/console/exceptions?state=open",
+        path: "/exceptions?state=open",
     },
     TileSource {
         permission: "refunds.read",
         list: "refunds",
         filter: ("state", "stalled"),
         label: "Stalled refunds",
-        href: "/console/refunds?state=stalled",
+        path: "/refunds?state=stalled",
     },
     TileSource {
         permission: "jobs.read",
         list: "jobs",
         filter: ("limit", "1"),
         label: "Failing jobs",
-        href: "/console/jobs",
+        path: "/jobs",
     },
     TileSource {
         permission: "approvals.read",
         list: "approvals",
         filter: ("state", "pending"),
         label: "Pending approvals",
-        href: "/console/approvals?state=pending",
+        path: "/approvals?state=pending",
     },
 ];
 
 pub async fn tiles(session: &Session) -> ApiResult<Vec<Tile>> {
     let mut tiles = Vec::new();
-    for &TileSource { permission, list, filter, label, href } in TILES {
+    for &TileSource { permission, list, filter, label, path } in TILES {
         if session.me.may(permission) {
             let found = session.get(&[list], &[filter]).await?;
             // A page has a total; a part of a feed is counted.
             let listed = || found.as_object()?.values().find_map(Value::as_array).map(Vec::len);
             let count = found["total"].as_u64().or_else(|| listed()?.try_into().ok());
-            tiles.push(Tile { label, count: count.unwrap_or_default(), href });
+            tiles.push(Tile { label, count: count.unwrap_or_default(), path });
         }
     }
     Ok(tiles)

@@ -12,7 +12,6 @@ use super::{
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
-    api::path,
     format::{Cell, column, plain, right},
     page::PageResult,
     session::Session,
@@ -23,7 +22,7 @@ const FILTERS: Declared = &[("kind", "Kind of job", &[]), ("company", "Company i
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Job", |job| Cell::text(&job["kind"])),
-        column("Company", |job| company_cell(&job["company"])),
+        column("Company", |job| company_cell(&session, &job["company"])),
         column("Record", |job| Cell::code(&job["subject"])),
         right("Failures", |job| Cell::text(&job["failures"])),
         column("Last error", |job| Cell::text(&job["error"])),
@@ -32,7 +31,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("", |job| {
             let job = ["company", "kind", "subject"].map(|field| (field, plain(&job[field])));
             let query = job.each_ref().map(|(field, value)| (*field, &**value));
-            session.button("jobs.retry", "Retry", "", path(&["console", "jobs", "retry"], &query))
+            session.button("jobs.retry", "Retry", "", session.href(&["jobs", "retry"], &query))
         }),
     ];
     let list = List {
@@ -62,5 +61,5 @@ pub async fn retry(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["jobs", "retry"], &json!(job)).await?;
-    Ok(Redirect::to("/console/jobs").into_response())
+    Ok(Redirect::to(&session.href(&["jobs"], &[])).into_response())
 }

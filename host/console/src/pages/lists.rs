@@ -9,9 +9,10 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{ListPage, Parent, company_name, tabs};
+use super::{ListPage, Parent, company_frame};
 use crate::{
     api::{ApiFailure, ApiResult, path, unexpected},
+    form::FieldsForm,
     format::{Column, Pages, Table, plain},
     page::{Frame, PageResult, render},
     session::Session,
@@ -84,7 +85,7 @@ impl List<'_> {
         }
         let (filters, table, _) = self.fetch(session, sent).await?;
         let frame = Frame::new(session, self.title, self.title);
-        render(&ListPage { frame, parent: None, tabs: Vec::new(), filters, table })
+        render(&ListPage { frame, parent: None, form: None, filters, table })
     }
 
     /// Shows a list of a company.
@@ -94,14 +95,25 @@ impl List<'_> {
         company: &str,
         sent: &ListQuery,
     ) -> PageResult {
+        self.show_with(session, company, sent, None).await
+    }
+
+    /// Shows a list of a company, with a form above it.
+    pub async fn show_with(
+        self,
+        session: &Session,
+        company: &str,
+        sent: &ListQuery,
+        form: Option<FieldsForm>,
+    ) -> PageResult {
         if is_export(sent) {
             return Ok(self.export(session, sent).await?);
         }
         let (filters, table, _) = self.fetch(session, sent).await?;
         render(&ListPage {
-            frame: Frame::new(session, "Companies", company_name(session, company).await?),
-            parent: Some(Parent::of_company(session)),
-            tabs: tabs(session, company, self.title),
+            frame: company_frame(session, company, self.title).await?,
+            parent: Parent::of_company(session),
+            form,
             filters,
             table,
         })

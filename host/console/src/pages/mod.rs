@@ -17,9 +17,11 @@ use serde_json::Value;
 
 use crate::{
     api::ApiResult,
+    form::FieldsForm,
     format::{Cell, Table, plain},
     page::Frame,
     session::Session,
+    site::Site,
 };
 
 /// The hidden field of a form.
@@ -35,10 +37,12 @@ struct Parent {
 }
 
 impl Parent {
-    /// Returns the list of companies; for a person who is limited to some, the first page.
-    fn of_company(session: &Session) -> Parent {
-        let href = if session.me.companies.is_none() { "/console/companies" } else { "/console" };
-        Parent { href: href.to_owned(), label: "Companies".to_owned() }
+    /// Returns the list of companies, or the first page for a person who is limited to some; `None`
+    /// for a member, who has one company.
+    fn of_company(session: &Session) -> Option<Parent> {
+        let all: &[&str] = if session.me.companies.is_none() { &["companies"] } else { &[] };
+        let parent = || Parent { href: session.href(all, &[]), label: "Companies".to_owned() };
+        (session.site() == Site::Console).then(parent)
     }
 }
 
@@ -48,43 +52,9 @@ impl Parent {
 struct ListPage {
     frame: Frame,
     parent: Option<Parent>,
-    /// Pages of the same company.
-    tabs: Vec<Tab>,
+    form: Option<FieldsForm>,
     filters: Vec<lists::Filter>,
     table: Table,
-}
-
-/// A page of a company.
-struct Tab {
-    href: String,
-    label: &'static str,
-    is_current: bool,
-}
-
-/// The pages of a company, with the permission of each.
-const TABS: &[(&str, &str, &str)] = &[
-    ("", "Overview", "companies.read"),
-    ("users", "Customers", "users.read"),
-    ("payments", "Payments", "payments.read"),
-    ("recollections", "Repayments", "lending.read"),
-    ("messages", "Messages", "messages.read"),
-    ("events", "Events", "events.read"),
-    ("requests", "API log", "requests.read"),
-    ("wallet", "Wallet", "wallet.read"),
-    ("statement", "Statement", "wallet.read"),
-    ("totals", "Totals", "wallet.read"),
-    ("audit", "Audit log", "audit.read"),
-];
-
-fn tabs(session: &Session, company: &str, current: &str) -> Vec<Tab> {
-    let allowed = TABS.iter().filter(|(_, _, permission)| session.me.may(permission));
-    let tab = |(page, label, _): &(&str, &'static str, &str)| {
-        let segments = ["console", "companies", company, page];
-        let segments = if page.is_empty() { &segments[..3] } else { &segments[..] };
-        let href = crate::api::path(segments, &[]);
-        Tab { href, label, is_current: *label == current }
-    };
-    allowed.map(tab).collect()
 }
 
 /// Returns the name of a company, or its id without the permission to read it.
@@ -96,12 +66,21 @@ async fn company_name(session: &Session, company: &str) -> ApiResult<String> {
     Ok(plain(&found["name"]))
 }
 
+/// Returns the frame of the page `tab` of a company, such as a list.
+async fn company_frame(session: &Session, company: &str, tab: &str) -> ApiResult<Frame> {
+    let title = match session.site() {
+        Site::Console => company_name(session, company).await?,
+        Site::Portal => tab.to_owned(),
+    };
+    Ok(Frame::of_company(session, company, tab, title))
+}
+
 /// Returns a cell that links a company by its id.
-fn company_cell(id: &Value) -> Cell {
+fn company_cell(session: &Session, id: &Value) -> Cell {
     match plain(id) {
         id if id.is_empty() => Cell::Empty,
         id => {
-            let href = crate::api::path(&["console", "companies", &id], &[]);
+            let href = session.href(&["companies", &id], &[]);
             Cell::Link { href, text: id }
         }
     }

@@ -16,7 +16,7 @@ const FILTERS: Declared =
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Requested", |refund| Cell::time(&refund["created_at"])),
-        column("Company", |refund| company_cell(&refund["company"])),
+        column("Company", |refund| company_cell(&session, &refund["company"])),
         column("Charge of", |refund| Cell::text(&refund["of"])),
         money("Amount", "amount", "currency"),
         column("State", |refund| Cell::state(&refund["state"])),

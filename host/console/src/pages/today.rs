@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::home::{Tile, tiles};
 use crate::{
-    api::{ApiResult, path},
+    api::ApiResult,
     chart::Chart,
     format::{Cell, Table, column, money, plain, right},
     page::{Frame, PageResult, render},
@@ -56,7 +56,7 @@ async fn money_section(session: &Session) -> ApiResult<MoneySection> {
         chart: chart(&by_day["payments"], &today),
         providers: providers(&by_provider["payments"]),
         pending: pending(&overview["pending_payments"]),
-        wallets: wallets(&overview["low_wallets"]),
+        wallets: wallets(session, &overview["low_wallets"]),
     })
 }
 
@@ -114,10 +114,10 @@ fn pending(rows: &Value) -> Table {
     Table::new("Pending payments", rows, &columns, "")
 }
 
-fn wallets(rows: &Value) -> Table {
+fn wallets(session: &Session, rows: &Value) -> Table {
     let columns = [
         column("Company", |row| {
-            let href = path(&["console", "companies", &plain(&row["company"]), "wallet"], &[]);
+            let href = session.href(&["companies", &plain(&row["company"]), "wallet"], &[]);
             Cell::link(href, &row["company_name"])
         }),
         money("Balance", "balance", "currency"),

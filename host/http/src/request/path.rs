@@ -49,7 +49,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 35] = [
+const PARAMETERS: [(&str, &str); 36] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -69,6 +69,7 @@ const PARAMETERS: [(&str, &str); 35] = [
     ("identity", "Name of an identity type, such as `bvn`."),
     ("key", "API key id."),
     ("loan", "Loan id, assigned by the system that created it."),
+    ("member", "Member id."),
     ("operator", "Operator id."),
     ("path", "Identity type and lookup method."),
     ("payment", "Payment id."),

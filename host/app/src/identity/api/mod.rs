@@ -12,14 +12,23 @@ pub async fn list(
     AuthenticatedCompany(company): AuthenticatedCompany,
     RecordId(user_id): RecordId<String>,
 ) -> Result<DataResponse<Vec<View>>> {
+    show_records(&app, &company, &user_id).await
+}
+
+/// Returns the identity records of a user.
+async fn show_records(
+    app: &App,
+    company: &Company,
+    user_id: &str,
+) -> Result<DataResponse<Vec<View>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        let user = users::get_by_email_or_id(tx, &company.id, &user_id).await?;
+        let user = users::get_by_email_or_id(tx, &company.id, user_id).await?;
         Ok(store::list_for_user(tx, &company.id, &user.id, app.clock.now()).await?)
     };
     let uids = app.store.read(read).await?;
     let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
-        let record = Record::open_or_log(&app, &uid)?;
+        let record = Record::open_or_log(app, &uid)?;
         let identity = identities.iter().find(|identity| identity.name() == uid.identity);
         Some(uid.view(record, identity))
     };

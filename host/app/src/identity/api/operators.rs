@@ -1,7 +1,46 @@
 //! Operator API for identity types and their switches.
 
-use super::super::{catalog, store};
-use crate::tenants::prelude::*;
+use super::{
+    super::{View, catalog, store},
+    show_records,
+};
+use crate::{customers as users, tenants::prelude::*};
+
+/// Period in which the users are counted whose records an operator reads.
+const READS_SECONDS: i64 = 24 * 3600;
+
+/// Lists the identity records of a user. Reading those of many users may need an approval, which
+/// covers further reads until it expires. Members of the company need none.
+pub async fn list_of_user(
+    State(app): State<App>,
+    actor: Actor,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    RecordId(user_id): RecordId<String>,
+) -> Result<DataResponse<Vec<View>>> {
+    let subject = ApprovalSubject::Identities;
+    if approvals::are_required(&app, subject) && actor.member_of.is_none() {
+        let most = app.settings.approvals.approval_identities;
+        if count_read(&app, &actor, &company.id, &user_id).await? > i64::from(most) {
+            let (action, detail) = ("identity.bulk_read", json!({ "users_in_24_hours": most }));
+            approvals::require(&app, &actor, subject, Owner::Service, action, &detail).await?;
+        }
+    }
+    show_records(&app, &company, &user_id).await
+}
+
+/// Records that an operator reads the records of a user, and returns the number of users of the
+/// last 24 hours.
+async fn count_read(app: &App, actor: &Actor, company: &CompanyId, user_id: &str) -> Result<i64> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    let (operator, company, user_id) = (actor.id.clone(), company.clone(), user_id.to_owned());
+    db.write(async move |tx| {
+        let user = users::get_by_email_or_id(tx, &company, &user_id).await?;
+        store::forget_reads(tx, &operator, now.plus_seconds(-READS_SECONDS)).await?;
+        store::record_read(tx, &operator, &company, &user.id, now).await?;
+        Ok(store::count_reads(tx, &operator).await?)
+    })
+    .await
+}
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<catalog::View>>> {
     all(&app, &Owner::Service).await

@@ -46,6 +46,58 @@ pub struct OtpContent {
     pub minutes: i64,
 }
 
+/// Content of an e-mail that invites a person to the portal: stored only sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvitationContent {
+    /// Name of the company.
+    pub company: String,
+    /// URL with the secret of the invitation.
+    pub link: String,
+}
+
+/// Content of a message.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    Otp(OtpContent),
+    Invitation(InvitationContent),
+}
+
+impl From<OtpContent> for Content {
+    fn from(otp: OtpContent) -> Content {
+        Content::Otp(otp)
+    }
+}
+
+impl From<InvitationContent> for Content {
+    fn from(invitation: InvitationContent) -> Content {
+        Content::Invitation(invitation)
+    }
+}
+
+impl Content {
+    pub fn company(&self) -> &str {
+        match self {
+            Content::Otp(otp) => &otp.company,
+            Content::Invitation(invitation) => &invitation.company,
+        }
+    }
+
+    pub fn email(&self) -> Rendered {
+        match self {
+            Content::Otp(otp) => otp.email(),
+            Content::Invitation(invitation) => invitation.email(),
+        }
+    }
+
+    pub fn sms(&self) -> String {
+        match self {
+            Content::Otp(otp) => otp.sms(),
+            Content::Invitation(invitation) => invitation.email().text,
+        }
+    }
+}
+
 /// Content of an e-mail.
 pub struct Rendered {
     pub subject: String,
@@ -69,6 +121,30 @@ struct Text {
 #[template(path = "otp.sms.txt")]
 struct Sms {
     otp: OtpContent,
+}
+
+#[derive(Template)]
+#[template(path = "invitation.html")]
+struct InvitationHtml {
+    invitation: InvitationContent,
+}
+
+#[derive(Template)]
+#[template(path = "invitation.txt")]
+struct InvitationText {
+    invitation: InvitationContent,
+}
+
+impl InvitationContent {
+    fn email(&self) -> Rendered {
+        let company = one_line(&self.company);
+        let invitation = InvitationContent { company, ..self.clone() };
+        Rendered {
+            subject: format!("Invitation to the team of {}", invitation.company),
+            text: render(&InvitationText { invitation: invitation.clone() }),
+            html: render(&InvitationHtml { invitation }),
+        }
+    }
 }
 
 impl OtpContent {
@@ -210,6 +286,26 @@ mod tests {
         assert!(html.contains("&#38;amp;"), "{html}");
         let controls = |c: char| c.is_control() && c != '\n';
         assert!(![html, text, otp.sms()].iter().any(|text| text.contains(controls)));
+    }
+
+    #[test]
+    fn an_invitation_has_its_link_in_both_parts() {
+        let link = "https://api.example.com/portal/welcome/inv_abc";
+        let invitation = |company: &str| InvitationContent {
+            company: company.to_owned(),
+            link: link.to_owned(),
+        };
+        let content = Content::from(invitation("Acme\n<b>"));
+        let Rendered { subject, text, html } = content.email();
+        assert_eq!(subject, "Invitation to the team of Acme <b>");
+        assert!(text.contains(&format!("\n{link}\n")) && text.contains("24 hours"), "{text}");
+        assert_eq!(html.matches(&format!("href=\"{link}\"")).count(), 1, "{html}");
+        assert_eq!(html.matches("<b>").count(), 0, "{html}");
+        // Content of both kinds is read from what earlier versions have sealed.
+        for content in [content, Content::from(otp())] {
+            let sealed = serde_json::to_string(&content).unwrap();
+            assert!(serde_json::from_str::<Content>(&sealed).unwrap() == content);
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ async fn send_email(app: &App, message: &Message, letter: MessageContent) -> Sen
     let rendered = letter.text.email();
     let email = OutgoingEmail {
         id: message.id.clone(),
-        from_name: letter.text.company,
+        from_name: letter.text.company().to_owned(),
         to: letter.to,
         subject: rendered.subject,
         text: rendered.text,

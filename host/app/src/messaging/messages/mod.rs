@@ -13,7 +13,7 @@ mod store;
 use serde::Deserialize;
 
 pub use self::{
-    content::{OtpContent, Wording, resolve_wording},
+    content::{Content, InvitationContent, OtpContent, Wording, resolve_wording},
     deliver::deliver_job,
     gateways::Gateways,
     store::{Message, SEALED, State},
@@ -107,7 +107,7 @@ impl Destination {
 #[derive(Serialize, Deserialize)]
 struct MessageContent {
     to: String,
-    text: OtpContent,
+    text: Content,
 }
 
 fn seal_context(company_id: &str, id: &str) -> String {
@@ -135,9 +135,9 @@ pub async fn enqueue(
     app: &App,
     mut message: Message,
     to: &str,
-    text: &OtpContent,
+    text: Content,
 ) -> Result<()> {
-    let content = MessageContent { to: to.to_owned(), text: text.clone() };
+    let content = MessageContent { to: to.to_owned(), text };
     let content = serde_json::to_string(&content).map_err(Error::internal)?;
     let context = seal_context(&message.company_id, &message.id);
     message.content = Some(app.sealer.seal(&context, &content));

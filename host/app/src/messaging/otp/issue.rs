@@ -176,6 +176,7 @@ async fn issue(
     let (header, body, greeting) = resolve_wording(&company.name, order.wording.as_ref());
     let (name, logo, minutes) = (company.name.clone(), company.logo.clone(), order.minutes);
     let text = OtpContent { company: name, logo, header, greeting, body, code, minutes };
+    let text = messages::Content::from(text);
     for (destination, (_, charge_key)) in order.destinations.iter().zip(&fees) {
         let message = Message {
             topic: topic.clone(),
@@ -183,7 +184,7 @@ async fn issue(
             give_up_at: expires_at,
             ..Message::new(app, &company.id, destination, order.purpose)
         };
-        messages::enqueue(tx, app, message, &destination.to, &text).await?;
+        messages::enqueue(tx, app, message, &destination.to, text.clone()).await?;
     }
     if mode == Mode::Usual {
         pay(tx, app, company, order, &fees, mode).await?;

@@ -26,6 +26,15 @@ pub struct ActorParts {
     pub permissions: BTreeSet<Permission>,
     /// The companies to which the operator is limited; `None`: no limit.
     pub companies: Option<Vec<CompanyId>>,
+    /// The company to whose team the person belongs; `None`: an operator of the service.
+    pub member_of: Option<CompanyId>,
+}
+
+impl ActorParts {
+    /// Returns the owner of the audit log that records the person's sign-ins.
+    pub fn log(&self) -> Owner {
+        self.member_of.as_ref().map_or(Owner::Service, Owner::from)
+    }
 }
 
 impl Deref for Actor {

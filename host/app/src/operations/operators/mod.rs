@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod approvals;
+pub mod members;
 pub mod oidc;
 pub mod permissions;
 mod secrets;
@@ -143,6 +144,7 @@ async fn operator_of_token(app: &App, token: &str) -> Result<ActorParts> {
         credential: Some(token_id),
         permissions,
         companies: operator.companies.map(|companies| companies.0),
+        member_of: operator.company_id,
         ..ActorParts::default()
     })
 }
@@ -162,8 +164,20 @@ fn permissions_of(roles: &[String], own: &[OwnRole]) -> BTreeSet<Permission> {
     granted
 }
 
-fn not_found() -> Error {
-    Error::not_found("operator not found")
+/// Returns the operator that was found. 404 if there is none, or if it is a member of a company.
+fn expect_operator(found: Option<Operator>) -> Result<Operator> {
+    let found = found.filter(|operator| operator.company_id.is_none());
+    found.ok_or_else(|| Error::not_found("operator not found"))
+}
+
+/// Returns 400 if a role is one of members.
+fn check_roles_of_operators(roles: &[String]) -> Result<()> {
+    match roles.iter().find(|role| permissions::MEMBER_ROLES.contains(&role.as_str())) {
+        Some(role) => Err(Error::Invalid(format!(
+            "the roles field must not contain {role}: it is a role of members of a company"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns 400 unless every role exists, and 403 unless the actor has all their permissions: no

@@ -42,6 +42,7 @@ permissions! {
     REFUNDS_WRITE "refunds.write" plain "Refund payments, and retry refunds of cards";
     EXCEPTIONS_RESOLVE "exceptions.resolve" plain "Resolve exceptions of charges";
     EVENTS_READ "events.read" personal "See events of companies and their deliveries";
+    EVENTS_WRITE "events.write" plain "Manage event endpoints, and trigger events of test companies";
     EVENTS_REDELIVER "events.redeliver" plain "Redeliver events";
     MESSAGES_READ "messages.read" personal "See e-mails and text messages";
     REQUESTS_READ "requests.read" plain "See the API requests of companies";
@@ -58,6 +59,8 @@ permissions! {
     JOBS_RETRY "jobs.retry" plain "Retry failing jobs";
     MASTER_KEY_READ "master_key.read" plain "Count sealed values by master key";
     MASTER_KEY_ROTATE "master_key.rotate" plain "Reseal values of former master keys";
+    MEMBERS_READ "members.read" plain "See the members of companies";
+    MEMBERS_WRITE "members.write" plain "Invite and change members of companies";
     AUDIT_READ "audit.read" plain "Read and export the audit log";
     OPERATORS_READ "operators.read" plain "See operators, their tokens and roles";
     OPERATORS_WRITE "operators.write" plain "Create and change operators, tokens and roles";
@@ -132,12 +135,46 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "company-admin",
         permissions: &[
             COMPANIES_READ, COMPANIES_WRITE, KEYS_WRITE, PROVIDERS_WRITE, PRICES_WRITE,
-            IDENTITIES_WRITE, WALLET_READ, EVENTS_READ, EVENTS_REDELIVER, REQUESTS_READ,
+            IDENTITIES_WRITE, WALLET_READ, EVENTS_READ, EVENTS_REDELIVER, EVENTS_WRITE,
+            MEMBERS_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole { name: "integration", permissions: &[FEEDS_READ, LENDING_READ, LENDING_WRITE] },
+    BuiltInRole {
+        name: COMPANY_OWNER,
+        permissions: &[
+            COMPANIES_READ, KEYS_WRITE, WALLET_READ, PAYMENTS_READ, PAYMENTS_VERIFY, REFUNDS_READ,
+            EVENTS_READ, EVENTS_WRITE, EVENTS_REDELIVER, MESSAGES_READ, USERS_READ,
+            IDENTITIES_READ, LENDING_READ, MEMBERS_READ, MEMBERS_WRITE, REQUESTS_READ,
+        ],
+    },
+    BuiltInRole {
+        name: "company-finance",
+        permissions: &[COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ],
+    },
+    BuiltInRole {
+        name: "company-support",
+        permissions: &[
+            COMPANIES_READ, PAYMENTS_READ, PAYMENTS_VERIFY, REFUNDS_READ, EVENTS_READ,
+            MESSAGES_READ, USERS_READ, IDENTITIES_READ, LENDING_READ,
+        ],
+    },
+    BuiltInRole {
+        name: "company-developer",
+        permissions: &[
+            COMPANIES_READ, KEYS_WRITE, PAYMENTS_READ, EVENTS_READ, EVENTS_WRITE, EVENTS_REDELIVER,
+            REQUESTS_READ,
+        ],
+    },
     BuiltInRole { name: ADMINISTRATOR, permissions: &ALL },
 ];
+
+/// The role of members that can invite and change others.
+pub const COMPANY_OWNER: &str = "company-owner";
+
+/// The built-in roles of members. Operators cannot have them.
+pub const MEMBER_ROLES: &[&str] =
+    &[COMPANY_OWNER, "company-finance", "company-support", "company-developer"];
 
 /// Returns a permission by its name.
 pub fn find(name: &str) -> Option<&'static PermissionInfo> {

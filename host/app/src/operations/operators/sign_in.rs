@@ -7,9 +7,9 @@
 use serde::Deserialize;
 
 use super::{
-    not_found,
+    expect_operator,
     secrets::{OneTimeCodes, hash_password, verify_password},
-    store::{self, Operator, Password, TOTP_SECRET, Token, TokenKind},
+    store::{self, Operator, Password, TOTP_SECRET, Token, TokenHolder, TokenKind},
 };
 use crate::{
     operations::audit::{self, Actor, ActorParts},
@@ -36,13 +36,15 @@ const INVITATION_ENDED: Error =
 pub(super) fn actor(origin: &RequestOrigin, operator: &Operator) -> Actor {
     let RequestOrigin { request_id, address } = origin.clone();
     let (id, name) = (operator.id.clone(), operator.name.clone());
-    ActorParts { id, name, request_id, address, ..ActorParts::default() }.into()
+    let member_of = operator.company_id.clone();
+    ActorParts { id, name, request_id, address, member_of, ..ActorParts::default() }.into()
 }
 
-/// Returns 403 if people sign in with an OpenID provider.
-fn check_passwords_are_used(app: &App) -> Result<()> {
+/// Returns 403 if operators sign in with an OpenID provider. Members always use passwords.
+fn check_passwords_are_used(app: &App, is_member: bool) -> Result<()> {
     match &app.settings.openid_provider {
         None => Ok(()),
+        Some(_) if is_member => Ok(()),
         Some(OpenIdProvider { name, .. }) => {
             Err(Error::Forbidden(format!("passwords are disabled: people sign in with {name}")))
         }
@@ -53,6 +55,14 @@ fn check_passwords_are_used(app: &App) -> Result<()> {
 pub(super) fn check_rate(app: &App, origin: &RequestOrigin) -> Result<()> {
     let address = origin.address.map(|address| address.to_string());
     Ok(app.rate_limits.sign_ins.check(&address.unwrap_or_default())?)
+}
+
+/// What a person enters to sign in.
+pub struct Credentials {
+    pub email: String,
+    pub password: String,
+    pub code: String,
+    pub is_member: bool,
 }
 
 /// A session of a person. The token is returned only once.
@@ -117,21 +127,32 @@ async fn issue(
     Ok((token.id, secret, expires_at))
 }
 
-/// Issues an invitation, and ends earlier ones and all sessions of the operator.
+/// Issues an invitation, and ends earlier ones and all sessions of the person. Returns its secret
+/// and when it expires.
+pub async fn issue_invitation(
+    tx: &mut Tx,
+    app: &App,
+    operator: &Operator,
+) -> Result<(String, Timestamp)> {
+    store::end_sessions(tx, &operator.id, app.clock.now()).await?;
+    let kind = (TokenKind::Invitation, "inv_", INVITATION_SECONDS);
+    let (_, invitation, expires_at) = issue(tx, app, operator, kind).await?;
+    Ok((invitation, expires_at))
+}
+
+/// Invites an operator to set a password.
 pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitation> {
-    check_passwords_are_used(app)?;
+    check_passwords_are_used(app, false)?;
     let detail = json!({ "operator": operator });
     super::api::require_approval(app, &actor, "operator.invite", &detail).await?;
     let (app, db) = (app.clone(), app.store.clone());
     db.write(async move |tx| {
-        let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
+        let operator = expect_operator(store::lock(tx, &operator).await?)?;
         if operator.email.is_none() {
             return Err(Error::invalid("the operator has no e-mail address, so it cannot sign in"));
         }
         super::check_may_change(tx, &actor, &operator).await?;
-        store::end_sessions(tx, &operator.id, app.clock.now()).await?;
-        let kind = (TokenKind::Invitation, "inv_", INVITATION_SECONDS);
-        let (_, invitation, expires_at) = issue(tx, &app, &operator, kind).await?;
+        let (invitation, expires_at) = issue_invitation(tx, &app, &operator).await?;
         let detail = json!({ "operator": operator.id });
         audit::record(tx, &app, &actor, Owner::Service, "operator.invite", detail).await?;
         Ok(Invitation { invitation, expires_at })
@@ -147,10 +168,11 @@ pub async fn enrol(
     password: String,
 ) -> Result<Enrolment> {
     check_rate(app, origin)?;
-    check_passwords_are_used(app)?;
     let (invitation, now) = (digest(invitation), app.clock.now());
     let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
-    let invited = app.store.select(find).await?.ok_or(INVITATION_ENDED)?;
+    let invited = app.store.select(find).await?;
+    check_passwords_are_used(app, invited.as_ref().is_some_and(TokenHolder::is_member))?;
+    let invited = invited.ok_or(INVITATION_ENDED)?;
     let email = invited.operator.email.ok_or(INVITATION_ENDED)?;
     let codes = OneTimeCodes::generate(app, &email)?;
     let (totp_secret, totp_url) = (codes.secret(), codes.url()?);
@@ -169,7 +191,6 @@ pub async fn confirm(
     code: String,
 ) -> Result<Session> {
     check_rate(app, origin)?;
-    check_passwords_are_used(app)?;
     let invalid = || Error::invalid("the enrolment field must be that of the invitation");
     let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
     let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
@@ -179,8 +200,9 @@ pub async fn confirm(
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
-        let invited = find.ok_or(INVITATION_ENDED)?.operator;
+        let found = store::find_by_invitation(tx, &pending.invitation, now).await?;
+        check_passwords_are_used(&app, found.as_ref().is_some_and(TokenHolder::is_member))?;
+        let invited = found.ok_or(INVITATION_ENDED)?.operator;
         // Of two confirmations at once, the second one finds the invitation used.
         store::lock(tx, &invited.id).await?;
         let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
@@ -199,7 +221,7 @@ pub async fn confirm(
         store::upsert_password(tx, &password).await?;
         store::end_sessions(tx, &operator.id, now).await?;
         let (actor, detail) = (actor(&origin, &operator), json!({ "operator": operator.id }));
-        audit::record(tx, &app, &actor, Owner::Service, "password.set", detail).await?;
+        audit::record(tx, &app, &actor, actor.log(), "password.set", detail).await?;
         begin_session(tx, &app, &origin, operator).await
     })
     .await
@@ -209,18 +231,17 @@ fn seal_totp_secret(app: &App, operator: &str, secret: &str) -> String {
     app.sealer.seal(&(TOTP_SECRET.context)(operator, operator), secret)
 }
 
-/// Signs a person in.
+/// Signs in an operator or, with `is_member`, a member of a company.
 pub async fn sign_in(
     app: &App,
     origin: &RequestOrigin,
-    email: String,
-    password: String,
-    code: String,
+    Credentials { email, password, code, is_member }: Credentials,
 ) -> Result<Session> {
     check_rate(app, origin)?;
-    check_passwords_are_used(app)?;
+    check_passwords_are_used(app, is_member)?;
     let find = async |tx: &mut Tx| -> Result<Option<(Operator, Password)>> {
-        let Some(operator) = store::find_by_email(tx, &email).await? else { return Ok(None) };
+        let found = store::find_by_email(tx, &email, is_member).await?;
+        let Some(operator) = found else { return Ok(None) };
         let password = store::find_password(tx, &operator.id).await?;
         Ok(password.map(|password| (operator, password)))
     };
@@ -260,7 +281,7 @@ async fn record_failure(
     password.locked_until = app.clock.now().plus_seconds(lock_seconds(password.failures));
     store::upsert_password(tx, &password).await?;
     let (actor, detail) = (actor(origin, operator), json!({ "failures": password.failures }));
-    Ok(audit::record(tx, app, &actor, Owner::Service, "session.refuse", detail).await?)
+    Ok(audit::record(tx, app, &actor, actor.log(), "session.refuse", detail).await?)
 }
 
 fn lock_seconds(failures: i64) -> i64 {
@@ -284,7 +305,7 @@ pub(super) async fn begin_session(
     let kind = (TokenKind::Session, "ses_", SESSION_SECONDS);
     let (id, session_token, expires_at) = issue(tx, app, &operator, kind).await?;
     let (actor, detail) = (actor(origin, &operator), json!({ "session": id }));
-    audit::record(tx, app, &actor, Owner::Service, "session.create", detail).await?;
+    audit::record(tx, app, &actor, actor.log(), "session.create", detail).await?;
     Ok(Session { session_token, expires_at, operator })
 }
 
@@ -299,7 +320,7 @@ pub async fn sign_out(app: &App, actor: Actor, everywhere: bool) -> Result<()> {
             (false, None) => {}
         }
         let detail = json!({ "everywhere": everywhere });
-        audit::record(tx, &app, &actor, Owner::Service, "session.end", detail).await?;
+        audit::record(tx, &app, &actor, actor.log(), "session.end", detail).await?;
         Ok(())
     })
     .await

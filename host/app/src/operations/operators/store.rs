@@ -16,6 +16,9 @@ pub struct Operator {
     /// can call only routes with a company in their path.
     #[schemars(with = "Option<Vec<String>>")]
     pub companies: Option<Json<Vec<CompanyId>>>,
+    /// The company to whose team a member belongs.
+    #[serde(skip)]
+    pub company_id: Option<CompanyId>,
     /// `false`: all tokens of the operator are rejected.
     pub active: bool,
     pub created_at: Timestamp,
@@ -59,6 +62,21 @@ pub struct TokenHolder {
     pub last_used_at: Option<Timestamp>,
 }
 
+impl TokenHolder {
+    pub fn is_member(&self) -> bool {
+        self.operator.company_id.is_some()
+    }
+}
+
+/// A member of a company's team.
+#[derive(Clone, Debug, FromRow)]
+pub struct MemberRow {
+    #[sqlx(flatten)]
+    pub operator: Operator,
+    pub has_password: bool,
+    pub last_seen_at: Option<Timestamp>,
+}
+
 /// How a person signs in.
 #[derive(Clone, Debug, FromRow)]
 pub struct Password {
@@ -90,12 +108,13 @@ pub struct OwnRole {
 
 pub async fn insert(tx: &mut Tx, operator: &Operator) -> Result<()> {
     tx.sql(
-        "INSERT INTO operators (id, name, email, roles, companies, active, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        "INSERT INTO operators (id, name, email, roles, companies, active, created_at, updated_at,
+             company_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
     )
     .params(params![
         &operator.id, &operator.name, &operator.email, &operator.roles, &operator.companies,
-        operator.active, operator.created_at,
+        operator.active, operator.created_at, &operator.company_id,
     ])
     .execute()
     .await
@@ -116,7 +135,28 @@ pub async fn update(tx: &mut Tx, operator: &Operator) -> Result<()> {
 }
 
 pub async fn list(tx: &mut Tx) -> Result<Vec<Operator>> {
-    tx.sql("SELECT * FROM operators ORDER BY name").all().await
+    tx.sql("SELECT * FROM operators WHERE company_id IS NULL ORDER BY name").all().await
+}
+
+pub async fn list_members(tx: &mut Tx, company: &CompanyId) -> Result<Vec<MemberRow>> {
+    tx.sql(
+        "SELECT o.*, p.operator_id IS NOT NULL AS has_password,
+             (SELECT MAX(t.last_used_at) FROM operator_tokens t WHERE t.operator_id = o.id)
+                 AS last_seen_at
+         FROM operators o LEFT JOIN operator_passwords p ON p.operator_id = o.id
+         WHERE o.company_id = $1 ORDER BY o.email",
+    )
+    .params(params![company])
+    .all()
+    .await
+}
+
+/// Locks the members of a company, so that of two changes at once the second one sees the first.
+pub async fn lock_members(tx: &mut Tx, company: &CompanyId) -> Result<Vec<Operator>> {
+    tx.sql("SELECT * FROM operators WHERE company_id = $1 ORDER BY id FOR UPDATE")
+        .params(params![company])
+        .all()
+        .await
 }
 
 pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Operator>> {
@@ -165,9 +205,12 @@ pub async fn find_by_invitation(
     .await
 }
 
-/// Returns the active operator with this e-mail address.
-pub async fn find_by_email(tx: &mut Tx, email: &str) -> Result<Option<Operator>> {
-    tx.sql("SELECT * FROM operators WHERE email = $1 AND active").bind(email).optional().await
+/// Returns the active operator or, with `is_member`, the active member with this e-mail address.
+pub async fn find_by_email(tx: &mut Tx, email: &str, is_member: bool) -> Result<Option<Operator>> {
+    tx.sql("SELECT * FROM operators WHERE email = $1 AND active AND (company_id IS NOT NULL) = $2")
+        .params(params![email, is_member])
+        .optional()
+        .await
 }
 
 /// Returns the operator of an account at an OpenID provider.

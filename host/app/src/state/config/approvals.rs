@@ -19,6 +19,8 @@ pub enum ApprovalSubject {
     /// Creating and editing operators, creating tokens and invitations, and saving roles, once two
     /// administrators can authenticate.
     Operators,
+    /// Reading the identity records of more than `approval_identities` users within 24 hours.
+    Identities,
 }
 
 settings! {
@@ -29,4 +31,7 @@ settings! {
     /// Largest credit or debit of a wallet without an approval, in the major unit of its currency
     approval_amount: Minor, "TOLLHOUSE_APPROVAL_AMOUNT", "amount", default_value = "0",
         value_parser = threshold;
+    /// Number of users whose identity records an operator may read within 24 hours without an
+    /// approval
+    approval_identities: u32 = 20, "TOLLHOUSE_APPROVAL_IDENTITIES", "users";
 }

@@ -75,6 +75,7 @@ fn master_key(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn public_url(config: &Config) -> Result<(), ConfigError> {
+    let is_origin = |url: &String| Url::parse(url).is_ok_and(|url| url.path() == "/");
     let is_valid = |url: &String| {
         Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.query().is_none())
@@ -85,6 +86,9 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
         ),
         Some(url) if !is_valid(url) => {
             reject("public_url must be an http or https URL without a query")
+        }
+        Some(url) if config.service.portal && !is_origin(url) => {
+            reject("public_url must have no path with portal, whose links begin with /portal")
         }
         _ => Ok(()),
     }

@@ -49,6 +49,8 @@ settings! {
     /// Replaced by three settings. Rejected, because ignoring it silently would break its users
     allow_private: Option<String>, "TOLLHOUSE_ALLOW_PRIVATE", "ALLOW_PRIVATE", hide = true,
         value_parser = replaced;
+    /// Serves the portal for members of companies under `/portal` of the public listener
+    flag portal, "TOLLHOUSE_PORTAL";
     /// Serves requests only: no jobs, sweeps, deliveries, messages or calls to providers. For
     /// restored copies
     flag no_jobs, "TOLLHOUSE_NO_JOBS";

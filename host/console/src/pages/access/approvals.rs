@@ -7,7 +7,6 @@ use axum::{
 use serde_json::{Value, json};
 
 use crate::{
-    api::path,
     format::{Cell, column, plain},
     page::PageResult,
     pages::{
@@ -21,9 +20,9 @@ const FILTERS: Declared = &[("state", "State", &["pending", "approved", "rejecte
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let button = |approval: &Value, decision: &str, label: &'static str| {
-        let segments = ["console", "approvals", &plain(&approval["id"]), decision];
+        let segments = ["approvals", &plain(&approval["id"]), decision];
         match approval["state"] == "pending" {
-            true => session.button("approvals.decide", label, "", path(&segments, &[])),
+            true => session.button("approvals.decide", label, "", session.href(&segments, &[])),
             false => Cell::Empty,
         }
     };
@@ -31,7 +30,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Requested", |approval| Cell::time(&approval["requested_at"])),
         column("By", |approval| Cell::text(&approval["requested_by"])),
         column("Action", |approval| Cell::text(&approval["action"])),
-        column("Company", |approval| company_cell(&approval["company"])),
+        column("Company", |approval| company_cell(&session, &approval["company"])),
         column("Detail", |approval| Cell::pairs(&approval["detail"])),
         column("State", |approval| Cell::state(&approval["state"])),
         column("Decided by", |approval| Cell::text(&approval["decided_by"])),
@@ -56,5 +55,5 @@ pub async fn decide(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["approvals", &approval, &decision], &json!({})).await?;
-    Ok(Redirect::to("/console/approvals").into_response())
+    Ok(Redirect::to(&session.href(&["approvals"], &[])).into_response())
 }

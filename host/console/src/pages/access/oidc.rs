@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tollhouse_http::RequestOrigin;
 
-use super::sign_in::{Next, is_own_page, show_failure};
+use super::sign_in::{Next, show_failure};
 use crate::{
     Console,
     cookie::{SESSION, SIGN_IN},
@@ -27,8 +27,7 @@ pub async fn begin(
     origin: RequestOrigin,
     Query(Next { next }): Query<Next>,
 ) -> PageResult {
-    let is_kept = is_own_page(&next) && next.len() <= MAX_NEXT_BYTES;
-    let body = json!({ "next": is_kept.then_some(&next) });
+    let body = json!({ "next": (next.len() <= MAX_NEXT_BYTES).then_some(&next) });
     let call = (Method::POST, "/sign-in/oidc/begin");
     match console.api.call(&origin, None, call, Some(&body)).await {
         Ok(begun) => {
@@ -76,8 +75,7 @@ pub async fn callback(
 fn enter(console: &Console, finished: &Value, ended: HeaderValue) -> Response {
     let session = SESSION.set(&plain(&finished["session_token"]), &console.options);
     let next = plain(&finished["next"]);
-    let next = if is_own_page(&next) { &*next } else { "/console" };
-    redirect([session, ended], next)
+    redirect([session, ended], console.options.site.own_page(&next))
 }
 
 fn redirect<const N: usize>(cookies: [HeaderValue; N], to: &str) -> Response {

@@ -38,16 +38,17 @@ struct WelcomePage {
     failure: Option<String>,
 }
 
-pub async fn show(Path(invitation): Path<String>) -> PageResult {
-    show_step(invitation, None, None)
+pub async fn show(State(console): State<Console>, Path(invitation): Path<String>) -> PageResult {
+    show_step(&console, invitation, None, None)
 }
 
 fn show_step(
+    console: &Console,
     invitation: String,
     enrolment: Option<Enrolment>,
     failure: Option<String>,
 ) -> PageResult {
-    let frame = Frame::signed_out("Welcome");
+    let frame = Frame::signed_out(console.options.site, "Welcome");
     render(&WelcomePage { frame, invitation, enrolment, failure })
 }
 
@@ -81,8 +82,8 @@ pub async fn submit(
         let body = json!({ "invitation": invitation, "password": step.password });
         let call = (Method::POST, "/sign-in/enrol");
         return match console.api.call(&origin, None, call, Some(&body)).await {
-            Ok(enrolment) => show_step(invitation, Some(enrolment_of(&enrolment)?), None),
-            Err(failure) => show_failure(invitation, None, failure),
+            Ok(enrolment) => show_step(&console, invitation, Some(enrolment_of(&enrolment)?), None),
+            Err(failure) => show_failure(&console, invitation, None, failure),
         };
     }
     let code: String = step.code.split_whitespace().collect();
@@ -91,24 +92,25 @@ pub async fn submit(
     });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {
-        Ok(session) => Ok(begin(&session, "/console", &console.options)),
+        Ok(session) => Ok(begin(&session, "", &console.options)),
         Err(failure) => {
             let again = json!({
                 "email": step.email, "totp_secret": step.secret, "totp_url": step.url,
                 "enrolment": step.enrolment,
             });
-            show_failure(invitation, Some(enrolment_of(&again)?), failure)
+            show_failure(&console, invitation, Some(enrolment_of(&again)?), failure)
         }
     }
 }
 
 fn show_failure(
+    console: &Console,
     invitation: String,
     enrolment: Option<Enrolment>,
     failure: ApiFailure,
 ) -> PageResult {
     let status = failure.form_status();
-    let page = show_step(invitation, enrolment, Some(failure.message))?;
+    let page = show_step(console, invitation, enrolment, Some(failure.message))?;
     Ok((status, page).into_response())
 }
 

@@ -6,8 +6,10 @@ use axum::{
 };
 use serde_json::{Value, json};
 
+use super::endpoints::TYPES;
 use crate::{
-    api::path,
+    api::ApiResult,
+    form::{Field, FieldsForm, Sent},
     format::{Cell, column, plain, right},
     page::PageResult,
     pages::{
@@ -26,8 +28,8 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         column("Delivery", |event| Cell::state(&last(event).unwrap_or_default()["state"])),
         right("Attempts", |event| Cell::text(&last(event).unwrap_or_default()["attempts"])),
         column("", |event| {
-            let segments = ["console", "companies", &company, "events", &plain(&event["id"])];
-            let action = path(&[&segments[..], &["redeliver"]].concat(), &[]);
+            let segments = ["companies", &company, "events", &plain(&event["id"])];
+            let action = session.href(&[&segments[..], &["redeliver"]].concat(), &[]);
             session.button("events.redeliver", "Redeliver", "", action)
         }),
     ];
@@ -39,7 +41,37 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         columns,
         empty: "There are no events yet.",
     };
-    list.show_of_company(&session, &company, &sent).await
+    let form = trigger_form(&session, &company).await?;
+    list.show_with(&session, &company, &sent, form).await
+}
+
+/// Returns the form that triggers an event with example data, for a test company.
+async fn trigger_form(session: &Session, company: &str) -> ApiResult<Option<FieldsForm>> {
+    if !session.me.may("events.write") || !session.me.may("companies.read") {
+        return Ok(None);
+    }
+    let found = session.get(&["companies", company], &[]).await?;
+    if found["server"] != "test" {
+        return Ok(None);
+    }
+    let types: Vec<_> = TYPES.iter().map(|kind| (*kind, *kind)).collect();
+    let fields = vec![Field::choice("type", "Type", &types)];
+    let action = session.href(&["companies", company, "events", "trigger"], &[]);
+    let texts = ("Trigger a test event", "Trigger the event");
+    Ok(FieldsForm::new(session, "events.write", texts, action, fields))
+}
+
+/// Triggers an event with example data.
+pub async fn trigger(
+    session: Session,
+    Path(company): Path<String>,
+    FormBody(sent): FormBody<Vec<(String, String)>>,
+) -> PageResult {
+    let sent = Sent(sent);
+    session.check_form(sent.text("form_token"))?;
+    let body = json!({ "type": sent.text("type") });
+    session.post(&["companies", &company, "events", "trigger"], &body).await?;
+    Ok(Redirect::to(&session.href(&["companies", &company, "events"], &[])).into_response())
 }
 
 pub async fn redeliver(
@@ -49,5 +81,5 @@ pub async fn redeliver(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["companies", &company, "events", &event, "redeliver"], &json!({})).await?;
-    Ok(Redirect::to(&path(&["console", "companies", &company, "events"], &[])).into_response())
+    Ok(Redirect::to(&session.href(&["companies", &company, "events"], &[])).into_response())
 }

@@ -1,6 +1,9 @@
 //! The companies, the overview of one, and its records.
 
+pub mod endpoints;
 pub mod events;
+pub mod keys;
+pub mod members;
 pub mod messages;
 pub mod payments;
 pub mod recollections;
@@ -13,19 +16,17 @@ use askama::Template;
 use axum::{
     Router,
     extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
     routing::{get, post},
 };
 use serde_json::{Value, json};
 
 use super::{
-    Fact, Form, ListPage, Parent, Tab, access, exceptions, finance,
+    Fact, Form, ListPage, Parent, access, exceptions, finance,
     lists::{List, ListQuery, Paging},
-    tabs,
 };
 use crate::{
     Console,
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Table, column, plain, right},
     page::{Frame, PageResult, render},
     session::Session,
@@ -37,7 +38,14 @@ pub fn router() -> Router<Console> {
     Router::new()
         .route("/", get(show))
         .route("/providers/{provider}/test", post(test_account))
-        .route("/keys/{key}/revoke", post(revoke_key))
+        .route("/keys", get(keys::list).post(keys::create))
+        .route("/keys/{key}/rotate", post(keys::rotate))
+        .route("/keys/{key}/revoke", post(keys::revoke))
+        .route("/endpoints", get(endpoints::list).post(endpoints::create))
+        .route("/endpoints/{endpoint}/{action}", post(endpoints::act))
+        .route("/members", get(members::list).post(members::create))
+        .route("/members/{member}", get(members::show))
+        .route("/members/{member}/{action}", post(members::act))
         .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
         .route("/payments", get(payments::list))
         .route("/payments/{payment}", get(payments::show))
@@ -50,6 +58,7 @@ pub fn router() -> Router<Console> {
         .route("/recollections/{recollection}", get(recollections::show))
         .route("/messages", get(messages::list))
         .route("/events", get(events::list))
+        .route("/events/trigger", post(events::trigger))
         .route("/requests", get(requests::list))
         .route("/events/{event}/redeliver", post(events::redeliver))
         .route("/wallet", get(wallet::show))
@@ -61,7 +70,7 @@ pub fn router() -> Router<Console> {
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Name", |company| {
-            let href = path(&["console", "companies", &plain(&company["id"])], &[]);
+            let href = session.href(&["companies", &plain(&company["id"])], &[]);
             Cell::link(href, &company["name"])
         }),
         column("Mode", |company| Cell::text(&company["server"])),
@@ -93,10 +102,8 @@ fn state(company: &Value) -> Value {
 struct CompanyPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     facts: Vec<Fact>,
     providers: Table,
-    keys: Table,
     prices: Table,
 }
 
@@ -120,42 +127,20 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         column("Credentials", |account| Cell::text(&account["has_credentials"])),
         column("", |account| {
             let provider = plain(&account["provider"]);
-            let segments = ["console", "companies", &id, "providers", &provider, "test"];
-            session.button("providers.write", "Test this account", "", path(&segments, &[]))
+            let segments = ["companies", &id, "providers", &provider, "test"];
+            let action = session.href(&segments, &[]);
+            session.button("providers.write", "Test this account", "", action)
         }),
     ];
     let empty = "The company uses the accounts of the service.";
     let providers = Table::new("Provider accounts", &found, &columns, empty);
-    let found = session.get(&["companies", &id, "keys"], &[]).await?;
-    let columns = [
-        column("Key", |key| Cell::code(&key["prefix"])),
-        column("Label", |key| Cell::text(&key["label"])),
-        column("Scopes", |key| limit(&key["scopes"])),
-        column("Addresses", |key| limit(&key["addresses"])),
-        column("Last used", |key| Cell::time(&key["last_used_at"])),
-        column("Expires", |key| Cell::time(&key["expires_at"])),
-        column("Revoked", |key| Cell::time(&key["revoked_at"])),
-        column("", |key| match key["revoked_at"].is_null() {
-            true => revoke_button(&session, &id, key),
-            false => Cell::Empty,
-        }),
-    ];
-    let keys = Table::new("API keys", &found, &columns, "The company has no API keys.");
     render(&CompanyPage {
-        frame: Frame::new(&session, "Companies", plain(&company["name"])),
-        parent: Some(Parent::of_company(&session)),
-        tabs: tabs(&session, &id, "Overview"),
+        frame: Frame::of_company(&session, &id, "Overview", plain(&company["name"])),
+        parent: Parent::of_company(&session),
         facts,
         providers,
-        keys,
         prices: prices(&session, &id).await?,
     })
-}
-
-fn revoke_button(session: &Session, company: &str, key: &Value) -> Cell {
-    let segments = ["console", "companies", company, "keys", &plain(&key["id"]), "revoke"];
-    let question = "Requests with this key are rejected from now on.";
-    session.button("keys.write", "Revoke", question, path(&segments, &[]))
 }
 
 /// Returns the effective prices of a company.
@@ -187,7 +172,7 @@ async fn test_account(
     session.check_form(&form.form_token)?;
     let path_of = ["companies", &company, "providers", &provider, "test"];
     let tested = session.post(&path_of, &json!({})).await?;
-    let href = path(&["console", "companies", &company], &[]);
+    let href = session.href(&["companies", &company], &[]);
     let rows = tested.as_object().into_iter().flatten();
     let rows = rows.map(|(name, value)| json!({ "name": name, "value": value }));
     let columns = [
@@ -195,22 +180,43 @@ async fn test_account(
         column("Result", |row| Cell::state(&json!(plain(&row["value"])))),
     ];
     render(&ListPage {
-        frame: Frame::new(&session, "Companies", format!("Test of the account at {provider}")),
+        frame: Frame::of_company(
+            &session,
+            &company,
+            "Overview",
+            format!("Test of the account at {provider}"),
+        ),
         parent: Some(Parent { href, label: "The company".to_owned() }),
-        tabs: tabs(&session, &company, "Overview"),
+        form: None,
         filters: Vec::new(),
         table: Table::new("Test", &rows.collect(), &columns, ""),
     })
 }
 
-async fn revoke_key(
-    session: Session,
-    Path((company, key)): Path<(String, String)>,
-    FormBody(form): FormBody<Form>,
+/// Shows a new secret once. `list` is the label and the path of the page to which it belongs.
+fn show_secret(
+    session: &Session,
+    company: &str,
+    list: (&'static str, &str),
+    (secret, note): (String, &'static str),
 ) -> PageResult {
-    session.check_form(&form.form_token)?;
-    session.delete(&["companies", &company, "keys", &key]).await?;
-    Ok(Redirect::to(&path(&["console", "companies", &company], &[])).into_response())
+    let (label, page) = list;
+    let href = session.href(&["companies", company, page], &[]);
+    render(&SecretPage {
+        frame: Frame::of_company(session, company, label, "New secret"),
+        parent: Some(Parent { href, label: label.to_owned() }),
+        secret,
+        note,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "secret.html")]
+struct SecretPage {
+    frame: Frame,
+    parent: Option<Parent>,
+    secret: String,
+    note: &'static str,
 }
 
 /// Formats a list that limits something; `null` is no limit.

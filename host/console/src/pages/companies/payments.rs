@@ -8,13 +8,12 @@ use axum::{
 use serde_json::{Value, json};
 
 use crate::{
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Form, Parent, Tab, company_name,
+        Fact, Form, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -27,9 +26,9 @@ const FILTERS: Declared = &[
 ];
 
 /// The columns of payments of a company.
-pub fn columns(company: &str) -> Vec<Column<'_>> {
+pub fn columns<'c>(session: &'c Session, company: &'c str) -> Vec<Column<'c>> {
     let href = move |payment: &Value| {
-        path(&["console", "companies", company, "payments", &plain(&payment["id"])], &[])
+        session.href(&["companies", company, "payments", &plain(&payment["id"])], &[])
     };
     vec![
         column("Reference", move |payment| Cell::link(href(payment), &payment["reference"])),
@@ -48,7 +47,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         source: &["companies", &company, "payments"],
         paging: Paging::NumberedOrKeyset,
         filters: FILTERS,
-        columns: columns(&company),
+        columns: columns(&session, &company),
         empty: "There are no such payments.",
     };
     list.show_of_company(&session, &company, &sent).await
@@ -59,7 +58,6 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 struct PaymentPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
@@ -73,17 +71,16 @@ struct PaymentPage {
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
     let payment = session.get(&["companies", &company, "payments", &id], &[]).await?;
     let name = company_name(&session, &company).await?;
-    let href = path(&["console", "companies", &company, "payments"], &[]);
+    let href = session.href(&["companies", &company, "payments"], &[]);
     let status = plain(&payment["status"]);
     render(&PaymentPage {
-        frame: Frame::new(&session, "Companies", plain(&payment["reference"])),
+        frame: Frame::of_company(&session, &company, "Payments", plain(&payment["reference"])),
         parent: Some(Parent { href, label: format!("Payments of {name}") }),
-        tabs: tabs(&session, &company, "Payments"),
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
         timeline: timeline(&session, &company, &id).await?,
-        action: path(&["console", "companies", &company, "payments", &id], &[]),
+        action: session.href(&["companies", &company, "payments", &id], &[]),
         may_verify: session.me.may("payments.verify"),
         may_refund: session.me.may("refunds.write") && status == "success",
     })
@@ -170,6 +167,6 @@ async fn act(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["companies", company, "payments", id, action], body).await?;
-    let page = path(&["console", "companies", company, "payments", id], &[]);
+    let page = session.href(&["companies", company, "payments", id], &[]);
     Ok(Redirect::to(&page).into_response())
 }

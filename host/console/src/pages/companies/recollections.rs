@@ -5,13 +5,11 @@ use axum::extract::Path;
 use serde_json::Value;
 
 use crate::{
-    api::path,
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -23,9 +21,9 @@ const FILTERS: Declared = &[
 ];
 
 /// The columns of recollections of a company.
-pub fn columns(company: &str) -> Vec<Column<'_>> {
+pub fn columns<'c>(session: &'c Session, company: &'c str) -> Vec<Column<'c>> {
     let href = move |found: &Value| {
-        path(&["console", "companies", company, "recollections", &plain(&found["id"])], &[])
+        session.href(&["companies", company, "recollections", &plain(&found["id"])], &[])
     };
     vec![
         column("Reference", move |found| Cell::link(href(found), &found["reference"])),
@@ -45,7 +43,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         source: &["companies", &company, "recollections"],
         paging: Paging::NumberedOrKeyset,
         filters: FILTERS,
-        columns: columns(&company),
+        columns: columns(&session, &company),
         empty: "There are no such repayments.",
     };
     list.show_of_company(&session, &company, &sent).await
@@ -56,7 +54,6 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 struct RecollectionPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
@@ -65,9 +62,9 @@ struct RecollectionPage {
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
     let found = session.get(&["companies", &company, "recollections", &id], &[]).await?;
     let name = company_name(&session, &company).await?;
-    let href = path(&["console", "companies", &company, "recollections"], &[]);
+    let href = session.href(&["companies", &company, "recollections"], &[]);
     let user = plain(&found["user"]["id"]);
-    let user_page = path(&["console", "companies", &company, "users", &user], &[]);
+    let user_page = session.href(&["companies", &company, "users", &user], &[]);
     let facts = vec![
         ("Id", Cell::code(&found["id"])),
         ("Customer", Cell::link(user_page, &found["user_id"])),
@@ -81,9 +78,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         ("Updated", Cell::time(&found["updated_at"])),
     ];
     render(&RecollectionPage {
-        frame: Frame::new(&session, "Companies", plain(&found["reference"])),
+        frame: Frame::of_company(&session, &company, "Repayments", plain(&found["reference"])),
         parent: Some(Parent { href, label: format!("Repayments of {name}") }),
-        tabs: tabs(&session, &company, "Repayments"),
         status: Cell::state(&found["status"]),
         amount: Cell::money(&found["amount"], &found["currency"]),
         facts,

@@ -4,7 +4,6 @@ use axum::extract::Path;
 use serde_json::Value;
 
 use crate::{
-    api::path,
     format::{Cell, Column, column, plain, right},
     page::PageResult,
     pages::lists::{Declared, List, ListQuery, Paging},
@@ -20,10 +19,9 @@ const FILTERS: Declared = &[
 ];
 
 /// The columns of requests. The key links the requests of the same key.
-fn columns(company: &str) -> Vec<Column<'_>> {
+fn columns<'c>(session: &'c Session, company: &'c str) -> Vec<Column<'c>> {
     let of_key = move |request: &Value| {
-        let segments = ["console", "companies", company, "requests"];
-        path(&segments, &[("key", &*plain(&request["key"]))])
+        session.href(&["companies", company, "requests"], &[("key", &plain(&request["key"]))])
     };
     vec![
         column("Time", |request| Cell::time(&request["created_at"])),
@@ -58,8 +56,8 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         source: &["companies", &company, "requests"],
         paging: Paging::Cursor("requests"),
         filters: FILTERS,
-        columns: columns(&company),
-        empty: "There are no such requests. None are kept if api_log_days is 0.",
+        columns: columns(&session, &company),
+        empty: "There are no such requests, or the service keeps no API log.",
     };
     list.show_of_company(&session, &company, &sent).await
 }

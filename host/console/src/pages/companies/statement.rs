@@ -7,9 +7,8 @@ use crate::{
     format::{Cell, Table, column, money, right},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_frame,
         lists::{Declared, Filter, List, ListQuery, Paging, is_export},
-        tabs,
     },
     session::Session,
 };
@@ -21,7 +20,6 @@ const FILTERS: Declared = &[("month", "Month (YYYY-MM)", &[]), ("currency", "Cur
 struct StatementPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     filters: Vec<Filter>,
     facts: Vec<Fact>,
     table: Table,
@@ -52,9 +50,8 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
         ("Closing balance", balance("closing_balance")),
     ];
     render(&StatementPage {
-        frame: Frame::new(&session, "Companies", company_name(&session, &company).await?),
-        parent: Some(Parent::of_company(&session)),
-        tabs: tabs(&session, &company, "Statement"),
+        frame: company_frame(&session, &company, "Statement").await?,
+        parent: Parent::of_company(&session),
         filters,
         facts,
         table,

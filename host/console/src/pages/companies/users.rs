@@ -6,13 +6,12 @@ use serde_json::Value;
 
 use super::{payments, recollections};
 use crate::{
-    api::{ApiResult, path},
+    api::ApiResult,
     format::{Cell, Column, Table, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_name,
         lists::{Declared, List, ListQuery, Paging},
-        tabs,
     },
     session::Session,
 };
@@ -28,7 +27,7 @@ const MOST: &str = "10";
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
     let href =
-        |user: &Value| path(&["console", "companies", &company, "users", &plain(&user["id"])], &[]);
+        |user: &Value| session.href(&["companies", &company, "users", &plain(&user["id"])], &[]);
     let columns = vec![
         column("Name", |user| Cell::Link { href: href(user), text: full_name(user) }),
         column("User id", |user| Cell::text(&user["user_id"])),
@@ -58,7 +57,6 @@ fn full_name(user: &Value) -> String {
 struct UserPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     facts: Vec<Fact>,
     sections: Vec<Section>,
     /// The page of the identity records, for those who may see them.
@@ -91,9 +89,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let identities = session.me.may("identities.read").then(|| customer.page("identities"));
     let name = full_name(&user);
     render(&UserPage {
-        frame: Frame::new(&session, "Companies", name),
+        frame: Frame::of_company(&session, &company, "Customers", name),
         parent: Some(customer.parent().await?),
-        tabs: tabs(&session, &company, "Customers"),
         facts: facts(&user),
         sections: sections.into_iter().flatten().collect(),
         identities,
@@ -127,12 +124,12 @@ struct Customer<'c> {
 
 impl Customer<'_> {
     fn page(&self, page: &str) -> String {
-        path(&["console", "companies", self.company, "users", self.id, page], &[])
+        self.session.href(&["companies", self.company, "users", self.id, page], &[])
     }
 
     async fn parent(&self) -> ApiResult<Parent> {
         let name = company_name(self.session, self.company).await?;
-        let href = path(&["console", "companies", self.company, "users"], &[]);
+        let href = self.session.href(&["companies", self.company, "users"], &[]);
         Ok(Parent { href, label: format!("Customers of {name}") })
     }
 
@@ -146,7 +143,7 @@ impl Customer<'_> {
     ) -> ApiResult<Option<Section>> {
         let query = [filter, ("limit", MOST)];
         let found = self.session.get(&["companies", self.company, list], &query).await?;
-        let all = path(&["console", "companies", self.company, list], &[filter]);
+        let all = self.session.href(&["companies", self.company, list], &[filter]);
         Ok(section(heading, &found["docs"], columns, Some(all)))
     }
 
@@ -165,12 +162,12 @@ impl Customer<'_> {
         if !self.session.me.may("payments.read") {
             return Ok(None);
         }
-        let columns = payments::columns(self.company);
+        let columns = payments::columns(self.session, self.company);
         self.of_list("Payments", "payments", ("user_id", self.id), &columns).await
     }
 
     async fn recollections(&self) -> ApiResult<Option<Section>> {
-        let columns = recollections::columns(self.company);
+        let columns = recollections::columns(self.session, self.company);
         self.of_list("Repayments", "recollections", ("user_id", self.id), &columns).await
     }
 
@@ -239,7 +236,6 @@ fn section(
 struct IdentitiesPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     records: Vec<(String, Vec<Fact>, Cell)>,
 }
 
@@ -263,9 +259,8 @@ pub async fn identities(
         (plain(&record["identity_name"]), facts, Cell::pairs(&record["details"]))
     });
     render(&IdentitiesPage {
-        frame: Frame::new(&session, "Companies", "Identity records"),
+        frame: Frame::of_company(&session, &company, "Customers", "Identity records"),
         parent: Some(Parent { href: customer.page(""), label: "The customer".to_owned() }),
-        tabs: tabs(&session, &company, "Customers"),
         records: records.collect(),
     })
 }

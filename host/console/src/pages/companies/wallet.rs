@@ -8,9 +8,8 @@ use crate::{
     format::{Cell, Table, column, money},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, Tab, company_name,
+        Fact, Parent, company_frame,
         lists::{List, ListQuery, Paging, is_export},
-        tabs,
     },
     session::Session,
 };
@@ -20,7 +19,6 @@ use crate::{
 struct WalletPage {
     frame: Frame,
     parent: Option<Parent>,
-    tabs: Vec<Tab>,
     balances: Vec<(Cell, Vec<Fact>)>,
     entries: Table,
 }
@@ -52,9 +50,8 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
     }
     let (_, entries, _) = list.fetch(&session, &sent).await?;
     render(&WalletPage {
-        frame: Frame::new(&session, "Companies", company_name(&session, &company).await?),
-        parent: Some(Parent::of_company(&session)),
-        tabs: tabs(&session, &company, "Wallet"),
+        frame: company_frame(&session, &company, "Wallet").await?,
+        parent: Parent::of_company(&session),
         balances: balances.collect(),
         entries,
     })

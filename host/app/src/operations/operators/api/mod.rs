@@ -3,7 +3,8 @@
 pub mod sessions;
 
 use super::{
-    check_may_change, check_may_grant, check_roles, has_administrators, not_found, permissions,
+    check_may_change, check_may_grant, check_roles, check_roles_of_operators, expect_operator,
+    has_administrators, permissions,
     store::{self, Operator, Token, TokenKind},
 };
 use crate::{
@@ -76,12 +77,14 @@ pub async fn create(
         email,
         roles: Json(roles),
         companies: company_ids(companies).map(Json),
+        company_id: None,
         active: true,
         created_at: now,
         updated_at: now,
     };
     let db = app.store.clone();
     db.write(async move |tx| {
+        check_roles_of_operators(&operator.roles)?;
         check_roles(tx, &actor, &operator.roles).await?;
         check_companies(tx, operator.companies.as_deref().map_or(&[], Vec::as_slice)).await?;
         store::insert(tx, &operator).await.map_err(|error| name_taken(error.into()))?;
@@ -108,7 +111,7 @@ pub async fn fetch(
     Path(operator): Path<String>,
 ) -> Result<DataResponse<Operator>> {
     let found = app.store.select(async |tx| store::find(tx, &operator).await).await?;
-    DataResponse::data(found.ok_or_else(not_found)?, "Operator fetched successfully")
+    DataResponse::data(expect_operator(found)?, "Operator fetched successfully")
 }
 
 fields! {
@@ -148,16 +151,17 @@ pub async fn edit(
 ) -> Result<DataResponse<Operator>> {
     let (new, now) = (body.read()?, app.clock.now());
     let before = app.store.select(async |tx| store::find(tx, &operator).await).await?;
-    let before = before.ok_or_else(not_found)?;
+    let before = expect_operator(before)?;
     let changes = audit::changes(&before, &new.clone().apply(&before, now));
     let detail = json!({ "operator": operator, "changes": changes });
     require_approval(&app, &actor, "operator.edit", &detail).await?;
     let db = app.store.clone();
     db.write(async move |tx| {
-        let before = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
+        let before = expect_operator(store::lock(tx, &operator).await?)?;
         let after = new.apply(&before, now);
         check_may_change(tx, &actor, &before).await?;
         if after.roles.0 != before.roles.0 {
+            check_roles_of_operators(&after.roles)?;
             check_roles(tx, &actor, &after.roles).await?;
         }
         check_companies(tx, after.companies.as_deref().map_or(&[], Vec::as_slice)).await?;
@@ -220,7 +224,7 @@ pub async fn create_token(
     };
     let db = app.store.clone();
     db.write(async move |tx| {
-        let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
+        let operator = expect_operator(store::lock(tx, &operator).await?)?;
         // A token acts with the roles of its operator.
         check_may_change(tx, &actor, &operator).await?;
         store::insert_token(tx, &operator.id, &token, &digest(&operator_token)).await?;
@@ -237,7 +241,7 @@ pub async fn list_tokens(
     Path(operator): Path<String>,
 ) -> Result<DataResponse<Vec<Token>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        store::find(tx, &operator).await?.ok_or_else(not_found)?;
+        expect_operator(store::find(tx, &operator).await?)?;
         Ok(store::list_tokens(tx, &operator).await?)
     };
     DataResponse::data(app.store.read(read).await?, "Tokens fetched successfully")
@@ -250,7 +254,7 @@ pub async fn revoke_token(
     Path((operator, token)): Path<(String, String)>,
 ) -> Result<MessageResponse> {
     let found = app.store.select(async |tx| store::find(tx, &operator).await).await?;
-    let found = found.ok_or_else(not_found)?;
+    let found = expect_operator(found)?;
     let is_administrator = found.roles.iter().any(|role| role == permissions::ADMINISTRATOR);
     if is_administrator && found.id != actor.id {
         // Otherwise one administrator could exclude the others, and approvals with them.
@@ -259,7 +263,7 @@ pub async fn revoke_token(
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let operator = store::lock(tx, &operator).await?.ok_or_else(not_found)?;
+        let operator = expect_operator(store::lock(tx, &operator).await?)?;
         check_may_change(tx, &actor, &operator).await?;
         if !store::revoke_token(tx, &operator.id, &token, app.clock.now()).await? {
             return Err(Error::not_found("token not found"));

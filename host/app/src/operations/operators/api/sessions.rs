@@ -3,7 +3,7 @@
 use crate::operations::operators::{
     oidc::{self, Begun, Finished, Returned},
     permissions::PERMISSIONS,
-    sign_in::{self, Enrolment, Invitation, Session},
+    sign_in::{self, Credentials, Enrolment, Invitation, Session},
 };
 use crate::{operations::audit::Actor, state::prelude::*};
 use tollhouse_http::RequestOrigin;
@@ -73,6 +73,8 @@ fields! {
         password: Text<200>,
         /// Code of the authenticator app: six digits, each valid once.
         code: Visible<10>,
+        /// `true` signs in a member of a company; otherwise only operators can sign in.
+        member: Option<Flag>,
     }
 }
 
@@ -81,8 +83,10 @@ pub async fn sign_in(
     origin: RequestOrigin,
     body: Body<SignIn>,
 ) -> Result<DataResponse<Session>> {
-    let SignIn { email, password, code } = body.read()?;
-    let session = sign_in::sign_in(&app, &origin, email, password, code).await?;
+    let SignIn { email, password, code, member } = body.read()?;
+    let is_member = member.unwrap_or(false);
+    let credentials = Credentials { email, password, code, is_member };
+    let session = sign_in::sign_in(&app, &origin, credentials).await?;
     DataResponse::data(session, "Signed in successfully")
 }
 
@@ -155,6 +159,8 @@ pub struct Me {
     permissions: Vec<&'static str>,
     /// Ids of the companies to which the operator is limited; `null`: no limit.
     companies: Option<Vec<CompanyId>>,
+    /// Id of the company to whose team the person belongs; `null` for an operator.
+    company: Option<CompanyId>,
 }
 
 pub async fn me(actor: Actor) -> Result<DataResponse<Me>> {
@@ -164,6 +170,7 @@ pub async fn me(actor: Actor) -> Result<DataResponse<Me>> {
         name: actor.name.clone(),
         permissions: PERMISSIONS.iter().map(|info| info.name).filter(held).collect(),
         companies: actor.companies.clone(),
+        company: actor.member_of.clone(),
     };
     DataResponse::data(me, "Operator fetched successfully")
 }

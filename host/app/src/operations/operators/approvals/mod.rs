@@ -17,9 +17,10 @@ use crate::{
 use tollhouse_http::Permission;
 use tollhouse_platform::crypto::seal::fingerprint;
 
-/// Actions with one effect however often they are repeated: by the key of a transfer, or because a
-/// payment is refunded once.
-const IDEMPOTENT: [&str; 3] = ["operator.credit", "operator.debit", "payment.refund"];
+/// Actions that may be repeated: with one effect, by the key of a transfer or because a payment is
+/// refunded once, or reads.
+const IDEMPOTENT: [&str; 4] =
+    ["operator.credit", "operator.debit", "payment.refund", "identity.bulk_read"];
 
 /// Time for a decision, and for the action after an approval.
 const VALID_SECONDS: i64 = 24 * 3600;
@@ -32,6 +33,7 @@ fn permission(subject: ApprovalSubject) -> Permission {
         ApprovalSubject::PluginGrants => permissions::PLUGINS_WRITE,
         ApprovalSubject::Publishers => permissions::PUBLISHERS_WRITE,
         ApprovalSubject::Operators => permissions::OPERATORS_WRITE,
+        ApprovalSubject::Identities => permissions::IDENTITIES_READ,
     }
 }
 

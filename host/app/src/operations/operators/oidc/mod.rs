@@ -167,7 +167,7 @@ async fn find_operator(
     }
     let Some(email) = email else { return Ok(Outcome::Unknown) };
     let address = email::comparison_key(&email.address);
-    let Some(found) = store::find_by_email(tx, &address).await? else {
+    let Some(found) = store::find_by_email(tx, &address, false).await? else {
         return Ok(Outcome::Unknown);
     };
     // Of two first sign-ins at once, the second one finds the account of the first.

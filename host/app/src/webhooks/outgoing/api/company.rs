@@ -82,14 +82,35 @@ pub async fn trigger(
     run: IdempotentRequest,
     body: Body<NewTrigger>,
 ) -> Result<DataResponse<ListedEvent>> {
+    write_example(&app, company, None, &run, &body).await
+}
+
+/// The same for an operator or a member of the company.
+pub async fn trigger_of_company(
+    State(app): State<App>,
+    actor: Actor,
+    AuthenticatedCompany(company): AuthenticatedCompany,
+    run: IdempotentRequest,
+    body: Body<NewTrigger>,
+) -> Result<DataResponse<ListedEvent>> {
+    write_example(&app, company, Some(actor), &run, &body).await
+}
+
+async fn write_example(
+    app: &App,
+    company: Company,
+    actor: Option<Actor>,
+    run: &IdempotentRequest,
+    body: &Body<NewTrigger>,
+) -> Result<DataResponse<ListedEvent>> {
     if !company.is_test() {
         return Err(Error::Forbidden("only a test company can trigger events".to_owned()));
     }
     let NewTrigger { r#type, data } = body.read()?;
     let id = run.name("test").unwrap_or_else(|| format!("test-{}", app.new_id()));
     let mut example = example::data(&r#type, &id, app.clock.now());
-    example::set(&body, &mut example, data.unwrap_or_default())?;
-    let db = app.store.clone();
+    example::set(body, &mut example, data.unwrap_or_default())?;
+    let (app, db) = (app.clone(), app.store.clone());
     db.write(async move |tx| {
         // An interrupted run of this request may have written it.
         if let Some(event) = store::find_listed(tx, &company.id, &id).await? {
@@ -103,6 +124,10 @@ pub async fn trigger(
             callback_url: None,
         };
         events::emit(tx, &app, &company.id, event).await?;
+        if let Some(actor) = actor {
+            let detail = json!({ "type": kind, "record": id });
+            audit::record(tx, &app, &actor, &company.id, "event.trigger", detail).await?;
+        }
         let event = store::find_listed(tx, &company.id, &id).await?;
         let event = event.ok_or_else(|| Error::internal("the event was not written"))?;
         DataResponse::data(event, MESSAGE)

@@ -4,7 +4,7 @@ mod company;
 
 use std::collections::{HashMap, HashSet};
 
-pub use self::company::{read, trigger};
+pub use self::company::{read, trigger, trigger_of_company};
 use super::{
     EventId, endpoints, enqueue_delivery,
     store::{self, Attempt, Delivery, Destination, EventRow},
