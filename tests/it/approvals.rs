@@ -104,7 +104,7 @@ both! {
             call(app, &ada.token, Method::GET, &path, Value::Null).await
         };
         for user in ["u1", "u2", "u3", "u4"] {
-            let new = json!({ "user_id": user, "email": format!("{user}@example.com"), "first_name": user });
+            let new = json!({ "user_id": user, "email": format!("{user}@example.com"), "first_name": user, "last_name": "Obi" });
             app.post("/user/create", new).await.data();
         }
         for user in ["u1", "u2", "u1", "u2"] {

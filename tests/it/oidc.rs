@@ -254,6 +254,7 @@ both! {
         for (path, body) in [
             ("/sign-in", json!({ "email": email, "password": password, "code": "123456" })),
             ("/sign-in/enrol", json!({ "invitation": invited["invitation"], "password": password })),
+            ("/sign-in/enrol", json!({ "invitation": "x", "password": password })),
             ("/sign-in/confirm", json!({ "invitation": "x", "enrolment": "x", "code": "123456" })),
         ] {
             assert_eq!(host.post(path, body).await.failure(), refused, "{path}");

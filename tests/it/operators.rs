@@ -13,7 +13,7 @@ use crate::{
         SUCCESS_CARD, create_user, direct_debit_body, fail_card_refund, loan_body, saved_card,
     },
     plugins::try_install,
-    principals,
+    portal, principals,
     sprout::repack,
 };
 
@@ -237,9 +237,23 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// The same for event endpoints.
+/// The same for members.
+fn member_actions() -> Vec<Action> {
+    let log = Log::Company;
+    let (all, one) = ("/companies/{company}/members", "/companies/{company}/members/{member}");
+    let invite = "/companies/{company}/members/{member}/invite";
+    let new = json!({ "email": "eve@acme.example", "role": "company-developer" });
+    vec![
+        ("post", all, new, "member.create", log),
+        ("patch", one, json!({ "role": "company-finance" }), "member.edit", log),
+        ("post", invite, json!({}), "member.invite", log),
+    ]
+}
+
+/// The same for events and their endpoints.
 fn event_endpoint_actions() -> Vec<Action> {
     let (log, new) = (Log::Company, json!({ "url": "https://b.example/", "active": false }));
+    let trigger = "/companies/{company}/events/trigger";
     let (one, rotate) = (
         "/companies/{company}/event-endpoints/{endpoint}",
         "/companies/{company}/event-endpoints/{endpoint}/secret/rotate",
@@ -249,6 +263,7 @@ fn event_endpoint_actions() -> Vec<Action> {
         ("patch", one, json!({ "description": "books" }), "event_endpoint.edit", log),
         ("post", rotate, json!({}), "event_endpoint.secret.rotate", log),
         ("delete", one, Value::Null, "event_endpoint.delete", log),
+        ("post", trigger, json!({ "type": "payment.failed" }), "event.trigger", log),
     ]
 }
 
@@ -388,7 +403,8 @@ both! {
         let clerk = principals::create(app, "clerk", &["support-read"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
-        let rows = [actions(app), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
+        let member = portal::invite(app, &app.company, "ben@acme.example", "company-support").await;
+        let rows = [actions(app), member_actions(), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
         for route in internal_routes().iter().filter(|route| matches!(route.access, Access::Operator(_)) && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -403,6 +419,7 @@ both! {
                 .replace("{key}", text(&key, "id"))
                 .replace("{event}", text(&event, "id"))
                 .replace("{endpoint}", text(&endpoint, "id"))
+                .replace("{member}", text(&member, "id"))
                 .replace("{payment}", text(&payment, "id"))
                 .replace("{loan}", "loan-1")
                 .replace("{direct_debit}", "dd-1")

@@ -3,7 +3,6 @@
 pub mod customers;
 pub mod identity;
 pub mod lending;
-pub mod members;
 pub mod messaging;
 pub mod money;
 pub mod operations;

@@ -7,8 +7,7 @@ use serde_json::Value;
 use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
-    members,
-    messaging::{messages, otp},
+    messaging::{members, messages, otp},
     money::{cards, charges::sessions, enquiry, exceptions, payments, refunds, totals},
     operations::{
         jobs, master_key, operator_events,
@@ -161,11 +160,6 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}" Operator(COMPANIES_READ) companies::api::fetch "Fetch a company" [];
         patch  "/internal/v1/companies/{company}" Operator(COMPANIES_WRITE) companies::api::edit "Edit or suspend a company" [];
         post   "/internal/v1/companies/{company}/event-secret/rotate" Operator(KEYS_WRITE) companies::api::rotate_event_secret "Rotate a company's event secret" [];
-        get    "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_READ) events::endpoints::api::list "List a company's event endpoints" [];
-        post   "/internal/v1/companies/{company}/event-endpoints" Operator(EVENTS_WRITE) events::endpoints::api::create "Create an event endpoint" [];
-        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
-        post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
-        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/keys" Operator(KEYS_WRITE) companies::api::create_key "Create an API key" [];
         get    "/internal/v1/companies/{company}/keys" Operator(COMPANIES_READ) companies::api::list_keys "List a company's API keys" [];
         post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator(KEYS_WRITE) companies::api::rotate_key "Rotate an API key" [];
@@ -228,6 +222,11 @@ fn member_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/members" Operator(MEMBERS_WRITE) members::api::create "Invite a person to the team of a company" [409 503];
         patch  "/internal/v1/companies/{company}/members/{member}" Operator(MEMBERS_WRITE) members::api::edit "Change a member of a company" [409];
         post   "/internal/v1/companies/{company}/members/{member}/invite" Operator(MEMBERS_WRITE) members::api::invite "Invite a member to set a new password" [409 503];
+        get    "/internal/v1/companies/{company}/event-endpoints" Operator(COMPANIES_READ) events::endpoints::api::list "List a company's event endpoints" [];
+        post   "/internal/v1/companies/{company}/event-endpoints" Operator(EVENTS_WRITE) events::endpoints::api::create "Create an event endpoint" [];
+        patch  "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::edit "Edit or deactivate an event endpoint" [];
+        post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
+        delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/events/trigger" Operator(EVENTS_WRITE) events::api::trigger_of_company "Trigger an event with example data, for a test company" [];
     }
 }

@@ -37,6 +37,8 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate", |a| {
         vec![&a.endpoint]
     }),
+    ("/internal/v1/companies/{company}/members/{member}", |a| vec![&a.member]),
+    ("/internal/v1/companies/{company}/members/{member}/invite", |a| vec![&a.member]),
     ("/internal/v1/companies/{company}/events/{event}/attempts", |a| vec![&a.event]),
     ("/internal/v1/companies/{company}/events/{event}/redeliver", |a| vec![&a.event]),
     ("/internal/v1/companies/{company}/users/{email_or_id}", |a| a.of_user()),

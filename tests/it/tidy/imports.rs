@@ -9,11 +9,10 @@ use syn::{UseTree, visit::Visit};
 use super::{Text, assert_none, texts};
 
 /// The areas of the application, and those that each may use.
-const AREAS: [(&str, &[&str]); 10] = [
+const AREAS: [(&str, &[&str]); 9] = [
     ("state", &[]),
     ("operations", &["state"]),
     ("tenants", &["operations", "state"]),
-    ("members", &["messaging", "operations", "state", "tenants"]),
     ("messaging", &["operations", "state", "tenants"]),
     ("webhooks", &["operations", "state", "tenants"]),
     ("customers", &["messaging", "operations", "state", "tenants"]),

@@ -1,4 +1,5 @@
-//! Outbound e-mail and SMS, and one-time passwords.
+//! Outbound e-mail and SMS, one-time passwords, and invitations of members.
 
+pub mod members;
 pub mod messages;
 pub mod otp;

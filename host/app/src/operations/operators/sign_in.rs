@@ -160,6 +160,16 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
     .await
 }
 
+/// Returns the person of an invitation. 401 if it is not valid, 403 for an operator who signs in
+/// with an OpenID provider.
+async fn find_invited(app: &App, invitation: &str) -> Result<TokenHolder> {
+    let now = app.clock.now();
+    let find = async |tx: &mut Tx| store::find_by_invitation(tx, invitation, now).await;
+    let invited = app.store.select(find).await?;
+    check_passwords_are_used(app, invited.as_ref().is_some_and(TokenHolder::is_member))?;
+    invited.ok_or(INVITATION_ENDED)
+}
+
 /// Prepares the password and the one-time codes of an invited person.
 pub async fn enrol(
     app: &App,
@@ -168,11 +178,8 @@ pub async fn enrol(
     password: String,
 ) -> Result<Enrolment> {
     check_rate(app, origin)?;
-    let (invitation, now) = (digest(invitation), app.clock.now());
-    let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
-    let invited = app.store.select(find).await?;
-    check_passwords_are_used(app, invited.as_ref().is_some_and(TokenHolder::is_member))?;
-    let invited = invited.ok_or(INVITATION_ENDED)?;
+    let invitation = digest(invitation);
+    let invited = find_invited(app, &invitation).await?;
     let email = invited.operator.email.ok_or(INVITATION_ENDED)?;
     let codes = OneTimeCodes::generate(app, &email)?;
     let (totp_secret, totp_url) = (codes.secret(), codes.url()?);
@@ -191,6 +198,7 @@ pub async fn confirm(
     code: String,
 ) -> Result<Session> {
     check_rate(app, origin)?;
+    let invited = find_invited(app, &digest(invitation)).await?;
     let invalid = || Error::invalid("the enrolment field must be that of the invitation");
     let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
     let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
@@ -200,11 +208,8 @@ pub async fn confirm(
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        let found = store::find_by_invitation(tx, &pending.invitation, now).await?;
-        check_passwords_are_used(&app, found.as_ref().is_some_and(TokenHolder::is_member))?;
-        let invited = found.ok_or(INVITATION_ENDED)?.operator;
         // Of two confirmations at once, the second one finds the invitation used.
-        store::lock(tx, &invited.id).await?;
+        store::lock(tx, &invited.operator.id).await?;
         let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
         let operator = find.ok_or(INVITATION_ENDED)?.operator;
         let email = operator.email.as_deref().unwrap_or_default();
