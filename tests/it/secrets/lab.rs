@@ -72,6 +72,7 @@ impl Lab {
                 "--plugin-recording-retention-hours=100",
                 "--api-log-days=3",
                 "--development",
+                "--portal",
             ])
             .arg(format!("--log-format={log_format}"))
             .args(smtp_flags(&simulators))
