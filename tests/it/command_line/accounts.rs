@@ -1,4 +1,4 @@
-//! Provider accounts.
+//! Provider accounts, and members of companies.
 
 use serde_json::json;
 
