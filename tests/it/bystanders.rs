@@ -245,6 +245,8 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("delete", "/internal/v1/operators/{operator}/tokens/{token}"),
     ("post", "/internal/v1/operators/{operator}/invite"),
     ("post", "/internal/v1/sign-out"),
+    ("put", "/internal/v1/me/views/{list}/{view}"),
+    ("delete", "/internal/v1/me/views/{list}/{view}"),
     ("put", "/internal/v1/roles/{role}"),
     ("delete", "/internal/v1/roles/{role}"),
     ("post", "/internal/v1/approvals/{approval}/approve"),

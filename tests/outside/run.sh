@@ -28,8 +28,9 @@ venv=$target/outside/venv
 
 dir=$(mktemp -d)
 log=$dir/sandbox.log
-# Schemathesis sends requests without pauses.
-TOLLHOUSE_RATE_PER_S=0 "$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
+# Schemathesis sends requests without pauses. The console shows recorded calls.
+TOLLHOUSE_RATE_PER_S=0 TOLLHOUSE_PLUGIN_RECORDING_RETENTION_HOURS=24 \
+    "$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
 sandbox=$!
 trap 'kill "$sandbox" 2>/dev/null || true; wait "$sandbox" || true; rm -rf "$dir"' EXIT
 for _ in $(seq 1200); do

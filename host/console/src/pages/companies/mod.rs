@@ -8,6 +8,7 @@ pub mod messages;
 pub mod payments;
 pub mod recollections;
 pub mod statement;
+pub mod timeline;
 pub mod users;
 pub mod wallet;
 
@@ -187,6 +188,7 @@ async fn test_account(
         parent: Some(Parent { href, label: "The company".to_owned() }),
         form: None,
         filters: Vec::new(),
+        views: None,
         table: Table::new("Test", &rows.collect(), &columns, ""),
     })
 }
