@@ -50,9 +50,12 @@ struct Options {
     /// PostgreSQL database to use instead of a SQLite file; its contents are kept
     #[arg(long)]
     postgres: Option<String>,
-    /// Start without the three weeks of example data. A PostgreSQL database gets none
+    /// Start without the three weeks of example data
     #[arg(long)]
     no_examples: bool,
+    /// Create the example data also in a PostgreSQL database, which must be new
+    #[arg(long, requires = "postgres", conflicts_with = "no_examples")]
+    examples: bool,
     /// Start only the simulators, on --port, for a host that runs separately on this machine
     #[arg(long, alias = "standins-only", conflicts_with = "postgres")]
     simulators_only: bool,
@@ -126,7 +129,8 @@ async fn run(options: Options) -> Result<(), Failure> {
     let file = readiness_file(&options.dir)?;
     let [public, internal, upstream, smtp] = bind_all(options.port).await?;
     let now = Clock::system().now();
-    let examples_end = (options.postgres.is_none() && !options.no_examples).then_some(now);
+    let has_examples = options.examples || options.postgres.is_none() && !options.no_examples;
+    let examples_end = has_examples.then_some(now);
     let clock = match examples_end {
         Some(_) => {
             Clock::behind_system(Duration::from_secs(examples::DAYS.unsigned_abs() * 86_400))

@@ -98,6 +98,7 @@ both! {
         app: TestApp, "--approvals=identities", "--approval-identities=2"
     ) {
         let ada = create(app, "ada", &["support-act"]).await;
+        let other = create(app, "cleo", &["support-act"]).await;
         let ben = create(app, "ben", &["administrator"]).await;
         let read = async |user: &str| {
             let path = format!("/companies/{}/users/{user}@example.com/identities", app.company.id);
@@ -121,7 +122,6 @@ both! {
             read(user).await.data();
         }
         assert_ne!(waiting(&read("u2").await), approval);
-        let other = create(app, "cleo", &["support-act"]).await;
         let path = format!("/companies/{}/users/u2@example.com/identities", app.company.id);
         call(app, &other.token, Method::GET, &path, Value::Null).await.data();
     }

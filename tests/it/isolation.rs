@@ -284,10 +284,10 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let exception = insert_exception(app, &app.company.id).await;
     put_loan(app, "loan-of-a", loan_body("user-of-a")).await;
     let repaid = json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repaid-of-a" });
-    let recollection = create_recollection(app, repaid).await.data().clone();
-    app.run_until_idle().await;
     let member =
         portal::invite(app, &app.company, "member-of-a@example.com", "company-owner").await;
+    let recollection = create_recollection(app, repaid).await.data().clone();
+    app.run_until_idle().await;
     CompanyRecords {
         user,
         settled,

@@ -215,6 +215,7 @@ both! {
         assert_eq!(refused.failure(), (404, "member not found"));
         let refused = change(Method::POST, &format!("{path}/invite"), Value::Null).await;
         assert_eq!(refused.failure(), (404, "member not found"));
+        app.run_until_idle().await;
     }
 
     async fn a_developer_creates_keys_and_endpoints_and_triggers_events(app: TestApp) {

@@ -6,6 +6,7 @@ mod debts;
 mod endpoints;
 mod identities;
 mod lab;
+mod members;
 mod operators;
 mod phones;
 mod places;
@@ -167,6 +168,7 @@ async fn operate(lab: &Lab) {
     let rotated = lab.call(&format!("POST {}", of("/event-secret/rotate")), json!({})).await;
     lab.name("second_secret", &rotated["event_secret"]);
     endpoints::create(lab).await;
+    members::invite(lab).await;
     for (way, amount) in [("credit", 100), ("debit", 10)] {
         let movement = json!({ "amount": amount, "key": way });
         lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;

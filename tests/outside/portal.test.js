@@ -32,7 +32,7 @@ describe('the portal of a company', () => {
     const page = await open(t);
     const { email, secret } = await enter(page, 'company-owner');
     const menu = page.getByRole('navigation', { name: 'Main' });
-    await menu.getByRole('link', { name: 'Payments' }).click();
+    await menu.getByRole('link', { name: 'Payments', exact: true }).click();
     await page.getByRole('heading', { name: 'Payments' }).waitFor();
     await page.getByRole('link', { name: 'charged-twice-1' }).first().waitFor();
     await picture(page, 'portal-payments');

@@ -28,16 +28,27 @@ venv=$target/outside/venv
 
 dir=$(mktemp -d)
 log=$dir/sandbox.log
-# Schemathesis sends requests without pauses. The console shows recorded calls.
-TOLLHOUSE_RATE_PER_S=0 TOLLHOUSE_PLUGIN_RECORDING_RETENTION_HOURS=24 \
-    "$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
-sandbox=$!
-trap 'kill "$sandbox" 2>/dev/null || true; wait "$sandbox" || true; rm -rf "$dir"' EXIT
-for _ in $(seq 1200); do
-    [ -e "$dir/sandbox.json" ] && break
-    kill -0 "$sandbox" 2>/dev/null || { cat "$log" >&2; exit 1; }
-    sleep 0.1
-done
+database=
+stop_sandbox() {
+    kill "$sandbox" 2>/dev/null || true
+    wait "$sandbox" || true
+    [ -z "$database" ] || psql --quiet "$TOLLHOUSE_TEST_POSTGRES" --command "DROP DATABASE $database"
+    database=
+}
+trap 'stop_sandbox; rm -rf "$dir"' EXIT
+# Starts a sandbox with these options, and waits until it is ready.
+start_sandbox() {
+    # Schemathesis sends requests without pauses, and the console shows recorded calls.
+    TOLLHOUSE_RATE_PER_S=0 TOLLHOUSE_PLUGIN_RECORDING_RETENTION_HOURS=24 \
+        "$target/debug/sandbox" --dir "$dir" --port 0 "$@" >"$log" 2>&1 &
+    sandbox=$!
+    for _ in $(seq 1200); do
+        [ -e "$dir/sandbox.json" ] && return
+        kill -0 "$sandbox" 2>/dev/null || { cat "$log" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+start_sandbox
 
 export SANDBOX_JSON=$dir/sandbox.json PYTHON=$venv/bin/python CHROMIUM PICTURES=$target/outside
 CHROMIUM=$(command -v chromium)
@@ -50,3 +61,15 @@ node --test --test-concurrency=1 --test-reporter=spec $tests || {
     tail -n 100 "$log" >&2
     exit 1
 }
+
+# The pages for people on the other engine.
+if [ -n "${TOLLHOUSE_TEST_POSTGRES:-}" ]; then
+    stop_sandbox
+    database=outside_$$
+    psql --quiet "$TOLLHOUSE_TEST_POSTGRES" --command "CREATE DATABASE $database"
+    start_sandbox --examples --postgres "${TOLLHOUSE_TEST_POSTGRES%/*}/$database"
+    node --test --test-concurrency=1 --test-reporter=spec console.test.js portal.test.js || {
+        cat "$log" >&2
+        exit 1
+    }
+fi

@@ -243,7 +243,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/users/{email_or_id}" Operator(USERS_READ) users::api::fetch "Fetch a user of a company" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/cards" Operator(USERS_READ) cards::api::list "List a user's cards" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/virtual-accounts" Operator(USERS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
-        get    "/internal/v1/companies/{company}/users/{user_id}/identities" Operator(IDENTITIES_READ) identity::api::operators::list_of_user "List a user's identity records" [];
+        get    "/internal/v1/companies/{company}/users/{user_id}/identities" Operator(IDENTITIES_READ) identity::api::operators::list_of_user "List a user's identity records" [409];
         get    "/internal/v1/companies/{company}/users/{user_id}/loans" Operator(LENDING_READ) loans::api::list_of_user "List a user's loans" [];
         get    "/internal/v1/companies/{company}/recollections" Operator(LENDING_READ) recollections::api::list "List a company's recollections" [];
         get    "/internal/v1/companies/{company}/recollections/{recollection}" Operator(LENDING_READ) recollections::api::fetch "Fetch a recollection" [];

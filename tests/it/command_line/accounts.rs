@@ -1,4 +1,4 @@
-//! Provider accounts.
+//! Provider accounts, and members of companies.
 
 use serde_json::json;
 
@@ -49,5 +49,33 @@ both! {
         let refused = run(app, &["provider", "test", "sprout", "--company", id, "--json"]).await;
         let result: serde_json::Value = serde_json::from_str(&refused.out).expect("JSON");
         assert_eq!((refused.code, &result["outcome"]), (1, &json!("credentials_refused")));
+    }
+}
+
+both! {
+    async fn members_are_managed_by_commands(app: TestApp) {
+        let id = &*app.company.id;
+        assert_eq!(run(app, &["member", "list", id]).await.success_output(), "none\n");
+        let invite = ["member", "invite", id, "ada@acme.example", "--role", "company-owner"];
+        let ada = run(app, &invite).await;
+        assert_eq!((field(ada.success_output(), "email"), field(&ada.out, "state")), ("ada@acme.example", "invited"));
+        let member = field(&ada.out, "member");
+        assert_eq!(run(app, &invite).await.failure(), (1, "tollhouse: another account has this e-mail address"));
+        let last = run(app, &["member", "deactivate", id, member]).await;
+        assert_eq!(last.failure(), (1, "tollhouse: the company needs an active owner"));
+        let second = ["member", "invite", id, "ben@acme.example", "--role", "company-owner"];
+        run(app, &second).await.success_output();
+        let edited = run(app, &["member", "edit", id, member, "--role", "company-finance"]).await;
+        assert_eq!(field(edited.success_output(), "role"), "company-finance");
+        for (action, state) in [("deactivate", "inactive"), ("activate", "invited"), ("reinvite", "invited")] {
+            let done = run(app, &["member", action, id, member]).await;
+            assert_eq!(field(done.success_output(), "state"), state, "{action}");
+        }
+        let list = run(app, &["member", "list", id]).await;
+        let rows = rows(list.success_output());
+        assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["ada@acme.example", "ben@acme.example"]);
+        app.run_until_idle().await;
+        let ada = app.simulators.mailbox().list(Some("ada@acme.example"));
+        assert!((1..=2).contains(&ada.len()), "{ada:?}");
     }
 }

@@ -15,10 +15,11 @@ both! {
         });
         app.operator(Method::PUT, &format!("{own}/providers/provider_a"), account).await.data();
         let key = app.operator(Method::POST, &format!("{own}/keys"), json!({ "label": "old" })).await.data().clone();
+        app.operator(Method::PATCH, "/prices", json!({ "otp.sms": 4.5 })).await.data();
         let mut browser = Browser::signed_in(app, "ada", "company-admin").await;
         let page = format!("/console{own}");
         let shown = browser.get(&page).await;
-        shown.shows(&["Test this account", "Prices"]);
+        shown.shows(&["Test this account", "<td>otp.sms</td>", "4.50", "the default plan"]);
         let keys = format!("{page}/keys");
         browser.get(&keys).await.shows(&["Revoke", "Requests with this key are rejected", "Create an API key"]);
         let token = [("form_token", &*shown.form_token())];

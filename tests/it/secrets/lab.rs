@@ -71,6 +71,7 @@ impl Lab {
                 "--plugin-unsigned",
                 "--plugin-recording-retention-hours=100",
                 "--development",
+                "--portal",
             ])
             .arg(format!("--log-format={log_format}"))
             .args(smtp_flags(&simulators))

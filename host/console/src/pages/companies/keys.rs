@@ -89,7 +89,7 @@ pub async fn create(
 }
 
 fn show_key(session: &Session, company: &str, created: &Value) -> PageResult {
-    let note = "Send it as `Authorization: Bearer KEY`.";
+    let note = "Clients send it in the header Authorization: Bearer KEY.";
     show_secret(session, company, ("API keys", "keys"), (plain(&created["api_key"]), note))
 }
 

@@ -31,7 +31,6 @@ use crate::{
     page::{Frame, PageResult, render},
     session::Session,
 };
-use tollhouse_platform::values::money::BILLING_CURRENCY;
 
 /// The pages of one company.
 pub fn router() -> Router<Console> {
@@ -145,13 +144,13 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
 /// Returns the effective prices of a company.
 async fn prices(session: &Session, company: &str) -> ApiResult<Table> {
     let found = session.get(&["companies", company, "prices"], &[]).await?;
-    let items = found.as_object().into_iter().flatten();
+    let items = found["prices"].as_object().into_iter().flatten();
     let rows = items.map(
         |(item, price)| json!({ "item": item, "price": price["price"], "plan": price["plan"] }),
     );
     let columns = [
         column("Item", |row| Cell::text(&row["item"])),
-        right("Price", |row| Cell::money(&row["price"], &json!(BILLING_CURRENCY))),
+        right("Price", |row| Cell::money(&row["price"], &found["currency"])),
         column("From", |row| match row["plan"].as_str() {
             Some("company") => Cell::Text("the company's own plan".to_owned()),
             Some("default") => Cell::Text("the default plan".to_owned()),
