@@ -224,9 +224,7 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("put", "/internal/v1/providers/{provider}"),
     ("post", "/internal/v1/providers/{provider}/test"),
     ("patch", "/internal/v1/prices"),
-    ("post", "/internal/v1/jobs/retry"),
     ("put", "/internal/v1/identities/{country}/{identity}"),
-    ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/clock/advance"),
     // An e-mail address belongs to one account.
     ("post", "/internal/v1/companies/{company}/members"),
@@ -239,6 +237,8 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("delete", "/internal/v1/plugins/{plugin}/{digest}"),
     ("put", "/internal/v1/publishers/{publisher}"),
     ("delete", "/internal/v1/publishers/{publisher}"),
+    ("post", "/internal/v1/jobs/retry"),
+    ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/operators"),
     ("patch", "/internal/v1/operators/{operator}"),
     ("post", "/internal/v1/operators/{operator}/tokens"),
