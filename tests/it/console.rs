@@ -3,6 +3,7 @@
 mod actions;
 mod api_log;
 mod customers;
+mod platform;
 
 use reqwest::{Client, Method, Response, redirect::Policy};
 use serde_json::{Value, json};
@@ -177,10 +178,16 @@ both! {
         let refunded = browser.submit(&format!("{path}/refund"), &[("form_token", &token)]).await;
         assert_eq!(refunded.status, 303, "{}", refunded.html);
         app.run_until_idle().await;
-        browser.get(&path).await.shows(&[
-            "refunded", "Payment created", "Charge succeeded", "Ledger: payment.success", "Refund requested",
+        let shown = browser.get(&path).await;
+        assert!(!shown.html.contains("ada: payment"), "without audit.read: {}", shown.html);
+        shown.shows(&[
+            "refunded", "Payment created", "Webhook of the provider: charge.success", "Charge succeeded", "Ledger: payment.success", "Refund requested",
             "Event payment.success", "Event payment.refunded", "Delivery of the event: delivered",
         ]);
+        let permissions = json!({ "permissions": ["companies.read", "payments.read", "audit.read"] });
+        app.operator(Method::PUT, "/roles/auditor", permissions).await.data();
+        let auditor = Browser::signed_in(app, "eve", "auditor").await;
+        auditor.get(&path).await.shows(&["ada: payment.verify", "ada: payment.refund"]);
         let log = format!("/companies/{}/audit", app.company.id);
         assert_eq!(entries(app, &log, "payment.refund").await[0]["actor"], "ada");
         let payments = format!("/console/companies/{}/payments", app.company.id);
@@ -217,11 +224,12 @@ both! {
         let (wallet, audit) = (format!("{company}/wallet"), format!("{company}/audit"));
         let pages = [
             "/console", "/console/companies", &company, &wallet, &audit, "/console/refunds", "/console/exceptions",
-            "/console/jobs", "/console/plugins", "/console/operators", "/console/approvals", "/console/audit",
+            "/console/jobs", "/console/plugins", "/console/plugins/provider_a", "/console/plugins/provider_a/recordings",
+            "/console/hosts", "/console/master-key", "/console/operators", "/console/approvals", "/console/audit",
         ];
         for (role, allowed) in [
             ("support-read", &["/console", "/console/companies", &company, "/console/refunds", "/console/exceptions"][..]),
-            ("security", &["/console", "/console/companies", &company, &audit, "/console/plugins", "/console/operators", "/console/approvals", "/console/audit"]),
+            ("security", &["/console", "/console/companies", &company, &audit, "/console/plugins", "/console/plugins/provider_a", "/console/hosts", "/console/master-key", "/console/operators", "/console/approvals", "/console/audit"]),
         ] {
             let browser = Browser::signed_in(app, role, role).await;
             for page in pages {

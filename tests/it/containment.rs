@@ -29,7 +29,12 @@ fn retry_after(reply: &Reply) -> Option<&str> {
 }
 
 /// Initializes `times` payments, which must all have the same result; returns the last response.
-async fn initialize_repeatedly(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
+pub async fn initialize_repeatedly(
+    app: &TestApp,
+    name: &str,
+    times: usize,
+    narration: &str,
+) -> Reply {
     initialize_repeatedly_as(app, &app.company, name, times, narration).await
 }
 
@@ -64,7 +69,7 @@ fn advance_clock(app: &TestApp, ms: i64) {
 }
 
 /// A URL that refuses connections.
-fn unreachable_url() -> String {
+pub fn unreachable_url() -> String {
     format!("http://{}", ports::reserve_address())
 }
 

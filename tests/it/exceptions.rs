@@ -154,6 +154,35 @@ both! {
         assert_eq!((app.events().len(), app.fetch("order-1").await["status"].clone()), (0, json!("pending")));
     }
 
+    async fn the_timeline_compares_the_requested_with_the_amount_at_the_provider(app: TestApp) {
+        let exception = underpaid(app).await;
+        resolve(app, &exception, "credit").await.data();
+        let payment = exception["owner_id"].as_str().expect("an id");
+        let path = format!("/companies/{}/payments/{payment}", app.company.id);
+        let timeline = app.operator(Method::GET, &format!("{path}/timeline"), Value::Null).await.data().clone();
+        let of = |kind: &str, action: &str| {
+            let entries = timeline.as_array().expect("a list").iter();
+            let mut found = entries.filter(|entry| entry["kind"] == kind && entry["action"] == action);
+            found.next().unwrap_or_else(|| panic!("no {kind} {action} in {timeline}")).clone()
+        };
+        for entry in [of("charge", "mismatched"), of("exception", "amount_mismatch")] {
+            assert_eq!(
+                [&entry["amount"], &entry["currency"], &entry["requested"], &entry["requested_currency"]],
+                [&json!(2400), &json!("NGN"), &json!(2500.5), &json!("NGN")],
+            );
+        }
+        assert_eq!(of("exception", "resolved")["note"], "asked the payer");
+        let resolved = of("audit", "exception.resolve");
+        assert_eq!((&resolved["actor"], &resolved["note"]), (&json!("operator"), &json!("asked the payer")));
+        assert!(resolved["record"].as_str().is_some_and(|request| !request.is_empty()), "{resolved}");
+        assert_eq!(of("webhook", "charge.success")["record"], "order-1");
+        for (kind, note) in [("payment.suspense", "provider:provider_a → suspense"), ("payment.credited", "suspense → wallet")] {
+            assert_eq!(of("ledger", kind)["note"], note);
+        }
+        let browser = crate::console::Browser::signed_in(app, "ada", "administrator").await;
+        browser.get(&format!("/console{path}")).await.shows(&["Exception: amount mismatch", "Requested: ", "operator: exception.resolve"]);
+    }
+
     async fn a_refused_refund_opens_the_exception_again(app: TestApp) {
         let exception = underpaid(app).await;
         let suspense = sum(app, "suspense").await;

@@ -56,8 +56,10 @@ both! {
 
         let by_provider = get(app, &own(app, "/totals?by=provider")).await;
         assert_eq!(fields(&by_provider["taken"], ["day", "provider", "company"]), [[Value::Null, json!("provider_a"), Value::Null]]);
-        let rows = fields(&by_provider["payments"], ["channel", "succeeded", "pending"]);
-        assert_eq!(rows, [[json!(""), json!(0), json!(1)], [json!("card"), json!(2), json!(0)]]);
+        let rows = fields(&by_provider["payments"], ["channel", "succeeded", "failed", "pending"]);
+        // The provider names the channel of a failed payment, too.
+        assert_eq!(rows, [[json!(""), json!(0), json!(0), json!(1)], [json!("card"), json!(2), json!(1), json!(0)]]);
+        assert_eq!(app.fetch("order-3").await["payment_channel"], "card");
         let by_company = get(app, "/totals?by=company").await;
         assert_eq!(by_company["taken"][0]["company"], json!(app.company.id));
         let other = app.new_company("Beta Lending").await;
@@ -155,7 +157,7 @@ both! {
         create_payments(app).await;
         let browser = Browser::signed_in(app, "ada", "finance-read").await;
         let today = browser.get("/console/today").await;
-        today.shows(&["5\u{202F}001.00", "provider_a", "<svg", "2 succeeded, 1 pending, 1 failed", "0 to 1 h", "Low wallets"]);
+        today.shows(&["5\u{202F}001.00", "provider_a", "<svg", "2 succeeded, 1 pending, 1 failed", "0 to 1 h", "Low wallets", "66 %", "unknown"]);
         browser.get("/console/totals?by=company").await.shows(&[&app.company.id, "5\u{202F}001.00"]);
         let file = browser.get("/console/totals?format=csv").await;
         assert!(file.html.starts_with("Day,Provider,Company,Of,Number,Taken,Taken currency,"), "{}", file.html);

@@ -337,10 +337,13 @@ fn operator_actions() -> Vec<Action> {
     let log = Log::Service;
     let (role, none) = (json!({ "permissions": ["wallet.read"] }), Value::Null);
     let new = json!({ "name": "ada", "roles": ["support-read"] });
+    let view = json!({ "filters": { "state": "open" } });
     let edit = json!({ "name": "eve", "email": "eve@lender.example" });
     vec![
         ("post", "/operators", new, "operator.create", log),
         ("patch", "/operators/{operator}", edit, "operator.edit", log),
+        ("put", "/me/views/{list}/{view}", view, "view.save", log),
+        ("delete", "/me/views/{list}/{view}", Value::Null, "view.delete", log),
         ("post", "/operators/{operator}/tokens", json!({}), "operator.token.create", log),
         ("delete", "/operators/{operator}/tokens/{token}", none, "operator.token.revoke", log),
         ("post", "/operators/{operator}/invite", json!({}), "operator.invite", log),
@@ -431,6 +434,7 @@ both! {
                 .replace("{operator}", &clerk.id)
                 .replace("{token}", &clerk.token_id)
                 .replace("{role}", "teller")
+                .replace("{list}/{view}", "payments/failed")
                 .replace("{digest}", &next)
                 .replace("{country}/{identity}", "nigeria/bvn");
             let before = count_entries(app).await;

@@ -92,6 +92,71 @@ describe('the operator console', () => {
     await picture(page, 'console-no-sms');
   });
 
+  test('an amount finds payments, and the timeline shows webhooks and operators', async (t) => {
+    const [company, page, reference] = [await Company.create(), await open(t), unused('amount')];
+    const amount = 1_000_000 + Math.floor(Math.random() * 1_000_000) + 0.25;
+    const begun = await company.initialize({ reference, amount, checkout: { success_url: 'https://lender.example/' } });
+    const paid = await fetch(`${begun.checkout.url}/complete`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"outcome":"success"}',
+    });
+    assert.equal(paid.status, 200);
+    await company.settled(reference, 'success');
+    const { name } = await signIn(page);
+    await page.getByRole('searchbox', { name: 'Search' }).fill(`${amount} NGN`);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: reference }).waitFor();
+    await page.getByRole('button', { name: 'Verify with the provider' }).click();
+    await page.getByText(`${name}: payment.verify`).waitFor();
+    assert.ok(await page.getByText('Webhook of the provider: charge.success').isVisible());
+    await picture(page, 'console-timeline');
+  });
+
+  test('calls of a plugin are looked into, down to a recorded one', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.getByRole('link', { name: 'Plugins' }).click();
+    await page.getByRole('link', { name: 'provider_a' }).first().click();
+    assert.ok(await page.getByRole('heading', { name: 'Calls on this host since its start' }).isVisible());
+    assert.ok(await page.getByRole('region', { name: 'Calls', exact: true }).getByRole('row', { name: /1\.0\.0 active [1-9]/ }).isVisible());
+    assert.ok(await page.getByRole('region', { name: 'Hosts' }).getByText('live, this host').isVisible());
+    await picture(page, 'console-plugin');
+    await page.getByRole('link', { name: 'All recorded calls' }).click();
+    await page.getByRole('heading', { name: 'Recorded calls of provider_a' }).waitFor();
+    await page.getByRole('link', { name: 'checkout.start' }).first().click();
+    assert.ok(await page.getByText('tollhouse plugin replay provider_a.wasm').isVisible());
+    assert.ok(await page.getByText('Status 200').first().isVisible());
+    await picture(page, 'console-recording');
+  });
+
+  test('filters are saved under a name, found above the list, and deleted', async (t) => {
+    const page = await open(t, { bypassCSP: true });
+    await signIn(page);
+    const list = `${sandbox.internal}/console/companies/${sandbox.company_id}/payments`;
+    await page.goto(list);
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByText('Save this view…').click();
+    await page.getByLabel('Name').fill('Failed payments');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const views = page.getByRole('navigation', { name: 'Saved views' });
+    await views.getByRole('link', { name: 'Failed payments' }).waitFor();
+    await checkAccessible(page, `${list}?status=failed`, 'console-saved-view');
+    await page.goto(list);
+    await views.getByRole('link', { name: 'Failed payments' }).click();
+    assert.equal(await page.getByLabel('State').inputValue(), 'failed');
+    await views.getByRole('button', { name: 'Delete the view Failed payments' }).click();
+    await views.waitFor({ state: 'detached' });
+  });
+
+  test('values of former master keys are resealed by a button', async (t) => {
+    const page = await open(t);
+    await signIn(page);
+    await page.getByRole('link', { name: 'Master key' }).click();
+    await page.getByRole('button', { name: 'Reseal values of former keys' }).click();
+    await page.getByRole('status').getByText('All values have been read').waitFor();
+    await picture(page, 'console-master-key-rotated');
+  });
+
   test('a month of a company is downloaded as CSV', async (t) => {
     const page = await open(t);
     await signIn(page);
@@ -107,12 +172,14 @@ describe('the operator console', () => {
     const { name, secret } = await signIn(page);
     const company = `/console/companies/${sandbox.company_id}`;
     const { docs: [user] } = await operator('GET', `/companies/${sandbox.company_id}/users?user_id=amaka`);
+    const { docs: [recorded] } = await operator('GET', '/plugins/provider_a/recordings?limit=1');
     const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
       '/statement', '/totals', '/audit'];
     const pages = tabs.map((tab) => company + tab);
     for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/exceptions', '/console/jobs',
-      '/console/plugins', '/console/operators', '/console/approvals', '/console/audit', ...pages]) {
-      const name = path.replaceAll('/', '-').replace(sandbox.company_id, 'id').replace(user.id, 'user').slice(1);
+      '/console/plugins', '/console/plugins/provider_a', '/console/plugins/provider_a/recordings',
+      `/console/plugins/provider_a/recordings/${recorded.id}`, '/console/hosts', '/console/master-key', '/console/operators', '/console/approvals', '/console/audit', ...pages]) {
+      const name = path.replaceAll('/', '-').replace(sandbox.company_id, 'id').replace(user.id, 'user').replace(recorded.id, 'id').slice(1);
       await checkAccessible(page, sandbox.internal + path, name);
     }
     await page.keyboard.press('/');

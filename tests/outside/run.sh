@@ -38,8 +38,9 @@ stop_sandbox() {
 trap 'stop_sandbox; rm -rf "$dir"' EXIT
 # Starts a sandbox with these options, and waits until it is ready.
 start_sandbox() {
-    # Schemathesis sends requests without pauses.
-    TOLLHOUSE_RATE_PER_S=0 "$target/debug/sandbox" --dir "$dir" --port 0 "$@" >"$log" 2>&1 &
+    # Schemathesis sends requests without pauses, and the console shows recorded calls.
+    TOLLHOUSE_RATE_PER_S=0 TOLLHOUSE_PLUGIN_RECORDING_RETENTION_HOURS=24 \
+        "$target/debug/sandbox" --dir "$dir" --port 0 "$@" >"$log" 2>&1 &
     sandbox=$!
     for _ in $(seq 1200); do
         [ -e "$dir/sandbox.json" ] && return

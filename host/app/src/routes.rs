@@ -10,7 +10,9 @@ use crate::{
     messaging::{members, messages, otp},
     money::{cards, charges::sessions, enquiry, exceptions, payments, refunds, totals},
     operations::{
-        jobs, master_key, operator_events,
+        jobs, master_key,
+        monitor::hosts,
+        operator_events,
         operators::{self, permissions},
         plugins, recordings, search,
     },
@@ -197,19 +199,15 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
         get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
-        get    "/internal/v1/jobs" Operator(JOBS_READ) jobs::api::list "List failing jobs" [];
-        post   "/internal/v1/jobs/retry" Operator(JOBS_RETRY) jobs::api::retry "Retry failing jobs" [];
         get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch "Enable or disable an identity type" [];
         get    "/internal/v1/companies/{company}/identities" Operator(COMPANIES_READ) identity::api::operators::list_for_company "List the identity types of a company" [];
         put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
-        get    "/internal/v1/master-key" Operator(MASTER_KEY_READ) master_key::api::fetch "Count sealed values by master key" [];
-        post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
         post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
     };
     routes.extend(member_routes());
     routes.extend(customer_routes());
-    routes.extend(plugin_routes());
+    routes.extend(platform_routes());
     routes.extend(operator_routes());
     routes
 }
@@ -258,7 +256,8 @@ fn customer_routes() -> Vec<Route> {
     }
 }
 
-fn plugin_routes() -> Vec<Route> {
+/// The routes for what runs the service: plugins, hosts, jobs and the master key.
+fn platform_routes() -> Vec<Route> {
     routes! {
         in permissions;
         get    "/internal/v1/plugins" Operator(PLUGINS_READ) plugins::list "List plugins" [];
@@ -275,6 +274,11 @@ fn plugin_routes() -> Vec<Route> {
         get    "/internal/v1/publishers" Operator(PLUGINS_READ) plugins::publishers::list "List trusted plugin publishers" [];
         put    "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
         delete "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
+        get    "/internal/v1/jobs" Operator(JOBS_READ) jobs::api::list "List failing jobs" [];
+        post   "/internal/v1/jobs/retry" Operator(JOBS_RETRY) jobs::api::retry "Retry failing jobs" [];
+        get    "/internal/v1/hosts" Operator(HOSTS_READ) hosts::list "List the hosts on this database" [];
+        get    "/internal/v1/master-key" Operator(MASTER_KEY_READ) master_key::api::fetch "Count sealed values by master key" [];
+        post   "/internal/v1/master-key/rotate" Operator(MASTER_KEY_ROTATE) master_key::api::rotate "Reseal values of former master keys" [];
     }
 }
 
@@ -296,6 +300,9 @@ fn operator_routes() -> Vec<Route> {
         post   "/internal/v1/sign-in/oidc/finish" Unauthenticated operators::api::sessions::finish_oidc "Finish a sign-in with the OpenID provider" [400 401 403 429];
         post   "/internal/v1/sign-out" Operator(ANY_OPERATOR) operators::api::sessions::sign_out "Sign a person out" [];
         get    "/internal/v1/me" Operator(ANY_OPERATOR) operators::api::sessions::me "Fetch the operator of this token" [];
+        get    "/internal/v1/me/views" Operator(ANY_OPERATOR) operators::views::list "List the saved views of the operator of this token" [];
+        put    "/internal/v1/me/views/{list}/{view}" Operator(ANY_OPERATOR) operators::views::save "Save the filters of a list under a name" [409];
+        delete "/internal/v1/me/views/{list}/{view}" Operator(ANY_OPERATOR) operators::views::delete "Delete a saved view" [];
         get    "/internal/v1/roles" Operator(OPERATORS_READ) operators::api::list_roles "List roles with their permissions" [];
         put    "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::put_role "Create or replace a role" [409];
         delete "/internal/v1/roles/{role}" Operator(OPERATORS_WRITE) operators::api::delete_role "Delete a role" [409];
@@ -456,10 +463,11 @@ const TAGS: &[Tag] = &[
     (
         "search",
         "search",
-        "Search across all companies by exact e-mail address, phone number, reference or id.",
+        "Search across all companies by exact e-mail address, phone number, reference, id or amount.",
     ),
     ("audit", "audit", "Actions of operators, hash-chained."),
     ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
+    ("hosts", "hosts", "Hosts on this database, with the plugin versions that they serve."),
     ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
     ("metrics", "metrics", "Metrics in the Prometheus format."),
     ("health", "health", "Liveness and readiness of this host."),

@@ -29,7 +29,10 @@ use crate::{
         charges::{self, Charge, ChargeId, OwnerKind},
         payments::{self, Payment},
     },
-    operations::{monitor, operator_events, operators, recordings},
+    operations::{
+        monitor::{self, hosts},
+        operator_events, operators, recordings,
+    },
     routes::{self, Route, internal_routes, public_routes},
     state::{
         App, Parts, RateLimits, Settings, Slots, Tables,
@@ -206,7 +209,10 @@ impl App {
                 stopping: AtomicBool::new(false),
                 runs_jobs: !no_jobs,
             }),
-            slots: new_slots(config, &clock).with(recordings).with(accepted_keys).with(logged),
+            slots: new_slots(config, &clock, &random)
+                .with(recordings)
+                .with(accepted_keys)
+                .with(logged),
             store,
             clock,
             random,
@@ -226,8 +232,9 @@ impl App {
 }
 
 /// Returns the state of slices that begins empty.
-fn new_slots(config: &Config, clock: &Clock) -> Slots {
+fn new_slots(config: &Config, clock: &Clock, random: &Random) -> Slots {
     Slots::default()
+        .with(hosts::HostIdentity::new(random, clock.now()))
         .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
         .with(identity::ImageLimiter::default())
         .with(operators::oidc::MetadataCache::default())
@@ -298,6 +305,9 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     }
     if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
+    }
+    if let Ok(Err(error)) = timeout_at(deadline, hosts::leave(&app)).await {
+        tracing::warn!(error = %error.chain(), "the stop of this host could not be reported");
     }
 }
 

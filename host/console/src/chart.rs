@@ -5,10 +5,11 @@ use askama::Template;
 /// The drawing area, in units of the SVG.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 160.0;
-/// The share of a slot that is empty.
+/// The share of a slot that is empty, and the maximum width of a bar.
 const GAP: f64 = 0.25;
+const MAX_BAR_WIDTH: f64 = 120.0;
 
-/// A stacked bar per day.
+/// A stacked bar per label, for example per day.
 #[derive(Template)]
 #[template(path = "chart.html")]
 pub struct Chart {
@@ -16,7 +17,7 @@ pub struct Chart {
     /// The names of the parts, from the bottom.
     parts: &'static [&'static str],
     bars: Vec<Bar>,
-    greatest: u64,
+    caption: String,
 }
 
 struct Bar {
@@ -35,34 +36,35 @@ struct Rectangle {
 }
 
 impl Chart {
-    /// Draws the numbers of each label, one for each part. The parts name their classes.
+    /// Draws the numbers of each label, one for each part. The parts name their classes. In the
+    /// caption, `{}` stands for the greatest sum.
     #[expect(clippy::cast_precision_loss, reason = "coordinates need no more than 52 bits")]
     pub fn new(
         title: &str,
+        caption: &str,
         parts: &'static [&'static str],
         numbers: &[(String, Vec<u64>)],
     ) -> Chart {
-        let greatest = numbers.iter().map(|(_, parts)| parts.iter().sum()).max().unwrap_or(0_u64);
+        let sum = |(_, parts): &(String, Vec<u64>)| parts.iter().sum();
+        let greatest: u64 = numbers.iter().map(sum).max().unwrap_or_default();
         let (scale, slot) = (HEIGHT / greatest.max(1) as f64, WIDTH / numbers.len().max(1) as f64);
         let bar = |(n, (label, values)): (usize, &(String, Vec<u64>))| {
-            let (x, mut y) = (slot * n as f64 + slot * GAP / 2.0, HEIGHT);
+            let width = (slot * (1.0 - GAP)).min(MAX_BAR_WIDTH);
+            let middle = slot * (n as f64 + 0.5);
+            let mut y = HEIGHT;
             let rectangles = parts.iter().zip(values).map(|(class, value)| {
                 let height = *value as f64 * scale;
                 y -= height;
-                Rectangle { class, x, y, width: slot * (1.0 - GAP), height }
+                Rectangle { class, x: middle - width / 2.0, y, width, height }
             });
             let rectangles = rectangles.collect();
             let described = parts.iter().zip(values).map(|(part, value)| format!("{value} {part}"));
             let description = described.collect::<Vec<_>>().join(", ");
-            Bar {
-                label: label.clone(),
-                description,
-                rectangles,
-                middle: x + slot * (1.0 - GAP) / 2.0,
-            }
+            Bar { label: label.clone(), description, rectangles, middle }
         };
         let bars = numbers.iter().enumerate().map(bar).collect();
-        Chart { title: title.to_owned(), parts, bars, greatest }
+        let caption = caption.replace("{}", &greatest.to_string());
+        Chart { title: title.to_owned(), parts, bars, caption }
     }
 }
 
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn bars_are_stacked_and_scaled_to_the_greatest() {
         let numbers = [("1".to_owned(), vec![3, 1]), ("2".to_owned(), vec![0, 2])];
-        let chart = Chart::new("Payments", &["succeeded", "failed"], &numbers);
+        let chart = Chart::new("Payments", "at most {} a day", &["succeeded", "failed"], &numbers);
         let of = |bar: usize, part: usize| {
             let Rectangle { y, height, .. } = chart.bars[bar].rectangles[part];
             (y, height)
@@ -81,6 +83,7 @@ mod tests {
         assert_eq!((of(0, 0), of(0, 1)), ((40.0, 120.0), (0.0, 40.0)));
         assert_eq!((of(1, 0), of(1, 1)), ((160.0, 0.0), (80.0, 80.0)));
         assert_eq!(chart.bars[0].description, "3 succeeded, 1 failed");
-        assert!(Chart::new("Payments", &["failed"], &[]).render().is_ok());
+        assert_eq!(chart.caption, "at most 4 a day");
+        assert!(Chart::new("Payments", "", &["failed"], &[]).render().is_ok());
     }
 }

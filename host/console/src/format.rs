@@ -34,6 +34,8 @@ pub enum Cell {
         href: String,
         text: String,
     },
+    /// Texts below each other.
+    List(Vec<String>),
     /// Names with values, for example the detail of an audit log entry.
     Pairs(Vec<(String, String)>),
     /// A form of one button.
@@ -118,6 +120,7 @@ impl Cell {
             | Cell::Code(text)
             | Cell::State { text, .. }
             | Cell::Link { text, .. } => escape_formula(&text),
+            Cell::List(texts) => escape_formula(&texts.join("; ")),
             Cell::Pairs(pairs) => {
                 let pairs = pairs.iter().map(|(name, value)| format!("{name}: {value}"));
                 escape_formula(&pairs.collect::<Vec<_>>().join("; "))
@@ -131,10 +134,11 @@ impl Cell {
 fn tone(state: &str) -> &'static str {
     match state {
         "success" | "succeeded" | "sent" | "delivered" | "done" | "approved" | "active"
-        | "resolved" => "good",
+        | "resolved" | "live" | "live, this host" | "ok" => "good",
         "failed" | "refused" | "rejected" | "reversed" | "undeliverable" | "exhausted"
-        | "mismatched" | "stalled" => "bad",
-        "pending" | "requested" | "queued" | "open" | "waiting" => "wait",
+        | "mismatched" | "stalled" | "lost" | "quarantined" | "unavailable" | "misconfigured"
+        | "other" | "timed_out" => "bad",
+        "pending" | "requested" | "queued" | "open" | "waiting" | "canary" | "former" => "wait",
         _ => "plain",
     }
 }

@@ -74,6 +74,8 @@ fn shared_pages() -> Router<Console> {
             get(pages::access::welcome::show).post(pages::access::welcome::submit),
         )
         .route("/sign-out", post(pages::access::sign_in::sign_out))
+        .route("/views/{list}", post(pages::views::save))
+        .route("/views/{list}/{view}/delete", post(pages::views::delete))
         .nest("/companies/{company}", pages::companies::router())
         .route("/{*page}", get(page::not_found))
 }
@@ -88,9 +90,7 @@ fn service_pages() -> Router<Console> {
         .route("/totals", get(pages::finance::of_service))
         .route("/refunds", get(pages::refunds::list))
         .route("/exceptions", get(pages::exceptions::list))
-        .route("/jobs", get(pages::jobs::list))
-        .route("/jobs/retry", post(pages::jobs::retry))
-        .route("/plugins", get(pages::plugins::list))
+        .merge(pages::platform::router())
         .route("/operators", get(pages::access::operators::list))
         .route("/approvals", get(pages::access::approvals::list))
         .route("/approvals/{approval}/{decision}", post(pages::access::approvals::decide))

@@ -41,6 +41,8 @@ const SERVICE: &[Destination] = &[
     ("totals", "Totals", "wallet.read"),
     ("jobs", "Jobs", "jobs.read"),
     ("plugins", "Plugins", "plugins.read"),
+    ("hosts", "Hosts", "hosts.read"),
+    ("master-key", "Master key", "master_key.read"),
     ("approvals", "Approvals", "approvals.read"),
     ("operators", "Operators", "operators.read"),
     ("audit", "Audit log", "audit.read"),

@@ -56,6 +56,10 @@ impl Session {
         self.change(Method::POST, segments, Some(body)).await
     }
 
+    pub async fn put(&self, segments: &[&str], body: &Value) -> ApiResult {
+        self.change(Method::PUT, segments, Some(body)).await
+    }
+
     pub async fn patch(&self, segments: &[&str], body: &Value) -> ApiResult {
         self.change(Method::PATCH, segments, Some(body)).await
     }

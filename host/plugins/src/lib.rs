@@ -13,6 +13,7 @@ mod prelude;
 pub mod recording;
 pub mod registry;
 pub mod runtime;
+pub mod statistics;
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use prometheus_client::{
 };
 use tracing::{Span, field::Empty, info_span};
 
+use crate::statistics::CallStatistics;
 use tollhouse_platform::telemetry::{
     metric::{Histograms, Label, wait_time_histogram, work_time_histogram},
     spans::{self, SPAN_TARGET},
@@ -44,7 +45,7 @@ pub const OK: &str = "ok";
 /// The outcome of a call that exceeded its time limit.
 pub const TIMED_OUT: &str = "timed_out";
 /// All outcomes: `other` is a trap, an exceeded limit, or a fault of unknown cause.
-const OUTCOMES: [&str; 8] =
+pub const OUTCOMES: [&str; 8] =
     [OK, "invalid", "refused", "not_found", "unavailable", "misconfigured", "other", TIMED_OUT];
 
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,8 @@ pub struct PluginMetrics {
     runs: Family<FunctionLabels, Counter>,
     instance_wait: Histogram,
     cache: Family<Label<&'static str>, Counter>,
+    /// Of each version, also if it was replaced meanwhile.
+    statistics: Arc<Mutex<HashMap<VersionLabels, Arc<CallStatistics>>>>,
 }
 
 impl Default for PluginMetrics {
@@ -87,6 +90,7 @@ impl Default for PluginMetrics {
             runs: Family::default(),
             instance_wait: work_time_histogram(),
             cache: Family::default(),
+            statistics: Arc::default(),
         }
     }
 }
@@ -126,7 +130,10 @@ impl PluginMetrics {
     pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
         let (version, digest) = (version.into(), digest.into());
         let labels = VersionLabels { plugin: name, version, digest };
-        PluginMeter { metrics: self.clone(), labels, functions: RwLock::default() }
+        let mut versions = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        let statistics = versions.entry(labels.clone()).or_default().clone();
+        drop(versions);
+        PluginMeter { metrics: self.clone(), labels, functions: RwLock::default(), statistics }
     }
 }
 
@@ -135,6 +142,7 @@ pub struct PluginMeter {
     metrics: PluginMetrics,
     labels: VersionLabels,
     functions: RwLock<HashMap<&'static str, FunctionMeter>>,
+    pub statistics: Arc<CallStatistics>,
 }
 
 /// Metrics of one function. Looking them up by their labels takes longer than counting a call.
@@ -170,6 +178,7 @@ impl PluginMeter {
     }
 
     pub fn observe(&self, function: &'static str, call: &CallMeasurements) {
+        self.statistics.observe(call);
         let known = self.functions.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(meter) = known.get(function) {
             return meter.observe(call);

@@ -40,6 +40,7 @@ pub const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/operators/{operator}/invite", "operators belong to the service"),
     ("/internal/v1/operators/{operator}/tokens", "operators belong to the service"),
     ("/internal/v1/operators/{operator}/tokens/{token}", "operators belong to the service"),
+    ("/internal/v1/me/views/{list}/{view}", "the caller's own, in `views.rs`"),
     ("/internal/v1/roles/{role}", "operators belong to the service"),
     ("/internal/v1/approvals/{approval}/approve", "operators belong to the service"),
     ("/internal/v1/approvals/{approval}/reject", "operators belong to the service"),

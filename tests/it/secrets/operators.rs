@@ -11,6 +11,11 @@ pub async fn use_all(lab: &Lab) {
     let role = json!({ "permissions": ["wallet.read"] });
     lab.name("role", &json!("teller"));
     lab.call("PUT /internal/v1/roles/{role}", role).await;
+    lab.name("list", &json!("payments"));
+    lab.name("view", &json!("failed"));
+    let filters = json!({ "filters": { "status": "failed" } });
+    lab.call("PUT /internal/v1/me/views/{list}/{view}", filters).await;
+    lab.call("DELETE /internal/v1/me/views/{list}/{view}", json!({})).await;
     let new = json!({ "name": "ada", "email": "ada@operator.example", "roles": ["support-read"] });
     let operator = lab.call("POST /internal/v1/operators", new).await;
     lab.name("operator", &operator["id"]);

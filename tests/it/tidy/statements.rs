@@ -6,14 +6,16 @@ use tollhouse_app::wiring::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables that belong to no single company.
-const SHARED: [(&str, &str); 14] = [
+const SHARED: [(&str, &str); 16] = [
     ("companies", "its id is the company"),
+    ("hosts", "hosts serve everyone"),
     ("operators", "operators belong to the service, and members are found by their session"),
     ("operator_identities", "operators belong to the service"),
     ("operator_passwords", "operators belong to the service"),
     ("identity_reads", "what operators read"),
     ("operator_roles", "operators belong to the service"),
     ("operator_tokens", "operators belong to the service"),
+    ("operator_views", "operators belong to the service"),
     ("approvals", "operators decide them"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),

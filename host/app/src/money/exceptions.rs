@@ -76,7 +76,10 @@ pub async fn resolve(
             "refund" => refund(tx, &app, &mut charge).await?,
             _ => {}
         }
-        let detail = json!({ "exception": found.id, "action": action, "reason": reason });
+        let mut detail = json!({ "exception": found.id, "action": action, "reason": reason });
+        if found.owner_kind == charges::OwnerKind::Payment {
+            detail["payment"] = json!(found.owner_id);
+        }
         audit::record(tx, &app, &actor, &company, "exception.resolve", detail).await?;
         let resolved = charges::find_exception(tx, &company, &found.id).await?;
         DataResponse::data(resolved.ok_or_else(not_found)?, "Exception resolved successfully")

@@ -36,6 +36,8 @@ pub struct Tile {
 struct Home {
     frame: Frame,
     q: String,
+    /// Whether the person finds requests of operators by their id.
+    finds_requests: bool,
     results: Option<Table>,
     tiles: Vec<Tile>,
 }
@@ -53,31 +55,33 @@ pub async fn show(
         }
         return show_own_companies(&session, companies).await;
     }
-    let q = q.trim().to_owned();
+    let (q, finds_requests) = (q.trim().to_owned(), session.me.may("audit.read"));
     if q.is_empty() {
         let (frame, tiles) = (Frame::new(&session, "Search", "Search"), tiles(&session).await?);
-        return render(&Home { frame, q, results: None, tiles });
+        return render(&Home { frame, q, finds_requests, results: None, tiles });
     }
     let found = session.get(&["search"], &[("q", &q)]).await?;
     if let [only] = found.as_array().map_or(&[][..], Vec::as_slice)
-        && let Some(href) = href(&session, only)
+        && let Some(href) = href(&session, only, &q)
     {
         return Ok(Redirect::to(&href).into_response());
     }
     let columns = [
-        column("Found", |hit| match href(&session, hit) {
+        column("Found", |hit| match href(&session, hit, &q) {
             Some(href) => Cell::link(href, &hit["title"]),
             None => Cell::text(&hit["title"]),
         }),
-        column("Kind", |hit| Cell::text(&hit["kind"])),
+        column("Kind", |hit| Cell::Text(plain(&hit["kind"]).replace('_', " "))),
         column("State", |hit| Cell::state(&hit["state"])),
         column("Company", |hit| Cell::text(&hit["company_name"])),
         column("Created", |hit| Cell::time(&hit["created_at"])),
     ];
-    let empty = "No matches. Enter the complete reference, id, e-mail address or phone number.";
+    let empty = "No matches. Enter the complete reference, id, e-mail address, phone number or \
+                 amount. Requests of companies are not stored by their id.";
     let table = Table::new("Search results", &found, &columns, empty);
+    drop(columns);
     let frame = Frame::new(&session, "Search", format!("Search: {q}"));
-    render(&Home { frame, q, results: Some(table), tiles: Vec::new() })
+    render(&Home { frame, q, finds_requests, results: Some(table), tiles: Vec::new() })
 }
 
 /// Shows the companies to which a person is limited.
@@ -91,17 +95,22 @@ async fn show_own_companies(session: &Session, companies: &[String]) -> PageResu
     })];
     let table = Table::new("Companies", &json!(own), &columns, "There are no companies.");
     let frame = Frame::new(session, "Search", "Companies");
-    render(&ListPage { frame, parent: None, form: None, filters: Vec::new(), table })
+    render(&ListPage { frame, parent: None, form: None, filters: Vec::new(), views: None, table })
 }
 
-/// Returns the page of a search result, if it has one.
-fn href(session: &Session, hit: &Value) -> Option<String> {
+/// Returns the page of a search result, if it has one. `q`: the text that was searched.
+fn href(session: &Session, hit: &Value, q: &str) -> Option<String> {
     let (company, id) = (plain(&hit["company"]), plain(&hit["id"]));
     match hit["kind"].as_str()? {
         "company" => Some(session.href(&["companies", &company], &[])),
         "payment" => Some(session.href(&["companies", &company, "payments", &id], &[])),
         "user" => Some(session.href(&["companies", &company, "users", &id], &[])),
         "recollection" => Some(session.href(&["companies", &company, "recollections", &id], &[])),
+        // The entries of one request.
+        "audit_entry" if company.is_empty() => Some(session.href(&["audit"], &[("request_id", q)])),
+        "audit_entry" => {
+            Some(session.href(&["companies", &company, "audit"], &[("request_id", q)]))
+        }
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{ListPage, Parent, company_frame};
+use super::{ListPage, Parent, company_frame, views::SavedViews};
 use crate::{
     api::{ApiFailure, ApiResult, path, unexpected},
     form::FieldsForm,
@@ -85,7 +85,8 @@ impl List<'_> {
         }
         let (filters, table, _) = self.fetch(session, sent).await?;
         let frame = Frame::new(session, self.title, self.title);
-        render(&ListPage { frame, parent: None, form: None, filters, table })
+        let views = SavedViews::fetch(session, self.source, &filters).await?;
+        render(&ListPage { frame, parent: None, form: None, filters, views, table })
     }
 
     /// Shows a list of a company.
@@ -114,6 +115,7 @@ impl List<'_> {
             frame: company_frame(session, company, self.title).await?,
             parent: Parent::of_company(session),
             form,
+            views: SavedViews::fetch(session, self.source, &filters).await?,
             filters,
             table,
         })

@@ -5,11 +5,11 @@ pub mod companies;
 pub mod exceptions;
 pub mod finance;
 pub mod home;
-pub mod jobs;
 pub mod lists;
-pub mod plugins;
+pub mod platform;
 pub mod refunds;
 pub mod today;
+pub mod views;
 
 use askama::Template;
 use serde::Deserialize;
@@ -54,6 +54,7 @@ struct ListPage {
     parent: Option<Parent>,
     form: Option<FieldsForm>,
     filters: Vec<lists::Filter>,
+    views: Option<views::SavedViews>,
     table: Table,
 }
 

@@ -85,19 +85,34 @@ fn chart(rows: &Value, today: &str) -> Chart {
         let number = |part: &&str| row.and_then(|row| row[*part].as_u64()).unwrap_or_default();
         (day.format("%d %b").to_string(), PARTS.iter().map(number).collect())
     });
-    Chart::new("Payments", PARTS, &numbers.collect::<Vec<_>>())
+    Chart::new("Payments", "at most {} a day", PARTS, &numbers.collect::<Vec<_>>())
 }
 
 fn providers(rows: &Value) -> Table {
     let columns = [
         column("Provider", |row| Cell::text(&row["provider"])),
-        column("Channel", |row| Cell::text(&row["channel"])),
+        column("Channel", |row| match &*plain(&row["channel"]) {
+            "" => Cell::Text("unknown".to_owned()),
+            channel => Cell::Text(channel.replace('_', " ")),
+        }),
+        right("Success rate", success_rate),
         right("Succeeded", |row| Cell::text(&row["succeeded"])),
         right("Failed", |row| Cell::text(&row["failed"])),
         right("Pending", |row| Cell::text(&row["pending"])),
         right("Refunded", |row| Cell::text(&row["refunded"])),
     ];
     Table::new("Payments by provider", rows, &columns, "No payment was created today.")
+}
+
+/// Returns the share of successes in the payments with an outcome.
+fn success_rate(row: &Value) -> Cell {
+    let number = |field: &str| row[field].as_u64().unwrap_or_default();
+    let (succeeded, failed) = (number("succeeded"), number("failed"));
+    match succeeded + failed {
+        0 => Cell::Empty,
+        // Rounded down: 100 % means that none failed.
+        ended => Cell::Text(format!("{} %", succeeded * 100 / ended)),
+    }
 }
 
 fn pending(rows: &Value) -> Table {

@@ -49,7 +49,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 36] = [
+const PARAMETERS: [(&str, &str); 38] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -68,6 +68,7 @@ const PARAMETERS: [(&str, &str); 36] = [
     ("id", "Payment id."),
     ("identity", "Name of an identity type, such as `bvn`."),
     ("key", "API key id."),
+    ("list", "Name of a list, such as `payments`."),
     ("loan", "Loan id, assigned by the system that created it."),
     ("member", "Member id."),
     ("operator", "Operator id."),
@@ -85,6 +86,7 @@ const PARAMETERS: [(&str, &str); 36] = [
     ("token", "Token id."),
     ("uid_id", "Id of an identity record."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
+    ("view", "Name of a saved view."),
     ("virtual_account", "Virtual account id."),
 ];
 

@@ -20,6 +20,7 @@ use crate::{
         transcript::{CompletedCall, Recorder, Transcript},
         vault::Secrets,
     },
+    statistics::CallSummary,
 };
 use tollhouse_platform::{
     clock::{Clock, Timestamp},
@@ -53,6 +54,16 @@ impl Plugin {
         let label = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
         let meter = metrics.plugin(name.clone(), &version, &digest[..LABEL_DIGITS]);
         Plugin { manifest, digest, label, name, meter, guest, health: Health::default() }
+    }
+
+    /// Returns the calls of this version on this host since its start.
+    pub fn calls(&self) -> CallSummary {
+        self.meter.statistics.summary()
+    }
+
+    /// Returns whether the version is in quarantine, perhaps not saved in the registry yet.
+    pub fn is_quarantined(&self) -> bool {
+        !self.health.is_healthy()
     }
 
     /// Returns the interfaces that the component exports.

@@ -62,6 +62,22 @@ impl CircuitBreakers {
         Some(seconds(open.until.0 - now.0))
     }
 
+    /// Returns the open circuits whose keys begin with a prefix: the rest of the key, and the seconds
+    /// until the next probe, 0 if it is due or in flight.
+    pub fn list_open(&self, prefix: &str, now: Timestamp) -> Vec<(String, u32)> {
+        let breakers = self.lock();
+        let recent = breakers.iter().filter(|(_, breaker)| breaker.is_recent(now));
+        let open = recent.filter_map(|(key, breaker)| {
+            let (open, rest) = (breaker.state?, key.strip_prefix(prefix)?);
+            let is_waiting = !open.probe_in_flight && now < open.until;
+            let left = if is_waiting { seconds(open.until.0 - now.0) } else { 0 };
+            Some((rest.to_owned(), left))
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort();
+        open
+    }
+
     pub fn clear(&self) {
         self.lock().clear();
     }
@@ -241,6 +257,19 @@ mod tests {
             breakers.record("a", true, Timestamp(200 + n));
         }
         assert!(breakers.lock().is_empty());
+    }
+
+    #[test]
+    fn open_circuits_are_listed_by_the_prefix_of_their_keys() {
+        let breakers = down();
+        (0..20).for_each(|_| breakers.record("ab", false, Timestamp(0)));
+        breakers.record("abc", false, Timestamp(0));
+        let open = |prefix, now| breakers.list_open(prefix, Timestamp(now));
+        assert_eq!(open("a", 0), [(String::new(), 5), ("b".to_owned(), 5)]);
+        assert_eq!(open("ab", 4_000), [(String::new(), 1)]);
+        assert_eq!(open("ab", 5_000), [(String::new(), 0)], "a probe is due");
+        assert_eq!(open("b", 0), []);
+        assert_eq!(open("a", 600_001), [], "they are discarded");
     }
 
     fn of(outcomes: &[bool], every_ms: i64) -> OutcomeWindow {

@@ -31,6 +31,18 @@ use tollhouse_platform::{
 
 type PluginLabels = [(&'static str, String); 3];
 
+/// A circuit breaker that rejects calls of a company, or requests of one provider account to an
+/// origin.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenCircuit {
+    /// Id of the company whose calls broke the plugin; empty for the service itself.
+    pub company: Option<String>,
+    /// Origin that did not respond to requests of one account.
+    pub origin: Option<String>,
+    /// Seconds until the next probe; 0 if it is due or in progress.
+    pub retry_after_s: u32,
+}
+
 /// The plugins of a host; cheap to clone. A clone for an operation keeps its chosen versions.
 #[derive(Clone)]
 pub struct Plugins(pub(crate) Arc<Inner>, Option<PinnedVersions>);
@@ -94,6 +106,36 @@ impl Plugins {
     pub fn serving_version(&self, name: &str, digest: &str) -> Option<Arc<Plugin>> {
         let serving = self.0.serving.load();
         serving.plugins.get(name)?.versions().find(|plugin| plugin.digest == digest).cloned()
+    }
+
+    /// Returns the versions that serve on this host, each with `true` if it is the canary.
+    pub fn serving_versions(&self) -> Vec<(Arc<Plugin>, bool)> {
+        let serving = self.0.serving.load();
+        let versions = serving.plugins.values().flat_map(|served| {
+            let canary = served.canary.iter().map(|(canary, _)| (canary.clone(), true));
+            std::iter::once((served.active.clone(), false)).chain(canary)
+        });
+        versions.collect()
+    }
+
+    /// Returns the open circuits of a version on this host.
+    pub fn open_circuits(&self, plugin: &Plugin) -> Vec<OpenCircuit> {
+        let now = self.0.clock.now();
+        let of_companies = plugin.health.breakers.list_open("", now);
+        let of_companies = of_companies.into_iter().map(|(company, retry_after_s)| OpenCircuit {
+            company: Some(company),
+            origin: None,
+            retry_after_s,
+        });
+        // The key names the provider account, whose id is secret, and the origin.
+        let prefix = format!("{}/", plugin.digest);
+        let breakers = self.0.calls.breakers.as_ref();
+        let of_upstreams = breakers.map(|breakers| breakers.list_open(&prefix, now));
+        let of_upstreams = of_upstreams.into_iter().flatten().map(|(key, retry_after_s)| {
+            let origin = key.split_once(' ').map(|(_, origin)| origin.to_owned());
+            OpenCircuit { company: None, origin, retry_after_s }
+        });
+        of_companies.chain(of_upstreams).collect()
     }
 
     fn serving(&self, name: &str, company: &str, kind: PluginKind) -> Option<PluginHandle> {

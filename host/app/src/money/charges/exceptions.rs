@@ -176,6 +176,21 @@ pub async fn list(
     tx.dynamic(&sql).all().await
 }
 
+/// Returns the exceptions of a charge, oldest first.
+pub async fn list_of_charge(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    charge_id: &ChargeId,
+) -> Result<Vec<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.company_id = ")
+        .bind(company_id)
+        .append(" AND e.charge_id = ")
+        .bind(charge_id)
+        .append(" ORDER BY e.created_at, e.id");
+    tx.dynamic(&sql).all().await
+}
+
 pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Exception>> {
     let sql = DynamicStatement::from(SELECT)
         .append(" WHERE e.company_id = ")

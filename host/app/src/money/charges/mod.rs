@@ -34,7 +34,8 @@ use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
     adopt::{adopt_lane, sweep},
     exceptions::{
-        Exception, find as find_exception, list as list_exceptions, resolve as resolve_exception,
+        Exception, find as find_exception, list as list_exceptions,
+        list_of_charge as list_exceptions_of_charge, resolve as resolve_exception,
     },
     ledger::{FundsAccount, begin_pending, credit},
     model::{

@@ -104,7 +104,11 @@ fn succeed(payment: Payment, app: &App, charge: &Charge, seen: &ProviderPayment)
 fn fail(payment: Payment, failure: Failure<'_>) -> Payment {
     let payment = Payment { status: Status::Failed, ..payment };
     match failure {
-        Failure::Seen(seen) => with_provider_result(payment, seen),
+        Failure::Seen(seen) => {
+            // Providers name the channel of a failed attempt, unless there was none.
+            let payment = Payment { payment_channel: seen.channel.clone(), ..payment };
+            with_provider_result(payment, seen)
+        }
         Failure::Message(message) => Payment { message: message.to_owned(), ..payment },
     }
 }

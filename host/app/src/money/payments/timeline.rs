@@ -1,36 +1,66 @@
 //! The timeline of a payment, for operators: past changes and pending verifications.
 
 use super::{Payment, PaymentId, find_by_id};
-use crate::money::{
-    charges::{OwnerKind, RECONCILE_JOB, Refund},
-    prelude::*,
+use crate::{
+    money::{
+        charges::{Exception, OwnerKind, RECONCILE_JOB, Refund},
+        prelude::*,
+    },
+    operations::{audit::AuditEntry, operators::permissions::AUDIT_READ},
+    webhooks::incoming::ReceivedWebhook,
 };
 
 /// An entry of the timeline of a payment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimelineEntry {
     at: Timestamp,
-    /// `payment`, `charge`, `verification`, `ledger`, `refund`, `event` or `delivery`.
+    /// `payment`, `charge`, `verification`, `webhook` (of the provider), `exception`, `ledger`,
+    /// `refund`, `event`, `delivery` or `audit`.
     kind: &'static str,
-    /// For example `requested` or `payment.settled`.
+    /// For example `requested`, `payment.settled` or, of the audit log, `payment.refund`.
     action: String,
-    /// Id or reference of the record.
+    /// Id or reference of the record; the id of the request for an entry of the audit log.
     record: String,
+    /// The amount of the record; of a charge that took money and of an exception, the amount at the
+    /// provider.
     amount: Option<Minor>,
     currency: Option<Currency>,
+    /// The requested amount, if the provider has another one.
+    requested: Option<Minor>,
+    requested_currency: Option<Currency>,
+    /// Operator of an entry of the audit log; otherwise `null`.
+    actor: Option<String>,
     /// An error, a difference or an address; empty if there is none.
     note: String,
 }
 
 impl TimelineEntry {
     fn new(at: Timestamp, kind: &'static str, action: &str, record: &str) -> TimelineEntry {
-        let (action, record) = (action.to_owned(), record.to_owned());
-        let (amount, currency, note) = (None, None, String::new());
-        TimelineEntry { at, kind, action, record, amount, currency, note }
+        TimelineEntry {
+            at,
+            kind,
+            action: action.to_owned(),
+            record: record.to_owned(),
+            amount: None,
+            currency: None,
+            requested: None,
+            requested_currency: None,
+            actor: None,
+            note: String::new(),
+        }
     }
 
     fn with_amount(self, amount: Minor, currency: &Currency) -> TimelineEntry {
         TimelineEntry { amount: Some(amount), currency: Some(currency.clone()), ..self }
+    }
+
+    /// Adds the requested amount, if it is not that of the entry.
+    fn with_requested(self, requested: Minor, currency: &Currency) -> TimelineEntry {
+        if (self.amount, self.currency.as_ref()) == (Some(requested), Some(currency)) {
+            return self;
+        }
+        let (requested, requested_currency) = (Some(requested), Some(currency.clone()));
+        TimelineEntry { requested, requested_currency, ..self }
     }
 
     fn with_note(self, note: impl Into<String>) -> TimelineEntry {
@@ -38,17 +68,24 @@ impl TimelineEntry {
     }
 }
 
-/// Returns the timeline of a payment, oldest first. Pending verifications come last.
+/// Returns the timeline of a payment, oldest first. Pending verifications come last. Entries of the
+/// audit log need the permission `audit.read`.
 pub async fn timeline(
     State(app): State<App>,
+    actor: Actor,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<DataResponse<Vec<TimelineEntry>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
-    let read = async |tx: &mut Tx| collect(tx, &payment).await;
+    let sees_audit_log = actor.permissions.contains(AUDIT_READ);
+    let read = async |tx: &mut Tx| collect(tx, &payment, sees_audit_log).await;
     DataResponse::data(app.store.read(read).await?, "Timeline fetched successfully")
 }
 
-async fn collect(tx: &mut Tx, payment: &Payment) -> Result<Vec<TimelineEntry>> {
+async fn collect(
+    tx: &mut Tx,
+    payment: &Payment,
+    sees_audit_log: bool,
+) -> Result<Vec<TimelineEntry>> {
     let company = &payment.company_id;
     let created = TimelineEntry::new(payment.created_at, "payment", "created", &payment.reference);
     let mut entries = vec![created.with_amount(payment.amount, &payment.currency)];
@@ -58,6 +95,9 @@ async fn collect(tx: &mut Tx, payment: &Payment) -> Result<Vec<TimelineEntry>> {
         add_charge(&mut entries, charge);
         refunds.extend(charges::list_of_charge(tx, company, &charge.id).await?);
         checks.extend(jobs::find(tx, company, RECONCILE_JOB, &charge.id).await?);
+        for exception in charges::list_exceptions_of_charge(tx, company, &charge.id).await? {
+            add_exception(&mut entries, &exception);
+        }
     }
     for refund in &refunds {
         add_refund(&mut entries, refund);
@@ -68,6 +108,15 @@ async fn collect(tx: &mut Tx, payment: &Payment) -> Result<Vec<TimelineEntry>> {
         let accounts = format!("{} → {}", posted.debit, posted.credit);
         let entry = TimelineEntry::new(posted.created_at, "ledger", &posted.kind, &posted.key);
         entries.push(entry.with_amount(posted.amount, &posted.currency).with_note(accounts));
+    }
+    let owner = (company.as_str(), OwnerKind::Payment.name(), payment.id.as_str());
+    for webhook in notifications::list_webhooks(tx, owner).await? {
+        add_webhook(&mut entries, webhook);
+    }
+    if sees_audit_log {
+        for change in audit::list_of_payment(tx, company, &payment.id).await? {
+            entries.push(audit_entry(change));
+        }
     }
     for event in events::list_of_subject(tx, company, &payment.id).await? {
         entries.push(TimelineEntry::new(event.created_at, "event", &event.kind, &event.id));
@@ -97,7 +146,10 @@ fn add_charge(entries: &mut Vec<TimelineEntry>, charge: &Charge) {
     let at = charge.settled_at.unwrap_or(charge.updated_at);
     let reached = TimelineEntry::new(at, "charge", state, record);
     let reached = match (charge.taken, &charge.taken_currency) {
-        (Some(taken), Some(currency)) => reached.with_amount(taken, currency),
+        (Some(taken), Some(currency)) => {
+            let taken = reached.with_amount(taken, currency);
+            taken.with_requested(charge.amount, &charge.currency)
+        }
         _ => reached,
     };
     let unknown = if charge.unsure { "the outcome of a request is unknown" } else { "" };
@@ -115,13 +167,52 @@ fn add_refund(entries: &mut Vec<TimelineEntry>, refund: &Refund) {
     }
 }
 
+/// Adds an exception, and its resolution.
+fn add_exception(entries: &mut Vec<TimelineEntry>, exception: &Exception) {
+    let raised =
+        TimelineEntry::new(exception.created_at, "exception", &exception.kind, &exception.id);
+    entries.push(match (exception.seen, &exception.seen_currency) {
+        (Some(seen), Some(currency)) => raised
+            .with_amount(seen, currency)
+            .with_requested(exception.expected, &exception.currency),
+        _ => raised.with_note("the provider reported no amount"),
+    });
+    if let Some(at) = exception.resolved_at {
+        let resolved = TimelineEntry::new(at, "exception", "resolved", &exception.id);
+        entries.push(resolved.with_note(exception.reason.clone().unwrap_or_default()));
+    }
+}
+
+/// Adds the notifications of a webhook. What they say is not trusted.
+fn add_webhook(entries: &mut Vec<TimelineEntry>, webhook: ReceivedWebhook) {
+    let ReceivedWebhook { about, copies, received_at } = webhook;
+    let text = |about: &Value, name: &str| about[name].as_str().unwrap_or_default().to_owned();
+    for about in &about.0 {
+        let (event, subject) = (text(about, "event"), text(about, "subject"));
+        let action = if event.is_empty() { subject } else { event };
+        let entry =
+            TimelineEntry::new(received_at, "webhook", &action, &text(about, "service_ref"));
+        entries.push(match copies {
+            2.. => entry.with_note(format!("received {copies} times")),
+            _ => entry,
+        });
+    }
+}
+
+fn audit_entry(change: AuditEntry) -> TimelineEntry {
+    let request = change.request_id.unwrap_or_default();
+    let entry = TimelineEntry::new(change.created_at, "audit", &change.action, &request);
+    let note = change.detail.0["reason"].as_str().unwrap_or_default().to_owned();
+    TimelineEntry { actor: Some(change.actor), note, ..entry }
+}
+
 /// Returns the keys under which the ledger may have transactions of a payment.
 fn ledger_keys(payment: &Payment, charges: &[Charge], refunds: &[Refund]) -> Vec<String> {
     let of_payment = |key: &str| format!("payment:{}:{key}", payment.id);
     let mut keys: Vec<String> =
         ["pending", "settled", "success", "reversed"].map(of_payment).into();
     for charge in charges {
-        let taken = ["credited", "returned", "reversed", "verification"];
+        let taken = ["suspense", "surplus", "credited", "returned", "reversed"];
         keys.extend(taken.map(|key| format!("taken:{}:{key}", charge.id)));
     }
     for refund in refunds {

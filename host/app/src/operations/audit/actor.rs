@@ -31,7 +31,7 @@ pub struct ActorParts {
 }
 
 impl ActorParts {
-    /// Returns the owner of the audit log that records the person's sign-ins.
+    /// Returns the owner of the audit log that records the person's sign-ins and views.
     pub fn log(&self) -> Owner {
         self.member_of.as_ref().map_or(Owner::Service, Owner::from)
     }

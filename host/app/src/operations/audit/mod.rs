@@ -10,13 +10,25 @@ use std::collections::BTreeMap;
 pub use self::{
     actor::{Actor, ActorParts},
     chain::ChainEnd,
-    store::{AuditEntry, record},
+    store::{AuditEntry, list_of_payment, record},
 };
 use crate::state::prelude::*;
 
+fields! {
+    /// Page and filter of an audit log.
+    Query AuditFilter {
+        /// Page number, counted from 1.
+        page: PageNumber,
+        /// Entries per page; more than 1,000 counts as 1,000.
+        limit: Limit<50, 1_000>,
+        /// Id of a request, as in `x-request-id`.
+        request_id: Exactly,
+    }
+}
+
 pub async fn of_service(
     State(app): State<App>,
-    query: Query<Pages>,
+    query: Query<AuditFilter>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
     list(&app, &Owner::Service, &query).await
 }
@@ -25,10 +37,12 @@ pub async fn of_service(
 pub async fn list(
     app: &App,
     owner: &Owner,
-    query: &Query<Pages>,
+    query: &Query<AuditFilter>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
-    let page = PageRequest::from(query.read()?);
-    let entries = app.store.read(async |tx| store::list(tx, owner, page).await).await?;
+    let AuditFilter { page, limit, request_id } = query.read()?;
+    let page = PageRequest { number: page, limit };
+    let list = async |tx: &mut Tx| store::list(tx, owner, request_id.as_deref(), page).await;
+    let entries = app.store.read(list).await?;
     DataResponse::data(entries, "Audit log fetched successfully")
 }
 

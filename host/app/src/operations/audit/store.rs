@@ -103,11 +103,41 @@ async fn insert(tx: &mut Tx, owner: &Owner, entry: AuditEntry) -> Result<()> {
     .await
 }
 
-pub async fn list(tx: &mut Tx, owner: &Owner, page: PageRequest) -> Result<ListPage<AuditEntry>> {
+/// Returns a page of a log, newest first.
+pub async fn list(
+    tx: &mut Tx,
+    owner: &Owner,
+    request_id: Option<&str>,
+    page: PageRequest,
+) -> Result<ListPage<AuditEntry>> {
     let filtered = |select| {
-        DynamicStatement::from(select).append(" FROM audit_log WHERE company_id = ").bind(owner)
+        DynamicStatement::from(select)
+            .append(" FROM audit_log WHERE company_id = ")
+            .bind(owner)
+            .append_if(" AND request_id = ", request_id)
     };
     tx.list(filtered, SELECT, " ORDER BY created_at DESC, number DESC, id DESC", page).await
+}
+
+/// Returns the entries whose detail names a payment, oldest first, also those of approvals.
+pub async fn list_of_payment(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    payment: &str,
+) -> Result<Vec<AuditEntry>> {
+    // The second condition lets SQLite use the partial index.
+    tx.sql(
+        "SELECT id, number, actor, actor_id, credential, address, request_id, action, detail,
+             created_at, hash
+         FROM audit_log
+         WHERE company_id = $1
+             AND COALESCE(detail ->> 'payment', detail -> 'detail' ->> 'payment') = $2
+             AND COALESCE(detail ->> 'payment', detail -> 'detail' ->> 'payment') IS NOT NULL
+         ORDER BY created_at, number",
+    )
+    .params(params![company_id, payment])
+    .all()
+    .await
 }
 
 /// Returns up to `limit` entries of a chain after a number, in their order.

@@ -3,6 +3,7 @@
 //! Each host polls the database with queries of bounded cost and publishes the results as gauges.
 //! So a scrape does not wait, and shows the last results while the database is unavailable.
 
+pub mod hosts;
 mod ledger;
 mod store;
 
@@ -12,10 +13,13 @@ use crate::state::prelude::*;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Polls until the server stops.
+/// Reports and polls until the server stops.
 pub async fn run(app: App) {
     let mut watch = Monitor::default();
     loop {
+        if let Err(error) = hosts::report(&app).await {
+            tracing::warn!(error = %error.chain(), "this host could not report that it lives");
+        }
         watch.poll(&app).await;
         tokio::time::sleep(POLL_INTERVAL).await;
     }

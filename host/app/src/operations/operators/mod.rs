@@ -11,6 +11,7 @@ pub mod permissions;
 mod secrets;
 mod sign_in;
 mod store;
+pub mod views;
 
 use std::collections::BTreeSet;
 

@@ -57,6 +57,7 @@ permissions! {
     RECORDINGS_READ "recordings.read" plain "See recorded plugin calls, with personal data masked";
     JOBS_READ "jobs.read" plain "See failing jobs";
     JOBS_RETRY "jobs.retry" plain "Retry failing jobs";
+    HOSTS_READ "hosts.read" plain "See the hosts and what they serve";
     MASTER_KEY_READ "master_key.read" plain "Count sealed values by master key";
     MASTER_KEY_ROTATE "master_key.rotate" plain "Reseal values of former master keys";
     MEMBERS_READ "members.read" plain "See the members of companies";
@@ -120,14 +121,14 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "platform",
         permissions: &[
             COMPANIES_READ, PROVIDERS_WRITE, IDENTITIES_WRITE, PLUGINS_READ, PLUGINS_WRITE,
-            PUBLISHERS_WRITE, RECORDINGS_READ, JOBS_READ, JOBS_RETRY, MASTER_KEY_READ,
+            PUBLISHERS_WRITE, RECORDINGS_READ, JOBS_READ, JOBS_RETRY, HOSTS_READ, MASTER_KEY_READ,
             MASTER_KEY_ROTATE, CLOCK_ADVANCE, APPROVALS_READ, APPROVALS_DECIDE, REQUESTS_READ,
         ],
     },
     BuiltInRole {
         name: "security",
         permissions: &[
-            COMPANIES_READ, PLUGINS_READ, MASTER_KEY_READ, AUDIT_READ, OPERATORS_READ,
+            COMPANIES_READ, PLUGINS_READ, HOSTS_READ, MASTER_KEY_READ, AUDIT_READ, OPERATORS_READ,
             APPROVALS_READ,
         ],
     },

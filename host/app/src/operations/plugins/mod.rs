@@ -24,10 +24,12 @@ use tollhouse_plugins::{
     admission::AdmissionCheck,
     manifest::capabilities::Capabilities,
     registry::{
+        OpenCircuit,
         lifecycle::{InstallOptions, InstalledVersion, plugin_not_found},
         store::{self, PluginRow},
         versions::{CanaryShare, VersionChange, VersionState as Life},
     },
+    statistics::CallSummary,
 };
 
 /// A component as request body, whatever its content type. It may be larger than other bodies.
@@ -136,7 +138,11 @@ impl From<InstalledVersion> for InstalledView {
         InstalledView {
             waits_for: missing_capabilities,
             warnings: manifest.secrets.warnings(),
-            plugin: view(row, Some(interfaces), Some(manifest)),
+            plugin: PluginView {
+                interfaces: Some(interfaces),
+                manifest: Some(manifest),
+                ..PluginView::from(row)
+            },
             replaces,
             checks,
         }
@@ -218,39 +224,49 @@ pub struct PluginView {
     active_at: Option<Timestamp>,
     /// Start of the quarantine after repeated failures; activation ends it.
     quarantined_at: Option<Timestamp>,
+    /// Calls on this host since its start; `null` unless the version serves on it.
+    calls: Option<CallSummary>,
+    /// Open circuits on this host: of companies, and of accounts and origins.
+    open_circuits: Vec<OpenCircuit>,
 }
 
-fn view(
-    row: PluginRow,
-    interfaces: Option<Vec<&'static str>>,
-    manifest: Option<Manifest>,
-) -> PluginView {
-    PluginView {
-        name: row.name,
-        version: row.version,
-        digest: row.digest,
-        publisher: row.publisher,
-        state: row.state,
-        percent: row.percent,
-        companies: row.companies.0,
-        granted: row.granted.map(|granted| granted.0),
-        interfaces,
-        manifest,
-        installed_at: row.installed_at,
-        active_at: row.active_at,
-        quarantined_at: row.quarantined_at,
+impl From<PluginRow> for PluginView {
+    fn from(row: PluginRow) -> PluginView {
+        PluginView {
+            name: row.name,
+            version: row.version,
+            digest: row.digest,
+            publisher: row.publisher,
+            state: row.state,
+            percent: row.percent,
+            companies: row.companies.0,
+            granted: row.granted.map(|granted| granted.0),
+            interfaces: None,
+            manifest: None,
+            installed_at: row.installed_at,
+            active_at: row.active_at,
+            quarantined_at: row.quarantined_at,
+            calls: None,
+            open_circuits: Vec::new(),
+        }
     }
 }
 
-/// Versions with the interfaces and the manifest of those that serve on this host.
+/// Versions with the interfaces, the manifest and the calls of those that serve on this host.
 fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
-    let view_of = |row: PluginRow| {
+    let view = |row: PluginRow| {
         let serving = app.plugins.serving_version(&row.name, &row.digest);
-        let interfaces = serving.as_ref().map(|plugin| plugin.interfaces());
-        let manifest = serving.map(|plugin| plugin.manifest.clone());
-        view(row, interfaces, manifest)
+        let stored = PluginView::from(row);
+        let Some(plugin) = serving else { return stored };
+        PluginView {
+            interfaces: Some(plugin.interfaces()),
+            manifest: Some(plugin.manifest.clone()),
+            calls: Some(plugin.calls()),
+            open_circuits: app.plugins.open_circuits(&plugin),
+            ..stored
+        }
     };
-    rows.into_iter().map(view_of).collect()
+    rows.into_iter().map(view).collect()
 }
 
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<PluginView>>> {
@@ -381,7 +397,7 @@ pub async fn uninstall(
         Ok(audit::record(tx, &db, &actor, Owner::Service, "plugin.uninstall", detail).await?)
     };
     let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
-    DataResponse::data(view(gone, None, None), "Plugin uninstalled successfully")
+    DataResponse::data(PluginView::from(gone), "Plugin uninstalled successfully")
 }
 
 /// Returns 409 while records need the plugin.

@@ -1,10 +1,17 @@
-//! Search across all companies by exact e-mail address, phone number, reference, id or last four
-//! digits.
+//! Search across all companies by exact e-mail address, phone number, reference, id, amount or last
+//! four digits.
 
+mod amount;
 mod store;
 
-use self::store::{SearchResult, SearchTerm};
-use crate::state::prelude::*;
+use self::{
+    amount::SearchAmount,
+    store::{SearchResult, SearchTerm},
+};
+use crate::{
+    operations::{audit::Actor, operators::permissions::AUDIT_READ},
+    state::prelude::*,
+};
 use tollhouse_platform::values::email;
 
 fields! {
@@ -12,18 +19,27 @@ fields! {
     Query Search {
         /// A complete e-mail address; a phone number in E.164; a reference of a payment or
         /// recollection; a service reference of a payment; the id of a payment, user or company; a
-        /// company name; or the last four digits of a saved card.
+        /// company name; the last four digits of a saved card; an amount of payments and
+        /// recollections, such as `2500.50` or `2500.50 NGN`; or, with the permission `audit.read`,
+        /// the id of a request to this interface.
         q: Exactly,
     }
 }
 
-/// Finds companies, users, payments and recollections, newest first, at most 50.
+/// Finds companies, users, payments, recollections and entries of audit logs, newest first, at most
+/// 50.
 pub async fn find(
     State(app): State<App>,
+    actor: Actor,
     query: Query<Search>,
 ) -> Result<DataResponse<Vec<SearchResult>>> {
     let q = query.read()?.q.unwrap_or_default();
-    let term = SearchTerm { email: email::comparison_key(&q), text: q.trim().to_owned() };
+    let term = SearchTerm {
+        email: email::comparison_key(&q),
+        amount: SearchAmount::parse(&q),
+        text: q.trim().to_owned(),
+        in_audit_logs: actor.permissions.contains(AUDIT_READ),
+    };
     let mut found = match term.text.is_empty() {
         true => Vec::new(),
         false => app.store.read(async |tx| store::find(tx, &term).await).await?,

@@ -1,10 +1,15 @@
-//! Queries across all companies, for operators only. Each begins with the companies and reads an
-//! index of each.
+//! Queries across all companies, for operators only. Each reads an index, most of them that of each
+//! company.
 
+use super::amount::SearchAmount;
 use crate::state::storage::*;
 
 /// Maximum number of results.
 pub const MAX_RESULTS: usize = 50;
+/// Maximum number of payments, and of recollections, with the same amount.
+const MAX_OF_AMOUNT: i64 = 20;
+/// Number of records with an amount among which those in a currency are searched.
+const MAX_SCANNED: i64 = 1_000;
 
 /// The text that a person entered.
 #[derive(Debug)]
@@ -12,18 +17,23 @@ pub struct SearchTerm {
     pub text: String,
     /// The text as an e-mail address is compared.
     pub email: String,
+    /// The text as an amount.
+    pub amount: Option<SearchAmount>,
+    /// Whether the text may be the id of a request in an audit log.
+    pub in_audit_logs: bool,
 }
 
 /// A record that was found.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct SearchResult {
-    /// `company`, `user`, `payment` or `recollection`.
+    /// `company`, `user`, `payment`, `recollection` or `audit_entry`.
     pub kind: String,
-    /// Id of the company.
+    /// Id of the company; empty for an entry of the service's audit log.
     pub company: CompanyId,
     pub company_name: String,
     pub id: String,
-    /// Name of a company, the `user_id` of a user, the reference of a payment or recollection.
+    /// Name of a company, the `user_id` of a user, the reference of a payment or recollection, the
+    /// action of an entry of an audit log.
     pub title: String,
     /// State of a payment or recollection; otherwise empty.
     pub state: String,
@@ -59,6 +69,17 @@ macro_rules! payments {
     };
 }
 
+/// A statement on recollections. `r` is the recollection, `c` its company.
+macro_rules! recollections {
+    ($from:literal) => {
+        concat!(
+            "SELECT 'recollection' AS kind, c.id AS company, c.name AS company_name, r.id,
+                 r.reference AS title, r.status AS state, r.created_at ",
+            $from,
+        )
+    };
+}
+
 /// Statements on records by one column each.
 const BY_TEXT: [&str; 7] = [
     users_by!("u.id"),
@@ -75,9 +96,40 @@ const BY_TEXT: [&str; 7] = [
          JOIN payments p ON p.company_id = c.id AND p.id = s.subject_id
          WHERE s.subject = 'payment' LIMIT $2"
     ),
-    "SELECT 'recollection' AS kind, c.id AS company, c.name AS company_name, r.id,
-         r.reference AS title, r.status AS state, r.created_at
-     FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2",
+    recollections!(
+        "FROM companies c JOIN recollections r ON r.company_id = c.id AND r.reference = $1 LIMIT $2"
+    ),
+];
+
+/// Statements on records by their amount: of the newest ones with the amount, those in the currency.
+/// An index of amounts of all companies bounds the scan: some amounts have most of the records.
+const BY_AMOUNT: [&str; 2] = [
+    payments!(
+        "FROM (SELECT * FROM payments WHERE amount_minor = $1 ORDER BY created_at DESC LIMIT $2) p
+         JOIN companies c ON c.id = p.company_id WHERE $3 IN ('', p.currency)
+         ORDER BY p.created_at DESC LIMIT $4"
+    ),
+    recollections!(
+        "FROM (SELECT * FROM recollections WHERE amount_minor = $1
+               ORDER BY created_at DESC LIMIT $2) r
+         JOIN companies c ON c.id = r.company_id WHERE $3 IN ('', r.currency)
+         ORDER BY r.created_at DESC LIMIT $4"
+    ),
+];
+
+/// Statements by the id of a request: the audit log's entries, and the payments that they name. No
+/// other record has the id of its request.
+const BY_REQUEST: [&str; 2] = [
+    "SELECT 'audit_entry' AS kind, a.company_id AS company, COALESCE(c.name, '') AS company_name,
+         a.id, a.action AS title, '' AS state, a.created_at
+     FROM audit_log a LEFT JOIN companies c ON c.id = a.company_id
+     WHERE a.request_id = $1 ORDER BY a.created_at DESC, a.number DESC LIMIT $2",
+    payments!(
+        "FROM audit_log a
+         JOIN companies c ON c.id = a.company_id
+         JOIN payments p ON p.company_id = c.id AND p.id = a.detail ->> 'payment'
+         WHERE a.request_id = $1 LIMIT $2"
+    ),
 ];
 
 /// Users by the last four digits of a saved card.
@@ -95,10 +147,8 @@ const PAYMENTS_BY_EMAIL: &str = payments!(
      ORDER BY p.created_at DESC LIMIT $3"
 );
 
-pub async fn find(
-    tx: &mut Tx,
-    SearchTerm { text, email }: &SearchTerm,
-) -> Result<Vec<SearchResult>> {
+pub async fn find(tx: &mut Tx, term: &SearchTerm) -> Result<Vec<SearchResult>> {
+    let SearchTerm { text, email, amount, in_audit_logs } = term;
     let most = i64::try_from(MAX_RESULTS).unwrap_or(i64::MAX);
     if text.contains('@') {
         let mut found: Vec<SearchResult> =
@@ -110,10 +160,18 @@ pub async fn find(
     }
     let mut found: Vec<SearchResult> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
     let is_card = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    for statement in BY_TEXT.into_iter().chain(is_card.then_some(USERS_BY_CARD)) {
+    let by_text = BY_TEXT.into_iter().chain(is_card.then_some(USERS_BY_CARD));
+    for statement in by_text.chain(BY_REQUEST.into_iter().filter(|_| *in_audit_logs)) {
         found.extend::<Vec<SearchResult>>(
             tx.sql(statement).params(params![text, most]).all().await?,
         );
+    }
+    if let Some(SearchAmount { amount, currency }) = amount {
+        let currency = currency.as_ref().map_or("", |currency| currency);
+        for statement in BY_AMOUNT {
+            let params = params![*amount, MAX_SCANNED, currency, MAX_OF_AMOUNT];
+            found.extend::<Vec<SearchResult>>(tx.sql(statement).params(params).all().await?);
+        }
     }
     Ok(found)
 }

@@ -9,8 +9,8 @@ mod store;
 
 pub use self::api::{lower_case, open};
 pub use self::store::{
-    ReferenceOwner, assign_charge, insert_or_count as record, insert_reference, list_references,
-    release, replace, reserve,
+    ReceivedWebhook, ReferenceOwner, assign_charge, insert_or_count as record, insert_reference,
+    list_references, list_webhooks, release, replace, reserve,
 };
 use crate::tenants::prelude::*;
 use tollhouse_plugins::{Notification, NotificationSubject};

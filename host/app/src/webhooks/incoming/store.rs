@@ -157,3 +157,33 @@ pub async fn insert_or_count(
     .execute()
     .await
 }
+
+/// A received webhook about a record.
+#[derive(Debug, FromRow)]
+pub struct ReceivedWebhook {
+    /// What each of its notifications is about: subject, event and references.
+    pub about: Json<Vec<Value>>,
+    /// Number of times that it was received.
+    pub copies: i64,
+    /// The first time.
+    pub received_at: Timestamp,
+}
+
+/// Returns the webhooks whose first notification names a reference of a record, oldest first. Those
+/// with a replaced reference count, too.
+pub async fn list_webhooks(
+    tx: &mut Tx,
+    (company_id, subject, subject_id): ReferenceOwner<'_>,
+) -> Result<Vec<ReceivedWebhook>> {
+    tx.sql(
+        "SELECT n.about, n.copies, n.received_at
+         FROM service_refs s
+         JOIN notifications n
+             ON n.account_id = s.account_id AND n.about -> 0 ->> 'service_ref' = s.service_ref
+         WHERE s.company_id = $1 AND s.subject = $2 AND s.subject_id = $3
+         ORDER BY n.received_at, n.digest",
+    )
+    .params(params![company_id, subject, subject_id])
+    .all()
+    .await
+}

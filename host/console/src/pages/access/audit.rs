@@ -5,9 +5,11 @@ use axum::extract::Path;
 use crate::{
     format::{Cell, Column, column, right},
     page::PageResult,
-    pages::lists::{List, ListQuery, Paging},
+    pages::lists::{Declared, List, ListQuery, Paging},
     session::Session,
 };
+
+const FILTERS: Declared = &[("request_id", "Request id", &[])];
 
 fn columns() -> Vec<Column<'static>> {
     vec![
@@ -26,9 +28,9 @@ fn list<'c>(source: &'c [&'c str]) -> List<'c> {
         title: "Audit log",
         source,
         paging: Paging::Numbered,
-        filters: &[],
+        filters: FILTERS,
         columns: columns(),
-        empty: "There are no entries yet.",
+        empty: "There are no such entries.",
     }
 }
 

@@ -114,6 +114,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         parent: Some(Parent { href, label: "Team".to_owned() }),
         form: FieldsForm::new(&session, "members.write", texts, page("role"), fields),
         filters: Vec::new(),
+        views: None,
         table: Table::new("Member", &json!([member]), &columns, ""),
     })
 }

@@ -9,6 +9,7 @@ pub mod payments;
 pub mod recollections;
 pub mod requests;
 pub mod statement;
+pub mod timeline;
 pub mod users;
 pub mod wallet;
 
@@ -188,6 +189,7 @@ async fn test_account(
         parent: Some(Parent { href, label: "The company".to_owned() }),
         form: None,
         filters: Vec::new(),
+        views: None,
         table: Table::new("Test", &rows.collect(), &columns, ""),
     })
 }

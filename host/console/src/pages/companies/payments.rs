@@ -7,8 +7,8 @@ use axum::{
 };
 use serde_json::{Value, json};
 
+use super::timeline::{self, TimelineRow};
 use crate::{
-    api::ApiResult,
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
@@ -79,7 +79,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
-        timeline: timeline(&session, &company, &id).await?,
+        timeline: timeline::fetch(&session, &company, &id).await?,
         action: session.href(&["companies", &company, "payments", &id], &[]),
         may_verify: session.me.may("payments.verify"),
         may_refund: session.me.may("refunds.write") && status == "success",
@@ -101,45 +101,6 @@ fn facts(payment: &Value) -> Vec<Fact> {
         ("Paid", Cell::time(&payment["paid_at"])),
         ("Updated", Cell::time(&payment["updated_at"])),
     ]
-}
-
-/// An entry of the timeline.
-struct TimelineRow {
-    kind: String,
-    at: Cell,
-    text: String,
-    amount: Option<Cell>,
-    record: Option<Cell>,
-    note: String,
-}
-
-async fn timeline(session: &Session, company: &str, id: &str) -> ApiResult<Vec<TimelineRow>> {
-    let found = session.get(&["companies", company, "payments", id, "timeline"], &[]).await?;
-    let steps = found.as_array().into_iter().flatten();
-    let step = |entry: &Value| TimelineRow {
-        kind: plain(&entry["kind"]),
-        at: Cell::time(&entry["at"]),
-        text: label(&plain(&entry["kind"]), &plain(&entry["action"])),
-        amount: Cell::money(&entry["amount"], &entry["currency"]).not_empty(),
-        record: Cell::code(&entry["record"]).not_empty(),
-        note: plain(&entry["note"]),
-    };
-    Ok(steps.map(step).collect())
-}
-
-/// Returns the label of an entry of a timeline.
-fn label(kind: &str, action: &str) -> String {
-    let action = action.replace('_', " ");
-    match kind {
-        "payment" => format!("Payment {action}"),
-        "charge" => format!("Charge {action}"),
-        "verification" => "Next verification with the provider".to_owned(),
-        "ledger" => format!("Ledger: {action}"),
-        "refund" => format!("Refund {action}"),
-        "event" => format!("Event {action}"),
-        "delivery" => format!("Delivery of the event: {action}"),
-        _ => action,
-    }
 }
 
 /// Verifies a payment with the provider.

@@ -201,6 +201,12 @@ impl Slots {
         self.wanted.load(Ordering::SeqCst)
     }
 
+    /// Returns the number of runs in progress.
+    pub fn running(&self) -> usize {
+        let state = self.lock();
+        state.quick.running + state.slow.running
+    }
+
     pub fn are_full(&self) -> bool {
         let state = self.lock();
         state.quick.free() == 0 && (state.lanes.is_empty() || state.slow.free() == 0)

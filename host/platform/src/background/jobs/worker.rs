@@ -95,6 +95,11 @@ impl<H: JobHost> Workers<H> {
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         self.kinds.keys().copied()
     }
+
+    /// Returns the number of runs in progress on this host.
+    pub fn running(&self) -> usize {
+        self.kinds.values().map(|kind| kind.slots.running()).sum()
+    }
 }
 
 impl<H> Deref for Workers<H> {

@@ -11,7 +11,7 @@ pub use self::{
 };
 use super::{Company, find, store};
 use crate::{
-    operations::audit::{AuditEntry, ChainPart, ChainRange},
+    operations::audit::{AuditEntry, AuditFilter, ChainPart, ChainRange},
     tenants::prelude::*,
 };
 use tollhouse_platform::values::phone;
@@ -46,7 +46,7 @@ pub async fn fetch(
 pub async fn audit_log(
     State(app): State<App>,
     Path(company): Path<CompanyId>,
-    query: Query<Pages>,
+    query: Query<AuditFilter>,
 ) -> Result<DataResponse<ListPage<AuditEntry>>> {
     find(&app, &company).await?;
     audit::list(&app, &company.into(), &query).await

@@ -7,13 +7,13 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{
-    Form, company_cell,
-    lists::{Declared, List, ListQuery, Paging},
-};
 use crate::{
     format::{Cell, column, plain, right},
     page::PageResult,
+    pages::{
+        Form, company_cell,
+        lists::{Declared, List, ListQuery, Paging},
+    },
     session::Session,
 };
 

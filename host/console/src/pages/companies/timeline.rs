@@ -1,0 +1,54 @@
+//! The timeline of a payment.
+
+use serde_json::Value;
+
+use crate::{
+    api::ApiResult,
+    format::{Cell, plain},
+    session::Session,
+};
+
+/// An entry of the timeline.
+pub struct TimelineRow {
+    pub kind: String,
+    pub at: Cell,
+    pub text: String,
+    pub amount: Option<Cell>,
+    /// The requested amount, if the provider has another one.
+    pub requested: Option<Cell>,
+    pub record: Option<Cell>,
+    pub note: String,
+}
+
+pub async fn fetch(session: &Session, company: &str, id: &str) -> ApiResult<Vec<TimelineRow>> {
+    let found = session.get(&["companies", company, "payments", id, "timeline"], &[]).await?;
+    let entries = found.as_array().into_iter().flatten();
+    let row = |entry: &Value| TimelineRow {
+        kind: plain(&entry["kind"]),
+        at: Cell::time(&entry["at"]),
+        text: label(entry),
+        amount: Cell::money(&entry["amount"], &entry["currency"]).not_empty(),
+        requested: Cell::money(&entry["requested"], &entry["requested_currency"]).not_empty(),
+        record: Cell::code(&entry["record"]).not_empty(),
+        note: plain(&entry["note"]),
+    };
+    Ok(entries.map(row).collect())
+}
+
+/// Returns the label of an entry of a timeline.
+fn label(entry: &Value) -> String {
+    let action = plain(&entry["action"]).replace('_', " ");
+    match &*plain(&entry["kind"]) {
+        "payment" => format!("Payment {action}"),
+        "charge" => format!("Charge {action}"),
+        "verification" => "Next verification with the provider".to_owned(),
+        "webhook" => format!("Webhook of the provider: {action}"),
+        "exception" => format!("Exception: {action}"),
+        "ledger" => format!("Ledger: {action}"),
+        "refund" => format!("Refund {action}"),
+        "event" => format!("Event {action}"),
+        "delivery" => format!("Delivery of the event: {action}"),
+        "audit" => format!("{}: {action}", plain(&entry["actor"])),
+        _ => action,
+    }
+}
