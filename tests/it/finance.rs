@@ -57,9 +57,10 @@ both! {
         let by_provider = get(app, &own(app, "/totals?by=provider")).await;
         assert_eq!(fields(&by_provider["taken"], ["day", "provider", "company"]), [[Value::Null, json!("provider_a"), Value::Null]]);
         let rows = fields(&by_provider["payments"], ["channel", "succeeded", "failed", "pending"]);
-        // The provider names the channel of a failed payment, too.
+        // Of a failed payment, only operators see the channel.
         assert_eq!(rows, [[json!(""), json!(0), json!(0), json!(1)], [json!("card"), json!(2), json!(1), json!(0)]]);
-        assert_eq!(app.fetch("order-3").await["payment_channel"], "card");
+        assert_eq!(app.fetch("order-3").await["payment_channel"], "");
+        assert_eq!(app.get("/payment/list?payment_channel=card").await.data()["total"], 2);
         let by_company = get(app, "/totals?by=company").await;
         assert_eq!(by_company["taken"][0]["company"], json!(app.company.id));
         let other = app.new_company("Beta Lending").await;
