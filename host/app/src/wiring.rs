@@ -281,7 +281,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "recordings", recordings::persist),
     ]);
     // Until the last request has ended.
-    let api_log = spawn_supervised(&app, "api log", requests::run);
+    let api_log = spawn_supervised(&app, "api_log", requests::run);
     let (close, closing) = watch::channel(false);
     let stopping = async {
         wait_for_stop(stop).await;
