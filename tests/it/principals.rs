@@ -216,7 +216,7 @@ both! {
 
     async fn operators_and_roles_are_validated(app: TestApp) {
         let clerk = create(app, "clerk", &["support-read"]).await;
-        let taken = "another operator has this name or e-mail address";
+        let taken = "another account has this name or e-mail address";
         for (body, failure) in [
             (json!({}), (400, "the name field is required")),
             (json!({ "name": "eve" }), (400, "the roles field is required")),

@@ -26,7 +26,7 @@ use axum::{
 
 use self::api::Api;
 pub use self::site::Site;
-use tollhouse_http::{PageGate, Server, server::pages as server_pages};
+use tollhouse_http::{PageGate, Server, pages as server_pages};
 
 /// Options of a site.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ pub mod describe;
 pub mod idempotency;
 pub mod listener;
 pub mod openapi;
+pub mod pages;
 pub mod request;
 pub mod response;
 pub mod route;
@@ -20,13 +21,13 @@ pub use self::{
         tls::{Tls, TlsFiles},
         wait_for_stop,
     },
+    pages::PageGate,
     request::get::GetOnly,
     route::{ANY_OPERATOR, Access, Permission, Route},
     server::{
         Server,
         auth::{ClientAddress, CompanyCall, OperatorCall, Principals, RequestOrigin},
         health::Readiness,
-        pages::PageGate,
         request_log::{CompletedRequest, RequestRecorder},
         router::{Interface, router},
     },

@@ -4,9 +4,9 @@ use axum::{Router, extract::Request, middleware, middleware::Next, response::Res
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use super::{Server, access_log, concurrency::ConcurrencyLimiters, headers};
 use crate::{
     response,
+    server::{Server, access_log, concurrency::ConcurrencyLimiters, headers},
     settings::limits::{BodyLimits, read_body, timeout_error},
 };
 use tollhouse_platform::error::{Error, Result};
