@@ -211,6 +211,7 @@ fn configure(
         "--development".to_owned(),
         "--portal".to_owned(),
         "--plugin-unsigned".to_owned(),
+        "--api-log-days=3".to_owned(),
     ])?;
     Ok(flags.config)
 }

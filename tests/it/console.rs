@@ -1,6 +1,7 @@
 //! The console: signing in by forms, permissions of pages, and protection of forms and cookies.
 
 mod actions;
+mod api_log;
 mod customers;
 mod platform;
 

@@ -7,6 +7,7 @@
 mod app;
 
 mod admission;
+mod api_log;
 mod approvals;
 mod archive;
 mod atlantis;

@@ -129,6 +129,7 @@ both! {
         let pages = [
             ("", "companies.read"), ("/users", "users.read"), ("/payments", "payments.read"),
             ("/recollections", "lending.read"), ("/messages", "messages.read"), ("/events", "events.read"),
+            ("/requests", "requests.read"),
             ("/endpoints", "companies.read"), ("/keys", "companies.read"), ("/wallet", "wallet.read"),
             ("/statement", "wallet.read"), ("/totals", "wallet.read"), ("/members", "members.read"),
             ("/audit", "audit.read"),

@@ -284,6 +284,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
     // Makes sure that no place is empty.
     for (place, text, there) in [
         ("the database", &*stored, "order-mismatch"),
+        ("the database", &*stored, "/api/v1/payment/verify/{reference}"),
         ("a backup", &*backup, "order-mismatch"),
         ("the logs", logs, "plugin call"),
         ("the logs", logs, "upstream failed"),

@@ -19,7 +19,7 @@ use crate::{
     state::App,
     tenants::{
         companies::{self, scopes},
-        plans, providers, wallet,
+        plans, providers, requests, wallet,
     },
     webhooks::{incoming as notifications, outgoing as events},
 };
@@ -190,6 +190,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator(EVENTS_READ) events::api::attempts "List the delivery attempts of an event" [];
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator(EVENTS_REDELIVER) events::api::redeliver "Redeliver an event" [];
         get    "/internal/v1/companies/{company}/messages" Operator(MESSAGES_READ) messages::api::list "List a company's e-mails and text messages" [];
+        get    "/internal/v1/companies/{company}/requests" Operator(REQUESTS_READ) requests::api::list "List a company's API requests" [];
         get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
         get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
         get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
@@ -440,6 +441,7 @@ const TAGS: &[Tag] = &[
     ("events", "events", "Webhooks to companies, signed according to Standard Webhooks."),
     ("messages", "messages", "E-mails and text messages, with their delivery status."),
     ("notifications", "notifications", "Webhooks from providers. Companies do not call this."),
+    ("requests", "API log", "Requests of companies to the API, without their content."),
     ("companies", "companies", "Companies, their API keys, subscriptions and event secrets."),
     ("members", "members", "People of a company, who use its portal."),
     ("providers", "providers", "Provider accounts of the service and of companies."),

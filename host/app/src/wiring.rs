@@ -40,7 +40,7 @@ use crate::{
         metrics::Metrics,
         totals,
     },
-    tenants::{companies, providers, wallet},
+    tenants::{companies, providers, requests, wallet},
     webhooks::{incoming, outgoing as events},
 };
 use tollhouse_http::{Listener, Readiness, idempotency, server, wait_for_stop};
@@ -134,6 +134,7 @@ const TABLES: Tables = Tables {
         |app| operator_events::sweep(app).boxed(),
         |app| otp::sweep(app).boxed(),
         |app| recordings::sweep(app).boxed(),
+        |app| requests::sweep(app).boxed(),
         |app| users::sweep(app).boxed(),
     ],
     sealed: SEALED,
@@ -170,7 +171,6 @@ impl App {
         }
         let store = open_store(config, random.clone()).await?;
         plugins.sync_once(&store).await?;
-        let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
         let parts = jobs::WorkerParts {
             enabled: !no_jobs,
@@ -183,6 +183,7 @@ impl App {
         };
         let workers = Workers::new(JOBS, parts);
         let (metrics, server_metrics) = (Metrics::default(), server::ServerMetrics::default());
+        let (recorder, logged) = requests::recorder(&metrics.api_log_dropped);
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
             .with(|registry| metrics.register(registry))
@@ -192,6 +193,7 @@ impl App {
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.register(registry))
             .with(|registry| recordings.register(registry));
+        let slots = new_slots(config, &clock, &random).with(recordings).with(logged);
         let parts = Parts {
             server: Arc::new(server::ServerParts {
                 store: store.clone(),
@@ -201,12 +203,13 @@ impl App {
                 tasks: tasks.clone(),
                 limits: config.requests.clone(),
                 metrics: server_metrics,
+                request_recorder: (settings.api_log_days > 0).then_some(recorder),
                 telemetry,
                 readiness: Readiness::default(),
                 stopping: AtomicBool::new(false),
                 runs_jobs: !no_jobs,
             }),
-            slots: new_slots(config, &clock, &random).with(recordings).with(accepted_keys),
+            slots: slots.with(companies::AcceptedKeys::load(&store, clock.now()).await?),
             store,
             clock,
             random,
@@ -274,6 +277,8 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "monitor", monitor::run),
         spawn_supervised(&app, "recordings", recordings::persist),
     ]);
+    // Until the last request has ended.
+    let api_log = spawn_supervised(&app, "api log", requests::run);
     let (close, closing) = watch::channel(false);
     let stopping = async {
         wait_for_stop(stop).await;
@@ -288,8 +293,12 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         listen(&app, public, public_routes(), closing.clone()),
         listen(&app, internal, internal_routes(), closing),
     );
+    api_log.abort();
     if timeout_at(deadline, app.tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("shutdown timed out with requests of disconnected clients in flight");
+    }
+    if !matches!(timeout_at(deadline, requests::flush(&app)).await, Ok(Ok(_))) {
+        tracing::warn!("the last API requests could not be recorded");
     }
     if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");

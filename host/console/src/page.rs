@@ -56,6 +56,7 @@ const COMPANY: &[Destination] = &[
     ("recollections", "Repayments", "lending.read"),
     ("messages", "Messages", "messages.read"),
     ("events", "Events", "events.read"),
+    ("requests", "API log", "requests.read"),
     ("endpoints", "Event endpoints", "companies.read"),
     ("keys", "API keys", "companies.read"),
     ("wallet", "Wallet", "wallet.read"),

@@ -26,6 +26,7 @@ pub use self::{
         Server,
         auth::{ClientAddress, CompanyCall, OperatorCall, Principals, RequestOrigin},
         health::Readiness,
+        request_log::{CompletedRequest, RequestRecorder},
         router::{Interface, router},
     },
     settings::requests::ServerLimits,

@@ -70,6 +70,7 @@ impl Lab {
                 "--plugin-call-timeout-s=2",
                 "--plugin-unsigned",
                 "--plugin-recording-retention-hours=100",
+                "--api-log-days=3",
                 "--development",
                 "--portal",
             ])

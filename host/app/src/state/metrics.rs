@@ -109,6 +109,7 @@ metrics! {
     alarms: Counters<1>, "Alarms about payments and refunds";
     charge_checks: Counters<2>, "Scheduled verifications of charges, by owner and outcome";
     operator_events: Counters<1>, "Operator events, by kind";
+    api_log_dropped: Counter, "API requests missing in the API log: buffer full, or not saved";
     otp: Counters<1>, "One-time passwords sent, and attempts by outcome";
 }
 

@@ -17,6 +17,8 @@ pub struct Settings {
     pub operator_token: String,
     /// Retention of plugin recordings, in hours; 0: no recordings.
     pub recording_hours: i64,
+    /// Retention of the API log, in days; 0: no log.
+    pub api_log_days: i64,
 }
 
 impl Settings {
@@ -30,6 +32,7 @@ impl Settings {
             openid_provider: config.oidc.provider(config.service.development)?,
             operator_token: config.operator_token.read()?,
             recording_hours: config.plugins.plugin_recording_retention_hours.into(),
+            api_log_days: config.service.api_log_days.into(),
         })
     }
 

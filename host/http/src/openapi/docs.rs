@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
@@ -82,6 +83,34 @@ impl Document {
             Some(format!("{}{}", parameter["name"].as_str()?, if has_keys { "." } else { "" }))
         };
         parameters.filter(|parameter| parameter["in"] == "query").filter_map(name).collect()
+    }
+
+    /// Returns the names of the fields of a route's query string and body. That of a field in an
+    /// object follows the object's name and a dot; that in a list has none before it.
+    pub fn field_names<S>(&self, route: &Route<S>) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = self.query_parameters(route).iter().cloned().collect();
+        let operation = &self.routes["paths"][documented_path(route.path)][route.method];
+        let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
+        for (_, body) in bodies {
+            self.add_field_names(&body["schema"], "", &mut names);
+        }
+        names
+    }
+
+    fn add_field_names(&self, schema: &Value, path: &str, names: &mut BTreeSet<String>) {
+        let named = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
+        let named = named.and_then(|path| self.routes.pointer(path));
+        let schema = named.unwrap_or(schema);
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let name = format!("{path}{name}");
+            self.add_field_names(field, &format!("{name}."), names);
+            names.insert(name);
+        }
+        let either = schema["anyOf"].as_array().into_iter().flatten();
+        either.for_each(|either| self.add_field_names(either, path, names));
+        if schema["items"].is_object() {
+            self.add_field_names(&schema["items"], "", names);
+        }
     }
 
     fn current(&self) -> RenderedDocument {

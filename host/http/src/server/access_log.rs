@@ -1,5 +1,5 @@
-//! The access log: one line per request with its status and duration, beside the metrics and the
-//! trace span. Assigns the request id, from the client or new, which every log line of the request
+//! The access log: one line per request with its status and duration, beside the metrics, the trace
+//! span and the log of API requests. Assigns the request id, from the client or new, which every log line of the request
 //! and the response have.
 
 use axum::{
@@ -10,7 +10,7 @@ use axum::{
 };
 use tracing::Instrument;
 
-use super::{Server, auth::RequestId};
+use super::{Server, auth::RequestId, request_log::LoggedRequest};
 use tollhouse_platform::telemetry::spans;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,11 +31,12 @@ pub async fn record(
     let traced = spans::request(&id, method.as_str(), route, request.headers());
     let exchange = server.metrics.requests.begin(listener, method.as_str(), route.into());
     request.extensions_mut().insert(RequestId(id.clone()));
+    let exchange = exchange.logged_by(LoggedRequest::begin(&server, &mut request));
     let mut response = async {
         let mut exchange = exchange; // dropped within the span
         let response = next.run(request).await;
+        exchange.set_response(&response);
         let status = response.status().as_u16();
-        exchange.set_status(status);
         tracing::info!(status, duration_ms = exchange.elapsed_ms(), "request completed");
         response
     }

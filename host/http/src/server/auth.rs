@@ -7,6 +7,7 @@ use axum::{
     http::{Extensions, header, request::Parts},
 };
 
+use super::request_log::CallingKey;
 use crate::{
     Permission,
     openapi::{Describe, Operation},
@@ -58,6 +59,17 @@ pub struct CompanyCall {
     pub scope: Permission,
     /// The method and the route, for example `GET /api/v1/payment/list`.
     pub operation: String,
+    /// Where the key is noted for the log of API requests, if there is one.
+    pub key: Option<CallingKey>,
+}
+
+impl CompanyCall {
+    /// Notes the key that authenticated the call.
+    pub fn set_key(&self, company_id: &CompanyId, key_id: &str) {
+        if let Some(key) = &self.key {
+            key.set(company_id, key_id);
+        }
+    }
 }
 
 /// A call of a route for operators.

@@ -7,13 +7,14 @@ pub mod headers;
 pub mod health;
 pub mod metrics;
 pub mod pipeline;
+pub mod request_log;
 pub mod request_metrics;
 pub mod responses;
 pub mod router;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use self::{health::Readiness, request_metrics::RequestMetrics};
+use self::{health::Readiness, request_log::RequestRecorder, request_metrics::RequestMetrics};
 use crate::{ServerLimits, listener::metrics::ListenerMetrics};
 use tollhouse_platform::{
     background::tasks::Tasks,
@@ -37,6 +38,8 @@ pub struct ServerParts {
     pub limits: ServerLimits,
     /// Registered in `telemetry`.
     pub metrics: ServerMetrics,
+    /// `None`: requests are not logged for their companies.
+    pub request_recorder: Option<RequestRecorder>,
     pub telemetry: Telemetry,
     pub readiness: Readiness,
     /// True during shutdown, when readiness returns 503.

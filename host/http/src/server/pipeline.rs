@@ -1,6 +1,9 @@
 //! The pipeline before each handler: authentication, concurrency limits, body, idempotency key.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use axum::{
     RequestExt,
@@ -21,7 +24,7 @@ use crate::{
     settings::limits::{BodyLimits, read_body, timeout_error},
 };
 use tollhouse_platform::{
-    error::{Error, Result},
+    error::{Error, ErrorSummary, Result},
     limits::owner::on_behalf_of,
     values::id::{CompanyId, Owner},
 };
@@ -34,6 +37,8 @@ pub struct RequestPipeline<P> {
     pub access: Access,
     pub sizes: BodyLimits,
     pub limiters: ConcurrencyLimiters,
+    /// The names of the fields that the route documents.
+    pub field_names: Arc<BTreeSet<String>>,
 }
 
 pub async fn handle<P: Principals>(
@@ -41,7 +46,12 @@ pub async fn handle<P: Principals>(
     request: Request,
     next: Next,
 ) -> Response {
-    gate.run(request, next).await.unwrap_or_else(IntoResponse::into_response)
+    let mut response = gate.run(request, next).await.unwrap_or_else(IntoResponse::into_response);
+    // Another name is one that the client made up: it can be an e-mail address.
+    if let Some(error) = response.extensions_mut().get_mut::<ErrorSummary>() {
+        error.field.take_if(|field| !gate.field_names.contains(field));
+    }
+    response
 }
 
 /// Returns the method and the route of a request.
@@ -147,7 +157,8 @@ impl<P: Principals> RequestPipeline<P> {
         scope: Permission,
     ) -> Result<(CompanyId, Permit)> {
         let key = bearer(request)?.to_owned();
-        let call = CompanyCall { scope, operation: operation(request) };
+        let logged = request.extensions().get().cloned();
+        let call = CompanyCall { scope, operation: operation(request), key: logged };
         let company = self.principals.company(&key, call, request.extensions_mut());
         let (company_id, mut permit) = self.with_permit(&key, company).await?;
         let owner = Owner::from(company_id.clone());

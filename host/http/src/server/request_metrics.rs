@@ -2,15 +2,20 @@
 
 use std::{sync::Arc, time::Instant};
 
+use axum::response::Response;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 
-use tollhouse_platform::telemetry::{
-    metric::{Histograms, Label, wait_time_histogram},
-    spans::known_method,
+use super::request_log::{LoggedRequest, RequestEnd};
+use tollhouse_platform::{
+    error::ErrorSummary,
+    telemetry::{
+        metric::{Histograms, Label, wait_time_histogram},
+        spans::known_method,
+    },
 };
 
 /// Status of a request whose client closed the connection before the response.
@@ -72,6 +77,8 @@ impl RequestMetrics {
             in_flight,
             began: Instant::now(),
             status: CLIENT_CLOSED_REQUEST,
+            error: None,
+            log: None,
         }
     }
 }
@@ -83,16 +90,26 @@ pub struct InFlightRequest {
     in_flight: Gauge,
     began: Instant,
     status: u16,
+    error: Option<ErrorSummary>,
+    log: Option<LoggedRequest>,
 }
 
 impl InFlightRequest {
+    /// Adds the log of API requests, if there is one.
+    #[must_use]
+    pub fn logged_by(mut self, log: Option<LoggedRequest>) -> InFlightRequest {
+        self.log = log;
+        self
+    }
+
     #[must_use]
     pub fn elapsed_ms(&self) -> f64 {
         self.began.elapsed().as_micros() as f64 / 1_000.0
     }
 
-    pub fn set_status(&mut self, status: u16) {
-        self.status = status;
+    pub fn set_response(&mut self, response: &Response) {
+        self.status = response.status().as_u16();
+        self.error = response.extensions().get().cloned();
     }
 }
 
@@ -107,9 +124,12 @@ impl Drop for InFlightRequest {
         self.in_flight.dec();
         let labels = ResponseLabels { request: self.labels.clone(), status: self.status };
         self.metrics.requests.get_or_create(&labels).inc();
-        self.metrics
-            .duration
-            .get_or_create(&self.labels)
-            .observe(self.began.elapsed().as_secs_f64());
+        let duration = self.began.elapsed();
+        self.metrics.duration.get_or_create(&self.labels).observe(duration.as_secs_f64());
+        if let Some(log) = &mut self.log {
+            let RequestLabels { method, route, .. } = self.labels.clone();
+            let (status, error) = (self.status, self.error.take());
+            log.complete(RequestEnd { method, route, status, duration, error });
+        }
     }
 }

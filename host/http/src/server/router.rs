@@ -1,5 +1,7 @@
 //! The router of a listener: each route behind its pipeline.
 
+use std::sync::Arc;
+
 use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, routing::MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -41,12 +43,14 @@ where
     let mut router = Router::new();
     for route in routes {
         let known = document.query_parameters(&route);
+        let field_names = Arc::new(document.field_names(&route));
         let Route { path, access, handler, .. } = route;
         let usual = server.limits.body_bytes;
         let sizes =
             BodyLimits { usual, max: largest_body(path).map_or(usual, |most| usual.max(most)) };
         let (server, principals, rooms) = (server.clone(), principals.clone(), rooms.clone());
-        let gate = RequestPipeline { server, principals, access, sizes, limiters: rooms };
+        let limiters = rooms;
+        let gate = RequestPipeline { server, principals, access, sizes, limiters, field_names };
         let gated = |handler: MethodRouter<S>| -> MethodRouter<S> {
             handler.layer(middleware::from_fn_with_state(gate, pipeline::handle))
         };

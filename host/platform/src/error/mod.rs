@@ -6,13 +6,16 @@ mod response;
 
 use std::{any::Any, error::Error as _, iter::successors, time::Duration};
 
+use strum::IntoStaticStr;
+
 use crate::{crypto::seal::SealError, limits::rate::RateLimitExceeded, store};
 
-pub use self::response::{EffectCommitted, Failure};
+pub use self::response::{EffectCommitted, ErrorSummary, Failure};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Error {
     /// 400: the request is invalid.
     #[error("{0}")]

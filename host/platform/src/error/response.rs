@@ -20,6 +20,36 @@ pub struct Failure {
 #[derive(Clone, Copy)]
 pub struct EffectCommitted;
 
+/// Extension of an error response: a summary of the error, for logs that must not contain values of
+/// the request. Messages can: a few quote a name or a code that the client sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorSummary {
+    /// The name of the error's variant, for example `not_found`.
+    pub kind: &'static str,
+    /// The field that the message names. It can be a name that the client made up.
+    pub field: Option<String>,
+}
+
+impl ErrorSummary {
+    fn of(error: &Error) -> ErrorSummary {
+        let field = match error {
+            Error::Invalid(message) => named_field(message).map(str::to_owned),
+            _ => None,
+        };
+        ErrorSummary { kind: error.into(), field }
+    }
+}
+
+/// Returns the field of a message like `the amount field must be a number`. That of a batch begins
+/// with its row.
+fn named_field(message: &str) -> Option<&str> {
+    let message = match message.strip_prefix("row ") {
+        Some(row) => row.split_once(": ")?.1,
+        None => message,
+    };
+    Some(message.strip_prefix("the ")?.split_once(" field ")?.0)
+}
+
 /// Converts an error to a response. Nothing else logs its internal details.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
@@ -62,10 +92,12 @@ impl IntoResponse for Error {
             }
             _ => {}
         }
+        let summary = ErrorSummary::of(&self);
         let failure = Failure { error: true, message: self.to_string() };
         let body = serde_json::to_vec(&failure).unwrap_or_default();
         let json = [(header::CONTENT_TYPE, "application/json")];
         let mut response = (status, json, body).into_response();
+        response.extensions_mut().insert(summary);
         if status == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
@@ -84,5 +116,33 @@ impl IntoResponse for Error {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_the_kind_of_an_error_and_the_field_but_no_text() {
+        let invalid = |message: &str| Error::invalid(message);
+        for (error, kind, field) in [
+            (invalid("the amount field must be a number"), "invalid", Some("amount")),
+            (invalid("row 3: the user.email field is required"), "invalid", Some("user.email")),
+            (invalid("row 3 must be an object"), "invalid", None),
+            (invalid("the body is not valid JSON"), "invalid", None),
+            (invalid("ada@example.com is not a field"), "invalid", None),
+            (Error::not_found("the ada field was not found"), "not_found", None),
+            (Error::InsufficientBalance, "insufficient_balance", None),
+            (Error::Unauthorized("no"), "unauthorized", None),
+            (Error::AfterCommit(Box::new(Error::Conflict("x".to_owned()))), "conflict", None),
+            (Error::internal("ada@example.com"), "internal", None),
+        ] {
+            let what = error.to_string();
+            let response = error.into_response();
+            let summary = response.extensions().get::<ErrorSummary>();
+            let expected = ErrorSummary { kind, field: field.map(str::to_owned) };
+            assert_eq!(summary, Some(&expected), "{what}");
+        }
     }
 }

@@ -45,6 +45,7 @@ permissions! {
     EVENTS_WRITE "events.write" plain "Manage event endpoints, and trigger events of test companies";
     EVENTS_REDELIVER "events.redeliver" plain "Redeliver events";
     MESSAGES_READ "messages.read" personal "See e-mails and text messages";
+    REQUESTS_READ "requests.read" plain "See the API requests of companies";
     USERS_READ "users.read" personal "See users, their cards and their virtual accounts";
     IDENTITIES_READ "identities.read" personal "See identity records of users";
     LENDING_READ "lending.read" personal "See loans, recollections and direct debit mandates";
@@ -94,7 +95,7 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "support-read",
         permissions: &[
             COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
-            LENDING_READ,
+            LENDING_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -102,7 +103,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
             LENDING_READ, IDENTITIES_READ, PAYMENTS_VERIFY, REFUNDS_WRITE, EVENTS_REDELIVER,
-            APPROVALS_READ,
+            APPROVALS_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -121,7 +122,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, PROVIDERS_WRITE, IDENTITIES_WRITE, PLUGINS_READ, PLUGINS_WRITE,
             PUBLISHERS_WRITE, RECORDINGS_READ, JOBS_READ, JOBS_RETRY, HOSTS_READ, MASTER_KEY_READ,
-            MASTER_KEY_ROTATE, CLOCK_ADVANCE, APPROVALS_READ, APPROVALS_DECIDE,
+            MASTER_KEY_ROTATE, CLOCK_ADVANCE, APPROVALS_READ, APPROVALS_DECIDE, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -136,7 +137,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, COMPANIES_WRITE, KEYS_WRITE, PROVIDERS_WRITE, PRICES_WRITE,
             IDENTITIES_WRITE, WALLET_READ, EVENTS_READ, EVENTS_REDELIVER, EVENTS_WRITE,
-            MEMBERS_READ,
+            MEMBERS_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole { name: "integration", permissions: &[FEEDS_READ, LENDING_READ, LENDING_WRITE] },
@@ -145,7 +146,7 @@ pub const ROLES: &[BuiltInRole] = &[
         permissions: &[
             COMPANIES_READ, KEYS_WRITE, WALLET_READ, PAYMENTS_READ, PAYMENTS_VERIFY, REFUNDS_READ,
             EVENTS_READ, EVENTS_WRITE, EVENTS_REDELIVER, MESSAGES_READ, USERS_READ,
-            IDENTITIES_READ, LENDING_READ, MEMBERS_READ, MEMBERS_WRITE,
+            IDENTITIES_READ, LENDING_READ, MEMBERS_READ, MEMBERS_WRITE, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -163,6 +164,7 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "company-developer",
         permissions: &[
             COMPANIES_READ, KEYS_WRITE, PAYMENTS_READ, EVENTS_READ, EVENTS_WRITE, EVENTS_REDELIVER,
+            REQUESTS_READ,
         ],
     },
     BuiltInRole { name: ADMINISTRATOR, permissions: &ALL },

@@ -45,6 +45,7 @@ impl FetchingCompany {
             let company = authenticate(app, key, call, origin).await?;
             return Ok((company.id.clone(), FetchingCompany::Authenticated(Box::new(company))));
         };
+        call.set_key(&known.company_id, &known.key_id);
         app.rate_limits.keys.check(&known.key_id)?;
         record_use(app, &known.company_id, &known.key_id, None);
         known.check(app, call, origin)?;

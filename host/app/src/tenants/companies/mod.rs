@@ -112,6 +112,7 @@ pub async fn authenticate(
     origin: &RequestOrigin,
 ) -> Result<Company> {
     let holder = find_holder(app, &digest(key)).await?;
+    call.set_key(&holder.company.id, &holder.key_id);
     app.rate_limits.keys.check(&holder.key_id)?;
     record_use(app, &holder.company.id, &holder.key_id, holder.last_used_at);
     holder.known().check(app, call, origin)?;

@@ -7,8 +7,8 @@ pub mod members;
 pub mod messages;
 pub mod payments;
 pub mod recollections;
+pub mod requests;
 pub mod statement;
-pub mod timeline;
 pub mod users;
 pub mod wallet;
 
@@ -58,6 +58,7 @@ pub fn router() -> Router<Console> {
         .route("/messages", get(messages::list))
         .route("/events", get(events::list))
         .route("/events/trigger", post(events::trigger))
+        .route("/requests", get(requests::list))
         .route("/events/{event}/redeliver", post(events::redeliver))
         .route("/wallet", get(wallet::show))
         .route("/audit", get(access::audit::of_company))
