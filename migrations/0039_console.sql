@@ -3,6 +3,9 @@ CREATE INDEX audit_log_of_request ON audit_log (request_id) WHERE request_id IS 
 CREATE INDEX payments_of_amount ON payments (amount_minor, created_at);
 CREATE INDEX recollections_of_amount ON recollections (amount_minor, created_at);
 
+-- Index of today's automatic collections.
+CREATE INDEX collections_by_creation ON collections (created_at);
+
 -- Indexes of the timeline of a payment: the audit log's entries about it, also those of approvals,
 -- and the webhooks that name its references. A webhook about several records is found by the first.
 CREATE INDEX audit_log_of_payment

@@ -162,10 +162,8 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
             "development is for loopback only",
         ),
         (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is required"),
-        (
-            &["--portal", "--public-url=https://a.example/b"],
-            "public_url must have no path with portal",
-        ),
+        (&["--portal", "--public-url=http://a.example"], "public_url must begin with https"),
+        (&["--portal", "--public-url=https://a.example/b"], "public_url must have no path"),
         (&["--tls-certificate=none.pem", "--tls-key=key"], "none.pem: "),
         (
             &["--database-file=url", "--database=sqlite://x.db"],

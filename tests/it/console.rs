@@ -182,7 +182,7 @@ both! {
         assert!(!shown.html.contains("ada: payment"), "without audit.read: {}", shown.html);
         shown.shows(&[
             "refunded", "Payment created", "Webhook of the provider: charge.success", "Charge succeeded", "Ledger: payment.success", "Refund requested",
-            "Event payment.success", "Event payment.refunded", "Delivery of the event: delivered",
+            "Event payment.success", "Event payment.refunded", "Delivery of the event: delivered", "/redeliver\"",
         ]);
         let permissions = json!({ "permissions": ["companies.read", "payments.read", "audit.read"] });
         app.operator(Method::PUT, "/roles/auditor", permissions).await.data();

@@ -7,7 +7,7 @@ use crate::{
     app::TestApp,
     codes::credit,
     console::Browser,
-    lending::{create_loan, create_recollection, create_user},
+    lending::{SUCCESS_CARD, create_loan, create_recollection, create_user, saved_card},
 };
 
 async fn get(app: &TestApp, path: &str) -> Value {
@@ -57,9 +57,10 @@ both! {
         let by_provider = get(app, &own(app, "/totals?by=provider")).await;
         assert_eq!(fields(&by_provider["taken"], ["day", "provider", "company"]), [[Value::Null, json!("provider_a"), Value::Null]]);
         let rows = fields(&by_provider["payments"], ["channel", "succeeded", "failed", "pending"]);
-        // The provider names the channel of a failed payment, too.
+        // Of a failed payment, only operators see the channel.
         assert_eq!(rows, [[json!(""), json!(0), json!(0), json!(1)], [json!("card"), json!(2), json!(1), json!(0)]]);
-        assert_eq!(app.fetch("order-3").await["payment_channel"], "card");
+        assert_eq!(app.fetch("order-3").await["payment_channel"], "");
+        assert_eq!(app.get("/payment/list?payment_channel=card").await.data()["total"], 2);
         let by_company = get(app, "/totals?by=company").await;
         assert_eq!(by_company["taken"][0]["company"], json!(app.company.id));
         let other = app.new_company("Beta Lending").await;
@@ -151,6 +152,28 @@ both! {
         );
         credit(app, 0.01, "second").await;
         assert_eq!(wallets().await, json!([]));
+    }
+
+    async fn the_overview_shows_collections_of_today_and_queues(app: TestApp) {
+        create_user(app, "ada").await;
+        credit(app, 100.0, "fees").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        create_user(app, "ben").await;
+        create_loan(app, "loan-2", "ben", &[(2, 50.0)]).await;
+        assert_eq!(get(app, "/overview").await["collections"], json!([]));
+        app.advance(2 * 86_400).await;
+        let columns = ["currency", "due", "recovered", "pending", "not_charged", "charged_amount", "recovered_amount"];
+        let overview = get(app, "/overview").await;
+        let expected = [json!("NGN"), json!(2), json!(1), json!(0), json!(1), json!(100), json!(100)];
+        assert_eq!(fields(&overview["collections"], columns), [expected]);
+        let idle = [[json!("jobs"), json!(0), Value::Null], [json!("deliveries"), json!(0), Value::Null]];
+        assert_eq!(fields(&overview["queues"], ["name", "number", "oldest"]), idle);
+        app.post("/payment/initialize", app.order("order-1")).await.data();
+        let browser = Browser::signed_in(app, "ada", "finance-read").await;
+        browser.get("/console/today").await.shows(&["Collections of today", "100.00", "Queues", "deliveries"]);
+        app.advance(86_400).await;
+        assert_eq!(get(app, "/overview").await["collections"], json!([]));
     }
 
     async fn finance_sees_totals_statements_and_today(app: TestApp) {

@@ -11,8 +11,9 @@ use tollhouse_app::{
 use crate::{
     app::{Company, Reply, TestApp},
     console::Browser,
+    exceptions::insert_exception,
     principals::{call, entries},
-    sign_in::{PASSWORD, code_at, enrol},
+    sign_in::{self, PASSWORD, code_at, enrol},
 };
 
 /// Invites a person by the API, and returns its record.
@@ -186,8 +187,15 @@ both! {
         let own = format!("{}/{}", members(&app.company), me["id"].as_str().expect("an id"));
         for change in [json!({ "role": "company-support" }), json!({ "active": false })] {
             let refused = call(app, token(&owner), Method::PATCH, &own, change).await;
-            assert_eq!(refused.failure(), (409, "the company needs an active owner"));
+            assert_eq!(refused.failure(), (409, "the company needs another active owner, who has set a password"));
         }
+        // An owner who has not accepted the invitation does not count.
+        let second = json!({ "email": "second@acme.example", "role": "company-owner" });
+        call(app, token(&owner), Method::POST, &members(&app.company), second).await.data();
+        let refused = call(app, token(&owner), Method::PATCH, &own, json!({ "active": false })).await;
+        assert_eq!(refused.status, 409);
+        accept(app, &link(app, "second@acme.example").await).await;
+        call(app, token(&owner), Method::PATCH, &own, json!({ "role": "company-support" })).await.data();
         let developer = member(app, &app.company, "company-developer").await;
         let invite = json!({ "email": "eve@acme.example", "role": "company-finance" });
         let refused = call(app, token(&developer), Method::POST, &members(&app.company), invite.clone()).await;
@@ -274,6 +282,90 @@ both! {
         for action in ["key.create", "event_endpoint.create", "event.trigger", "event_endpoint.delete"] {
             assert_eq!(entries(app, &log, action).await[0]["actor"], *email, "{action}");
         }
+    }
+
+    async fn an_invitation_is_valid_on_its_own_site_only(app: TestApp) {
+        let new = json!({ "name": "ada", "email": "ada@lender.example", "roles": ["support-read"] });
+        let operator = app.operator(Method::POST, "/operators", new).await.data().clone();
+        let of_operator = sign_in::invite(app, operator["id"].as_str().expect("an id")).await;
+        invite(app, &app.company, "Ben@Acme.example", "company-support").await;
+        let of_member = link(app, "ben@acme.example").await.replace("/portal/", "/console/");
+        let password = [("password", PASSWORD)];
+        let mut console = Browser::with_session(app, "");
+        for (browser, path) in [
+            (&mut Browser::in_portal(app), format!("/portal/welcome/{of_operator}")),
+            (&mut console, of_member),
+        ] {
+            let refused = browser.submit(&path, &password).await;
+            assert!(refused.status == 403 && refused.html.contains("was used or has expired"), "{}", refused.html);
+        }
+        // The case of an e-mail address does not matter.
+        let (mut ben, secret) = accept(app, &link(app, "ben@acme.example").await).await;
+        app.advance(60).await;
+        let code = code_at(&secret, app.app.clock.now());
+        let form = [("email", "BEN@acme.example"), ("password", PASSWORD), ("code", &*code)];
+        assert_eq!(ben.submit("/portal/sign-in", &form).await.status, 303);
+        let again = json!({ "email": "BEN@ACME.example", "role": "company-owner" });
+        assert_eq!(app.operator(Method::POST, &members(&app.company), again).await.status, 409);
+    }
+
+    async fn failures_lock_a_member_for_a_minute_at_most(app: TestApp) {
+        invite(app, &app.company, "ada@acme.example", "company-owner").await;
+        let (mut ada, secret) = accept(app, &link(app, "ada@acme.example").await).await;
+        for attempt in 0..9 {
+            app.advance(60).await;
+            let form = [("email", "ada@acme.example"), ("password", "wrong horse battery staple"), ("code", "000000")];
+            assert_eq!(ada.submit("/portal/sign-in", &form).await.status, 403, "{attempt}");
+        }
+        app.advance(60).await;
+        let code = code_at(&secret, app.app.clock.now());
+        let form = [("email", "ada@acme.example"), ("password", PASSWORD), ("code", &*code)];
+        assert_eq!(ada.submit("/portal/sign-in", &form).await.status, 303);
+    }
+
+    async fn pages_have_the_limits_of_the_server(app: TestApp) {
+        let large = "x".repeat(65 << 10);
+        let mut browser = Browser::in_portal(app);
+        let refused = browser.submit("/portal/sign-in", &[("email", &large)]).await;
+        assert!(refused.status == 413 && refused.html.contains("<html"), "{}", refused.html);
+    }
+
+    async fn members_of_a_suspended_company_can_only_read(app: TestApp) {
+        let owner = member(app, &app.company, "company-owner").await;
+        let own = format!("/companies/{}", app.company.id);
+        app.operator(Method::PATCH, &own, json!({ "active": false })).await.data();
+        let keys = format!("{own}/keys");
+        let refused = call(app, token(&owner), Method::POST, &keys, json!({})).await;
+        assert_eq!(refused.failure(), (403, "the company is suspended"));
+        call(app, token(&owner), Method::GET, &keys, Value::Null).await.data();
+        call(app, token(&owner), Method::POST, "/sign-out", json!({})).await;
+        assert_eq!(owner.get("/portal").await.location, "/portal/sign-in?next=%2Fportal");
+    }
+
+    async fn members_see_no_notes_of_operators(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let exception = insert_exception(app, &app.company.id).await;
+        let own = format!("/companies/{}", app.company.id);
+        let body = json!({ "action": "none", "reason": "the provider was wrong" });
+        app.operator(Method::POST, &format!("{own}/exceptions/{exception}/resolve"), body).await.data();
+        let path = format!("{own}/payments/{}/timeline", payment["id"].as_str().expect("an id"));
+        let shown = app.operator(Method::GET, &path, Value::Null).await.data().to_string();
+        assert!(shown.contains("the provider was wrong"), "{shown}");
+        let support = member(app, &app.company, "company-support").await;
+        let shown = call(app, token(&support), Method::GET, &path, Value::Null).await.data().to_string();
+        assert!(shown.contains("\"exception\"") && !shown.contains("the provider was wrong"), "{shown}");
+    }
+
+    async fn invitations_of_a_company_are_limited(app: TestApp) {
+        for n in 0..20 {
+            invite(app, &app.company, &format!("m{n}@acme.example"), "company-support").await;
+        }
+        let body = json!({ "email": "more@acme.example", "role": "company-support" });
+        let refused = app.operator(Method::POST, &members(&app.company), body.clone()).await;
+        assert_eq!(refused.status, 429);
+        app.advance(60).await;
+        app.operator(Method::POST, &members(&app.company), body).await.data();
+        app.run_until_idle().await;
     }
 
     async fn without_the_setting_there_is_no_portal(app: TestApp, "--portal=false") {

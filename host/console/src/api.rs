@@ -121,7 +121,7 @@ pub fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
 }
 
 /// Makes a sentence of a message of the interface.
-fn sentence(message: &str) -> String {
+pub fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     let first = characters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(characters).chain(['.']).collect()

@@ -1,4 +1,4 @@
-//! The cookies of the console.
+//! The cookies of both sites.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 

@@ -26,9 +26,9 @@ use axum::{
 
 use self::api::Api;
 pub use self::site::Site;
-use tollhouse_http::Server;
+use tollhouse_http::{PageGate, Server, server::pages as server_pages};
 
-/// Options of the console.
+/// Options of a site.
 #[derive(Clone, Debug)]
 pub struct ConsoleOptions {
     pub site: Site,
@@ -53,14 +53,11 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
         Site::Console => shared_pages().merge(service_pages()),
         Site::Portal => shared_pages(),
     };
-    Router::new()
+    let pages = Router::new()
         .nest(site.root(), pages)
-        .layer(middleware::from_fn_with_state(site, page::finish))
-        .layer(middleware::from_fn_with_state(
-            (server.clone(), &site.root()[1..]),
-            tollhouse_http::server::access_log::record,
-        ))
-        .with_state(console)
+        .layer(middleware::from_fn_with_state(PageGate::new(server), page::admit))
+        .layer(middleware::from_fn_with_state(site, page::finish));
+    server_pages::served(server, &site.root()[1..], pages).with_state(console)
 }
 
 /// The pages of both sites: signing in, and the companies of a person.
@@ -83,6 +80,7 @@ fn shared_pages() -> Router<Console> {
 /// The pages of operators only.
 fn service_pages() -> Router<Console> {
     Router::new()
+        .nest("/companies/{company}", pages::companies::operators_router())
         .route("/sign-in/oidc", get(pages::access::oidc::begin))
         .route("/sign-in/oidc/callback", get(pages::access::oidc::callback))
         .route("/companies", get(pages::companies::list))

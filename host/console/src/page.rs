@@ -10,10 +10,11 @@ use axum::{
 };
 
 use crate::{
-    api::ApiFailure,
+    api::{self, ApiFailure},
     session::{Me, Session},
     site::Site,
 };
+use tollhouse_http::PageGate;
 
 /// Only what this host serves: no inline scripts or styles, no other site, no frames.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
@@ -214,6 +215,18 @@ fn render_error(error: PageError, site: Site, next: &str) -> Response {
 pub async fn not_found() -> PageError {
     let message = "There is no such page.".to_owned();
     PageError::Failed { status: StatusCode::NOT_FOUND, message }
+}
+
+/// Applies the limits of the server.
+pub async fn admit(
+    State(gate): State<PageGate>,
+    request: Request,
+    next: Next,
+) -> Result<Response, PageError> {
+    gate.handle(request, next).await.map_err(|error| {
+        let message = api::sentence(&error.to_string());
+        PageError::Failed { status: error.into_response().status(), message }
+    })
 }
 
 /// Renders errors, and adds the headers of every page.

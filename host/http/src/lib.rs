@@ -16,7 +16,7 @@ pub mod settings;
 pub use self::{
     idempotency::header::IdempotentRequest,
     listener::{
-        Endpoint, ListenError, Listener,
+        Endpoint, ListenError, Listener, connection_limit_key,
         tls::{Tls, TlsFiles},
         wait_for_stop,
     },
@@ -26,6 +26,7 @@ pub use self::{
         Server,
         auth::{ClientAddress, CompanyCall, OperatorCall, Principals, RequestOrigin},
         health::Readiness,
+        pages::PageGate,
         request_log::{CompletedRequest, RequestRecorder},
         router::{Interface, router},
     },

@@ -62,9 +62,10 @@ both! {
         let member = field(&ada.out, "member");
         assert_eq!(run(app, &invite).await.failure(), (1, "tollhouse: another account has this e-mail address"));
         let last = run(app, &["member", "deactivate", id, member]).await;
-        assert_eq!(last.failure(), (1, "tollhouse: the company needs an active owner"));
-        let second = ["member", "invite", id, "ben@acme.example", "--role", "company-owner"];
-        run(app, &second).await.success_output();
+        assert!(last.failure().1.contains("needs another active owner"), "{}", last.err);
+        let second = ["member", "invite", id, "ben@acme.example", "--role", "company-support"];
+        let second = run(app, &second).await;
+        let member = field(second.success_output(), "member");
         let edited = run(app, &["member", "edit", id, member, "--role", "company-finance"]).await;
         assert_eq!(field(edited.success_output(), "role"), "company-finance");
         for (action, state) in [("deactivate", "inactive"), ("activate", "invited"), ("reinvite", "invited")] {
@@ -75,7 +76,7 @@ both! {
         let rows = rows(list.success_output());
         assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["ada@acme.example", "ben@acme.example"]);
         app.run_until_idle().await;
-        let ada = app.simulators.mailbox().list(Some("ada@acme.example"));
-        assert!((1..=2).contains(&ada.len()), "{ada:?}");
+        let ben = app.simulators.mailbox().list(Some("ben@acme.example"));
+        assert!(!ben.is_empty(), "no invitation was sent");
     }
 }

@@ -94,13 +94,20 @@ pub struct Tables {
 /// Attempts to sign in from one address at once; afterwards one every two seconds.
 const SIGN_IN_BURST: NonZeroU32 = NonZeroU32::new(30).expect("not zero");
 
+/// Invitations of a company at once; afterwards one every minute.
+const INVITATION_BURST: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+
 pub struct RateLimits {
     /// Requests, by API key id.
     pub keys: Limiter<String>,
     /// Requests, by operator id.
     pub operators: Limiter<String>,
-    /// Attempts to sign in, by address.
+    /// Attempts of operators to sign in, by address.
     pub sign_ins: Limiter<String>,
+    /// Attempts of members to sign in, by address.
+    pub member_sign_ins: Limiter<String>,
+    /// Invitations of members, by company.
+    pub invitations: Limiter<CompanyId>,
     /// Updates of the last use, by the id of a key or token.
     pub key_uses: Limiter<String>,
 }
@@ -112,6 +119,8 @@ impl RateLimits {
             keys: Limiter::per_second(rate, burst, clock.clone()),
             operators: Limiter::per_second(rate, burst, clock.clone()),
             sign_ins: Limiter::new(Duration::from_secs(2), SIGN_IN_BURST, clock.clone()),
+            member_sign_ins: Limiter::new(Duration::from_secs(2), SIGN_IN_BURST, clock.clone()),
+            invitations: Limiter::new(Duration::from_secs(60), INVITATION_BURST, clock.clone()),
             key_uses: Limiter::new(Duration::from_secs(60), NonZeroU32::MIN, clock.clone()),
         }
     }
@@ -120,6 +129,8 @@ impl RateLimits {
         self.keys.prune();
         self.operators.prune();
         self.sign_ins.prune();
+        self.member_sign_ins.prune();
+        self.invitations.prune();
         self.key_uses.prune();
     }
 }

@@ -33,6 +33,8 @@ struct MoneySection {
     chart: Chart,
     providers: Table,
     pending: Table,
+    collections: Table,
+    queues: Table,
     wallets: Table,
 }
 
@@ -56,6 +58,8 @@ async fn money_section(session: &Session) -> ApiResult<MoneySection> {
         chart: chart(&by_day["payments"], &today),
         providers: providers(&by_provider["payments"]),
         pending: pending(&overview["pending_payments"]),
+        collections: collections(&overview["collections"]),
+        queues: queues(&overview["queues"]),
         wallets: wallets(session, &overview["low_wallets"]),
     })
 }
@@ -127,6 +131,27 @@ fn pending(rows: &Value) -> Table {
         right("Payments", |row| Cell::text(&row["number"])),
     ];
     Table::new("Pending payments", rows, &columns, "")
+}
+
+fn collections(rows: &Value) -> Table {
+    let columns = [
+        right("Due", |row| Cell::text(&row["due"])),
+        right("Recovered", |row| Cell::text(&row["recovered"])),
+        right("Pending", |row| Cell::text(&row["pending"])),
+        right("Not charged", |row| Cell::text(&row["not_charged"])),
+        money("Charged", "charged_amount", "currency"),
+        money("Recovered amount", "recovered_amount", "currency"),
+    ];
+    Table::new("Collections today", rows, &columns, "No installment was due today.")
+}
+
+fn queues(rows: &Value) -> Table {
+    let columns = [
+        column("Queue", |row| Cell::text(&row["name"])),
+        right("Waiting", |row| Cell::text(&row["number"])),
+        column("Oldest", |row| Cell::time(&row["oldest"])),
+    ];
+    Table::new("Queues", rows, &columns, "")
 }
 
 fn wallets(session: &Session, rows: &Value) -> Table {

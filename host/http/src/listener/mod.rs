@@ -165,8 +165,10 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// Returns the key for counting connections: the IPv4 address, or the /64 network of a site.
-fn connection_limit_key(address: IpAddr) -> IpAddr {
+/// Returns the key for counting connections and attempts of a client: the IPv4 address, or the /64
+/// network of a site.
+#[must_use]
+pub fn connection_limit_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
         address => address,

@@ -6,6 +6,7 @@ pub mod concurrency;
 pub mod headers;
 pub mod health;
 pub mod metrics;
+pub mod pages;
 pub mod pipeline;
 pub mod request_log;
 pub mod request_metrics;

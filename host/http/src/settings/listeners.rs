@@ -46,7 +46,7 @@ pub struct ListenerSettings {
     #[arg(long, env = "TOLLHOUSE_INTERNAL_PLAIN_HTTP", value_name = "bool", default_value_t = false,
           action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub internal_plain_http: bool,
-    /// Base URL for the webhooks of providers. Without it, the address of `listen`
+    /// Base URL for the webhooks of providers and the portal. Without it, the address of `listen`
     #[arg(long, env = "TOLLHOUSE_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
     /// Base URL at which browsers reach the console, without a path. Without it, the address of

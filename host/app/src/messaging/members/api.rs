@@ -55,6 +55,7 @@ pub async fn create(
 ) -> Result<DataResponse<Member>> {
     check_portal(&app)?;
     let NewMember { email, role } = body.read()?;
+    app.rate_limits.invitations.check(&company.id)?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let new = (email, role);
@@ -74,6 +75,7 @@ pub async fn invite(
     RecordId(member): RecordId<String>,
 ) -> Result<DataResponse<Member>> {
     check_portal(&app)?;
+    app.rate_limits.invitations.check(&company.id)?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let invited: Invited = members::invite(tx, &app, &actor, &company.id, &member).await?;

@@ -105,7 +105,8 @@ fn fail(payment: Payment, failure: Failure<'_>) -> Payment {
     let payment = Payment { status: Status::Failed, ..payment };
     match failure {
         Failure::Seen(seen) => {
-            // Providers name the channel of a failed attempt, unless there was none.
+            // For success rates: providers name the channel of a failed attempt, unless there was
+            // none.
             let payment = Payment { payment_channel: seen.channel.clone(), ..payment };
             with_provider_result(payment, seen)
         }

@@ -188,6 +188,11 @@ pub async fn list(
         sql.append_if(" AND status = ", filter.status.as_ref())
             .append_if(" AND payment_service = ", filter.provider.as_ref())
             .append_if(" AND payment_channel = ", filter.payment_channel.as_ref())
+            // Companies do not see the channel of a failed payment.
+            .append(match filter.payment_channel {
+                Some(_) => " AND status <> 'failed' ",
+                None => "",
+            })
     };
     let filtered = |select| {
         by_value(from(select, company_id))

@@ -68,8 +68,11 @@ impl TimelineEntry {
     }
 }
 
+/// The kinds of entries whose notes are errors of the service or written by operators.
+const INTERNAL_NOTES: [&str; 3] = ["verification", "refund", "exception"];
+
 /// Returns the timeline of a payment, oldest first. Pending verifications come last. Entries of the
-/// audit log need the permission `audit.read`.
+/// audit log need the permission `audit.read`. Members see no internal notes.
 pub async fn timeline(
     State(app): State<App>,
     actor: Actor,
@@ -78,7 +81,12 @@ pub async fn timeline(
     let payment = find_by_id(&app, &company, &payment).await?;
     let sees_audit_log = actor.permissions.contains(AUDIT_READ);
     let read = async |tx: &mut Tx| collect(tx, &payment, sees_audit_log).await;
-    DataResponse::data(app.store.read(read).await?, "Timeline fetched successfully")
+    let mut entries = app.store.read(read).await?;
+    if actor.member_of.is_some() {
+        let internal = |entry: &&mut TimelineEntry| INTERNAL_NOTES.contains(&entry.kind);
+        entries.iter_mut().filter(internal).for_each(|entry| entry.note.clear());
+    }
+    DataResponse::data(entries, "Timeline fetched successfully")
 }
 
 async fn collect(

@@ -101,12 +101,21 @@ impl Payment {
         self.view(user)
     }
 
+    /// Returns the channel for companies: it is empty until success.
+    fn shown_channel(&self) -> String {
+        match self.status {
+            Status::Failed => String::new(),
+            _ => self.payment_channel.clone(),
+        }
+    }
+
     pub fn listed<Payer>(self, user: Option<Payer>) -> Listed<Payer> {
         let View { order, course, .. } = self.view(user);
         Listed { order, course }
     }
 
     pub fn view<Payer>(self, user: Option<Payer>) -> View<Payer> {
+        let payment_channel = self.shown_channel();
         let order = OrderView {
             id: self.id,
             user,
@@ -128,7 +137,7 @@ impl Payment {
             checkout: self.checkout,
             channels: self.channels.0,
             paid_at: self.paid_at,
-            payment_channel: self.payment_channel,
+            payment_channel,
             charge: Minor(0),
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -151,7 +160,7 @@ impl Payment {
             narration: self.narration.clone(),
             metadata: self.metadata.0.clone(),
             paid_at: self.paid_at,
-            payment_channel: self.payment_channel.clone(),
+            payment_channel: self.shown_channel(),
         }
     }
 }

@@ -1,7 +1,11 @@
-//! What needs attention now: payments that stay pending, and wallets that are nearly empty.
+//! What needs attention now: payments that stay pending, today's collections, queues of work, and
+//! wallets that are nearly empty.
 
-use super::store;
-use crate::money::prelude::*;
+use super::{DAY_MS, store};
+use crate::{
+    money::prelude::*,
+    operations::monitor::{self, Queue},
+};
 
 /// Ages of pending payments in hours; the last group has no end.
 const AGES_H: [i64; 4] = [0, 1, 6, 24];
@@ -12,6 +16,9 @@ const MAX_WALLETS: i64 = 20;
 pub struct Overview {
     /// Numbers of pending payments by age.
     pending_payments: Vec<PendingPayments>,
+    /// Installments whose automatic collection began today (UTC), by currency.
+    collections: Vec<store::CollectionTotals>,
+    queues: Vec<Queue>,
     /// Wallets below the threshold of their company, lowest first, at most 20.
     low_wallets: Vec<store::LowWallet>,
 }
@@ -28,19 +35,23 @@ pub struct PendingPayments {
 
 pub async fn overview(State(app): State<App>) -> Result<DataResponse<Overview>> {
     let now = app.clock.now();
+    let today = Timestamp(now.0 - now.0.rem_euclid(DAY_MS));
     let default = app.settings.service.low_balance;
     let read = async |tx: &mut Tx| -> Result<_> {
         let older = older_than(tx, now).await?;
-        Ok((older, store::low_wallets(tx, default, MAX_WALLETS).await?))
+        let collections = store::collections_since(tx, today).await?;
+        let queues = monitor::queues(tx, &app, now).await?;
+        Ok((older, collections, queues, store::low_wallets(tx, default, MAX_WALLETS).await?))
     };
-    let (older, low_wallets) = app.store.read(read).await?;
+    let (older, collections, queues, low_wallets) = app.store.read(read).await?;
     let group = |n: usize| PendingPayments {
         from_hours: AGES_H[n],
         before_hours: AGES_H.get(n + 1).copied(),
         number: older[n] - older.get(n + 1).copied().unwrap_or_default(),
     };
     let pending_payments = (0..AGES_H.len()).map(group).collect();
-    DataResponse::data(Overview { pending_payments, low_wallets }, "Overview fetched successfully")
+    let overview = Overview { pending_payments, collections, queues, low_wallets };
+    DataResponse::data(overview, "Overview fetched successfully")
 }
 
 /// Returns the numbers of pending payments that are at least as old as each age.

@@ -72,6 +72,43 @@ pub struct PaymentTotals {
     pub refunded: i64,
 }
 
+/// Automatic collections in one currency.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct CollectionTotals {
+    pub currency: Currency,
+    /// Number of installments.
+    pub due: i64,
+    pub recovered: i64,
+    pub pending: i64,
+    /// Installments that were not charged, for example without a card.
+    pub not_charged: i64,
+    #[sqlx(rename = "charged_minor")]
+    pub charged_amount: Minor,
+    #[sqlx(rename = "recovered_minor")]
+    pub recovered_amount: Minor,
+}
+
+/// Sums the collections of all companies that began since a time.
+pub async fn collections_since(tx: &mut Tx, from: Timestamp) -> Result<Vec<CollectionTotals>> {
+    tx.sql(
+        "SELECT l.currency, COUNT(*) AS due,
+             COUNT(CASE WHEN r.status = 'success' THEN 1 END) AS recovered,
+             COUNT(CASE WHEN r.status = 'pending' THEN 1 END) AS pending,
+             COUNT(CASE WHEN c.recollection_id IS NULL THEN 1 END) AS not_charged,
+             CAST(COALESCE(SUM(r.amount_minor), 0) AS BIGINT) AS charged_minor,
+             CAST(COALESCE(SUM(CASE WHEN r.status = 'success' THEN r.amount_minor END), 0)
+                 AS BIGINT) AS recovered_minor
+         FROM collections c
+             JOIN loans l ON l.company_id = c.company_id AND l.id = c.loan_id
+             LEFT JOIN recollections r
+                 ON r.company_id = c.company_id AND r.id = c.recollection_id
+         WHERE c.created_at >= $1 GROUP BY l.currency ORDER BY l.currency",
+    )
+    .params(params![from])
+    .all()
+    .await
+}
+
 /// The columns of a group, of which two are `NULL`.
 macro_rules! group {
     (day $day:literal) => {

@@ -8,7 +8,7 @@ mod ledger;
 mod store;
 
 use self::ledger::LedgerScan;
-pub use self::store::plugin_uses;
+pub use self::store::{Queue, plugin_uses, queues};
 use crate::state::prelude::*;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(15);

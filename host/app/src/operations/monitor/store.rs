@@ -20,6 +20,32 @@ pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Bac
     ])
 }
 
+/// Work of all companies that waits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Queue {
+    /// `jobs` that are due, `deliveries` of events, or messages by `email` or `sms`.
+    pub name: String,
+    /// 10,000 of a kind count as the most.
+    pub number: i64,
+    /// When the oldest was due or created.
+    pub oldest: Option<Timestamp>,
+}
+
+/// Returns the queues of work.
+pub async fn queues(tx: &mut Tx, app: &App, now: Timestamp) -> Result<Vec<Queue>> {
+    let sum = |name: &str, of: Vec<Backlog>| Queue {
+        name: name.to_owned(),
+        number: of.iter().map(|(_, number, _)| number).sum(),
+        oldest: of.iter().filter_map(|(_, _, oldest)| *oldest).min(),
+    };
+    let jobs = sum("jobs", due_jobs(tx, app, now).await?);
+    let deliveries = tx.sql(PENDING_DELIVERIES).bind(MAX_COUNT).all().await?;
+    let messages: Vec<Backlog> = tx.sql(QUEUED_MESSAGES).bind(MAX_COUNT).all().await?;
+    let messages =
+        messages.into_iter().map(|(name, number, oldest)| Queue { name, number, oldest });
+    Ok([jobs, sum("deliveries", deliveries)].into_iter().chain(messages).collect())
+}
+
 async fn due_jobs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<Vec<Backlog>> {
     let mut due = Vec::new();
     for kind in app.workers.kinds() {

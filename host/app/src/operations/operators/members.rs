@@ -11,6 +11,7 @@ use crate::{
     operations::audit::{self, Actor},
     state::prelude::*,
 };
+use tollhouse_platform::values::email;
 
 /// Maximum number of members of a company.
 const MOST: usize = 100;
@@ -86,11 +87,12 @@ pub async fn create(
     company: &CompanyId,
     (email, role): (String, String),
 ) -> Result<Invited> {
-    let now = app.clock.now();
+    let (now, email) = (app.clock.now(), email::comparison_key(&email));
     let roles = vec![role];
     check_roles(tx, actor, &roles).await?;
-    if store::lock_members(tx, company).await?.len() >= MOST {
-        return Err(Error::Conflict(format!("a company has at most {MOST} members")));
+    let members = store::lock_members(tx, company).await?;
+    if members.iter().filter(|member| member.active).count() >= MOST {
+        return Err(Error::Conflict(format!("a company has at most {MOST} active members")));
     }
     let operator = Operator {
         id: app.random.id(now),
@@ -118,8 +120,8 @@ fn email_taken(error: Error) -> Error {
 
 async fn issue_invitation(tx: &mut Tx, app: &App, operator: Operator) -> Result<Invited> {
     let (invitation, expires_at) = sign_in::issue_invitation(tx, app, &operator).await?;
-    let has_password = store::find_password(tx, &operator.id).await?.is_some();
-    let member = Member::new(operator, (has_password, None));
+    let company = operator.company_id.as_ref().ok_or_else(not_found)?;
+    let member = find(tx, company, &operator.id).await?;
     Ok(Invited { member, invitation, expires_at })
 }
 
@@ -149,7 +151,7 @@ pub struct MemberChange {
     pub active: Option<bool>,
 }
 
-/// Changes a member. 409 if the company would be left without an owner.
+/// Changes a member. 409 if the company would be left without an owner who can sign in.
 pub async fn edit(
     tx: &mut Tx,
     app: &App,
@@ -168,8 +170,9 @@ pub async fn edit(
     found.active = change.active.unwrap_or(found.active);
     found.updated_at = app.clock.now();
     let after = found.clone();
-    if is_owner(&before) && !members.iter().any(is_owner) {
-        return Err(Error::Conflict("the company needs an active owner".to_owned()));
+    if is_owner(&before) && !is_owner(&after) && !has_other_owner(tx, company, &after.id).await? {
+        let message = "the company needs another active owner, who has set a password";
+        return Err(Error::Conflict(message.to_owned()));
     }
     store::update(tx, &after).await?;
     if !after.active {
@@ -178,8 +181,21 @@ pub async fn edit(
     let mut detail = audit::changes(&before, &after);
     detail["member"] = json!(after.id);
     audit::record(tx, app, actor, company, "member.edit", detail).await?;
-    let found = list(tx, company).await?.into_iter().find(|found| found.id == after.id);
+    find(tx, company, &after.id).await
+}
+
+async fn find(tx: &mut Tx, company: &CompanyId, id: &str) -> Result<Member> {
+    let found = list(tx, company).await?.into_iter().find(|found| found.id == id);
     found.ok_or_else(not_found)
+}
+
+/// Returns whether another owner of the company can sign in.
+async fn has_other_owner(tx: &mut Tx, company: &CompanyId, id: &str) -> Result<bool> {
+    let members = store::list_members(tx, company).await?;
+    let is_other = |row: &store::MemberRow| {
+        row.has_password && row.operator.id != id && is_owner(&row.operator)
+    };
+    Ok(members.iter().any(is_other))
 }
 
 fn is_owner(member: &Operator) -> bool {

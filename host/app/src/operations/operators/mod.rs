@@ -47,6 +47,13 @@ pub async fn authenticate(app: &App, token: &str, request: &Extensions) -> Resul
 /// to other companies. A refusal is recorded in the audit log, and so is each call that shows
 /// personal data.
 pub async fn authorize(app: &App, actor: &Actor, call: OperatorCall) -> Result<()> {
+    if let Some(company) = &actor.member_of
+        && !call.operation.starts_with("GET ")
+        && !app.store.select(async |tx| store::is_company_active(tx, company).await).await?
+        && call.permission != ANY_OPERATOR
+    {
+        return Err(Error::Forbidden("the company is suspended".to_owned()));
+    }
     match refusal(actor, &call) {
         Some(refusal) => {
             record(app, actor, call, "access.refuse").await?;
@@ -76,12 +83,15 @@ fn shows_personal_data(call: &OperatorCall) -> bool {
     permissions::find(call.permission).is_some_and(|permission| permission.personal_data)
 }
 
-/// Records a call in the log of its company, or in that of the service if there is no such company.
+/// Records a call in the log of its company, or in that of the service if there is no such company;
+/// that of a member in the log of its own company.
 async fn record(app: &App, actor: &Actor, call: OperatorCall, action: &'static str) -> Result<()> {
     let (app, db, actor) = (app.clone(), app.store.clone(), actor.clone());
     db.write(async move |tx| {
-        let mut owner = Owner::Service;
-        if let Some(company) = call.company
+        // Refusals of a member concern its own company.
+        let mut owner = actor.log();
+        if owner == Owner::Service
+            && let Some(company) = call.company
             && store::company_exists(tx, &company).await?
         {
             owner = company.into();

@@ -15,8 +15,8 @@ use crate::{
     operations::audit::{self, Actor, ActorParts},
     state::{config::OpenIdProvider, prelude::*},
 };
-use tollhouse_http::RequestOrigin;
-use tollhouse_platform::crypto::digest;
+use tollhouse_http::{RequestOrigin, connection_limit_key};
+use tollhouse_platform::{crypto::digest, values::email};
 
 /// Maximum duration of a session, regardless of activity.
 const SESSION_SECONDS: i64 = 12 * 3600;
@@ -26,6 +26,7 @@ const INVITATION_SECONDS: i64 = 24 * 3600;
 /// Number of consecutive failures that locks the account; each further one doubles the lock.
 const LOCK_AFTER_FAILURES: i64 = 5;
 const MAX_LOCK_SECONDS: i64 = 3600;
+const MAX_MEMBER_LOCK_SECONDS: i64 = 60;
 
 /// One error for unknown addresses, wrong passwords, wrong or used codes and locked accounts.
 const REFUSED: Error =
@@ -51,10 +52,13 @@ fn check_passwords_are_used(app: &App, is_member: bool) -> Result<()> {
     }
 }
 
-/// Returns 429 after too many attempts from one address.
-pub(super) fn check_rate(app: &App, origin: &RequestOrigin) -> Result<()> {
-    let address = origin.address.map(|address| address.to_string());
-    Ok(app.rate_limits.sign_ins.check(&address.unwrap_or_default())?)
+/// Returns 429 after too many attempts from one address. Members cannot use up the attempts of
+/// operators.
+pub(super) fn check_rate(app: &App, origin: &RequestOrigin, is_member: bool) -> Result<()> {
+    let address = origin.address.map(|address| connection_limit_key(address).to_string());
+    let limits = &app.rate_limits;
+    let attempts = if is_member { &limits.member_sign_ins } else { &limits.sign_ins };
+    Ok(attempts.check(&address.unwrap_or_default())?)
 }
 
 /// What a person enters to sign in.
@@ -160,26 +164,34 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
     .await
 }
 
-/// Returns the person of an invitation. 401 if it is not valid, 403 for an operator who signs in
-/// with an OpenID provider.
-async fn find_invited(app: &App, invitation: &str) -> Result<TokenHolder> {
-    let now = app.clock.now();
-    let find = async |tx: &mut Tx| store::find_by_invitation(tx, invitation, now).await;
-    let invited = app.store.select(find).await?;
-    check_passwords_are_used(app, invited.as_ref().is_some_and(TokenHolder::is_member))?;
-    invited.ok_or(INVITATION_ENDED)
+/// An invitation, and whether it is used as one of a member: each is valid on its own site.
+pub struct InvitationUse<'i> {
+    pub invitation: &'i str,
+    pub is_member: bool,
+}
+
+impl InvitationUse<'_> {
+    /// Returns the invited person. 401 if the invitation is not valid, 403 for an operator who signs
+    /// in with an OpenID provider.
+    async fn find(&self, app: &App, origin: &RequestOrigin) -> Result<TokenHolder> {
+        check_rate(app, origin, self.is_member)?;
+        check_passwords_are_used(app, self.is_member)?;
+        let (invitation, now) = (digest(self.invitation), app.clock.now());
+        let find = async |tx: &mut Tx| store::find_by_invitation(tx, &invitation, now).await;
+        let invited = app.store.select(find).await?;
+        invited.filter(|found| found.is_member() == self.is_member).ok_or(INVITATION_ENDED)
+    }
 }
 
 /// Prepares the password and the one-time codes of an invited person.
 pub async fn enrol(
     app: &App,
     origin: &RequestOrigin,
-    invitation: &str,
+    invitation: InvitationUse<'_>,
     password: String,
 ) -> Result<Enrolment> {
-    check_rate(app, origin)?;
-    let invitation = digest(invitation);
-    let invited = find_invited(app, &invitation).await?;
+    let invited = invitation.find(app, origin).await?;
+    let invitation = digest(invitation.invitation);
     let email = invited.operator.email.ok_or(INVITATION_ENDED)?;
     let codes = OneTimeCodes::generate(app, &email)?;
     let (totp_secret, totp_url) = (codes.secret(), codes.url()?);
@@ -193,16 +205,15 @@ pub async fn enrol(
 pub async fn confirm(
     app: &App,
     origin: &RequestOrigin,
-    invitation: &str,
+    invitation: InvitationUse<'_>,
     enrolment: &str,
     code: String,
 ) -> Result<Session> {
-    check_rate(app, origin)?;
-    let invited = find_invited(app, &digest(invitation)).await?;
+    let invited = invitation.find(app, origin).await?;
     let invalid = || Error::invalid("the enrolment field must be that of the invitation");
     let opened = app.sealer.open(ENROLMENT_CONTEXT, enrolment).map_err(|_| invalid())?;
     let pending: PendingEnrolment = serde_json::from_str(&opened).map_err(|_| invalid())?;
-    if pending.invitation != digest(invitation) {
+    if pending.invitation != digest(invitation.invitation) {
         return Err(invalid());
     }
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
@@ -242,8 +253,9 @@ pub async fn sign_in(
     origin: &RequestOrigin,
     Credentials { email, password, code, is_member }: Credentials,
 ) -> Result<Session> {
-    check_rate(app, origin)?;
+    check_rate(app, origin, is_member)?;
     check_passwords_are_used(app, is_member)?;
+    let email = email::comparison_key(&email);
     let find = async |tx: &mut Tx| -> Result<Option<(Operator, Password)>> {
         let found = store::find_by_email(tx, &email, is_member).await?;
         let Some(operator) = found else { return Ok(None) };
@@ -283,7 +295,12 @@ async fn record_failure(
     mut password: Password,
 ) -> Result<()> {
     password.failures += 1;
-    password.locked_until = app.clock.now().plus_seconds(lock_seconds(password.failures));
+    let lock = match operator.company_id {
+        // Anyone on the internet can cause failures; the codes bound guessing.
+        Some(_) => lock_seconds(password.failures).min(MAX_MEMBER_LOCK_SECONDS),
+        None => lock_seconds(password.failures),
+    };
+    password.locked_until = app.clock.now().plus_seconds(lock);
     store::upsert_password(tx, &password).await?;
     let (actor, detail) = (actor(origin, operator), json!({ "failures": password.failures }));
     Ok(audit::record(tx, app, &actor, actor.log(), "session.refuse", detail).await?)

@@ -205,12 +205,16 @@ pub async fn find_by_invitation(
     .await
 }
 
-/// Returns the active operator or, with `is_member`, the active member with this e-mail address.
+/// Returns the active operator or, with `is_member`, the active member with this e-mail address in
+/// lower case.
 pub async fn find_by_email(tx: &mut Tx, email: &str, is_member: bool) -> Result<Option<Operator>> {
-    tx.sql("SELECT * FROM operators WHERE email = $1 AND active AND (company_id IS NOT NULL) = $2")
-        .params(params![email, is_member])
-        .optional()
-        .await
+    tx.sql(
+        "SELECT * FROM operators
+         WHERE LOWER(email) = $1 AND active AND (company_id IS NOT NULL) = $2",
+    )
+    .params(params![email, is_member])
+    .optional()
+    .await
 }
 
 /// Returns the operator of an account at an OpenID provider.
@@ -372,6 +376,16 @@ pub async fn record_token_use(
         .params(params![operator, token, now])
         .execute()
         .await
+}
+
+/// Returns whether the company of a member is not suspended.
+pub async fn is_company_active(tx: &mut Tx, company: &CompanyId) -> Result<bool> {
+    let active: Option<bool> = tx
+        .sql("SELECT active FROM companies WHERE id = $1")
+        .params(params![company])
+        .optional_value()
+        .await?;
+    Ok(active.unwrap_or(false))
 }
 
 pub async fn company_exists(tx: &mut Tx, company: &CompanyId) -> Result<bool> {

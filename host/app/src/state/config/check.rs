@@ -75,6 +75,7 @@ fn master_key(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn public_url(config: &Config) -> Result<(), ConfigError> {
+    let needs_tls = config.service.portal && !config.service.development;
     let is_origin = |url: &String| Url::parse(url).is_ok_and(|url| url.path() == "/");
     let is_valid = |url: &String| {
         Url::parse(url)
@@ -87,6 +88,10 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
         Some(url) if !is_valid(url) => {
             reject("public_url must be an http or https URL without a query")
         }
+        Some(url) if needs_tls && !url.starts_with("https:") => {
+            reject("public_url must begin with https with portal, which sets cookies")
+        }
+        None if needs_tls => reject("public_url is required with portal, whose e-mails link to it"),
         Some(url) if config.service.portal && !is_origin(url) => {
             reject("public_url must have no path with portal, whose links begin with /portal")
         }

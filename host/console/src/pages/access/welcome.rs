@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tollhouse_http::RequestOrigin;
 
 use crate::{
-    Console,
+    Console, Site,
     api::ApiFailure,
     format::plain,
     page::{Frame, PageError, PageResult, render},
@@ -79,7 +79,10 @@ pub async fn submit(
 ) -> PageResult {
     check_same_origin(&headers)?;
     if step.code.is_empty() {
-        let body = json!({ "invitation": invitation, "password": step.password });
+        let member = console.options.site == Site::Portal;
+        let body = json!({
+            "invitation": invitation, "password": step.password, "member": member,
+        });
         let call = (Method::POST, "/sign-in/enrol");
         return match console.api.call(&origin, None, call, Some(&body)).await {
             Ok(enrolment) => show_step(&console, invitation, Some(enrolment_of(&enrolment)?), None),
@@ -89,6 +92,7 @@ pub async fn submit(
     let code: String = step.code.split_whitespace().collect();
     let body = json!({
         "invitation": invitation, "enrolment": step.enrolment, "code": code,
+        "member": console.options.site == Site::Portal,
     });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {

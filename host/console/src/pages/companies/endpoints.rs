@@ -59,7 +59,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
         paging: Paging::Whole,
         filters: &[],
         columns,
-        empty: "There are no endpoints beside the event URL of the company.",
+        empty: "There are no endpoints besides the event URL of the company.",
     };
     let fields = vec![
         Field::required("url", "URL", "url"),

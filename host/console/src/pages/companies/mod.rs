@@ -36,7 +36,6 @@ use crate::{
 pub fn router() -> Router<Console> {
     Router::new()
         .route("/", get(show))
-        .route("/providers/{provider}/test", post(test_account))
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{key}/rotate", post(keys::rotate))
         .route("/keys/{key}/revoke", post(keys::revoke))
@@ -45,11 +44,9 @@ pub fn router() -> Router<Console> {
         .route("/members", get(members::list).post(members::create))
         .route("/members/{member}", get(members::show))
         .route("/members/{member}/{action}", post(members::act))
-        .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
         .route("/payments", get(payments::list))
         .route("/payments/{payment}", get(payments::show))
         .route("/payments/{payment}/verify", post(payments::verify))
-        .route("/payments/{payment}/refund", post(payments::refund))
         .route("/users", get(users::list))
         .route("/users/{user}", get(users::show))
         .route("/users/{user}/identities", get(users::identities))
@@ -64,6 +61,14 @@ pub fn router() -> Router<Console> {
         .route("/audit", get(access::audit::of_company))
         .route("/statement", get(statement::show))
         .route("/totals", get(finance::of_company))
+}
+
+/// The pages of one company that only operators have.
+pub fn operators_router() -> Router<Console> {
+    Router::new()
+        .route("/providers/{provider}/test", post(test_account))
+        .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
+        .route("/payments/{payment}/refund", post(payments::refund))
 }
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {

@@ -65,9 +65,13 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let href = session.href(&["companies", &company, "recollections"], &[]);
     let user = plain(&found["user"]["id"]);
     let user_page = session.href(&["companies", &company, "users", &user], &[]);
+    let customer = match session.me.may("users.read") {
+        true => Cell::link(user_page, &found["user_id"]),
+        false => Cell::text(&found["user_id"]),
+    };
     let facts = vec![
         ("Id", Cell::code(&found["id"])),
-        ("Customer", Cell::link(user_page, &found["user_id"])),
+        ("Customer", customer),
         ("Loan", Cell::code(&found["loan"])),
         ("Provider", Cell::text(&found["payment_service"])),
         ("Channel", Cell::text(&found["payment_channel"])),

@@ -96,7 +96,7 @@ pub async fn create(
 
 fn name_taken(error: Error) -> Error {
     match error.is_duplicate() {
-        true => Error::Conflict("another operator has this name or e-mail address".to_owned()),
+        true => Error::Conflict("another account has this name or e-mail address".to_owned()),
         false => error,
     }
 }

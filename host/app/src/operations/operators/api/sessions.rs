@@ -3,7 +3,7 @@
 use crate::operations::operators::{
     oidc::{self, Begun, Finished, Returned},
     permissions::PERMISSIONS,
-    sign_in::{self, Credentials, Enrolment, Invitation, Session},
+    sign_in::{self, Credentials, Enrolment, Invitation, InvitationUse, Session},
 };
 use crate::{operations::audit::Actor, state::prelude::*};
 use tollhouse_http::RequestOrigin;
@@ -30,6 +30,8 @@ fields! {
             true => Ok(password),
             false => Err(body.must_be("password", "at least 12 characters long")),
         },
+        /// `true` for the invitation of a member of a company.
+        member: Option<Flag>,
     }
 }
 
@@ -39,8 +41,9 @@ pub async fn enrol(
     origin: RequestOrigin,
     body: Body<EnrolmentOrder>,
 ) -> Result<DataResponse<Enrolment>> {
-    let EnrolmentOrder { invitation, password } = EnrolmentOrder::read(&body)?;
-    let enrolment = sign_in::enrol(&app, &origin, &invitation, password).await?;
+    let EnrolmentOrder { invitation, password, member } = EnrolmentOrder::read(&body)?;
+    let invitation = InvitationUse { invitation: &invitation, is_member: member.unwrap_or(false) };
+    let enrolment = sign_in::enrol(&app, &origin, invitation, password).await?;
     DataResponse::data(enrolment, "Enrolment prepared successfully")
 }
 
@@ -52,6 +55,8 @@ fields! {
         enrolment: Visible<1_000>,
         /// Six digits.
         code: Visible<10>,
+        /// `true` for the invitation of a member of a company.
+        member: Option<Flag>,
     }
 }
 
@@ -61,8 +66,9 @@ pub async fn confirm(
     origin: RequestOrigin,
     body: Body<Confirmation>,
 ) -> Result<DataResponse<Session>> {
-    let Confirmation { invitation, enrolment, code } = body.read()?;
-    let session = sign_in::confirm(&app, &origin, &invitation, &enrolment, code).await?;
+    let Confirmation { invitation, enrolment, code, member } = body.read()?;
+    let invitation = InvitationUse { invitation: &invitation, is_member: member.unwrap_or(false) };
+    let session = sign_in::confirm(&app, &origin, invitation, &enrolment, code).await?;
     DataResponse::data(session, "Signed in successfully")
 }
 

@@ -71,7 +71,7 @@ struct Pending {
 }
 
 pub async fn begin(app: &App, origin: &RequestOrigin, next: Option<String>) -> Result<Begun> {
-    sign_in::check_rate(app, origin)?;
+    sign_in::check_rate(app, origin, false)?;
     let secret = || hex::encode(app.random.bytes::<32>());
     let challenge = Challenge { state: secret(), nonce: secret(), verifier: secret() };
     let url = provider::authorization_url(app, &challenge).await?;
@@ -84,7 +84,7 @@ pub async fn begin(app: &App, origin: &RequestOrigin, next: Option<String>) -> R
 
 /// Signs in the person whom the provider returned.
 pub async fn finish(app: &App, origin: &RequestOrigin, returned: Returned) -> Result<Finished> {
-    sign_in::check_rate(app, origin)?;
+    sign_in::check_rate(app, origin, false)?;
     provider::settings(app)?;
     let Pending { state, nonce, verifier, next, .. } = open(app, &returned)?;
     let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {

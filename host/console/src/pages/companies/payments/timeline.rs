@@ -18,6 +18,8 @@ pub struct TimelineRow {
     pub requested: Option<Cell>,
     pub record: Option<Cell>,
     pub note: String,
+    /// Delivers an event again.
+    pub button: Option<Cell>,
 }
 
 pub async fn fetch(session: &Session, company: &str, id: &str) -> ApiResult<Vec<TimelineRow>> {
@@ -31,8 +33,18 @@ pub async fn fetch(session: &Session, company: &str, id: &str) -> ApiResult<Vec<
         requested: Cell::money(&entry["requested"], &entry["requested_currency"]).not_empty(),
         record: Cell::code(&entry["record"]).not_empty(),
         note: plain(&entry["note"]),
+        button: redeliver_button(session, company, entry),
     };
     Ok(entries.map(row).collect())
+}
+
+fn redeliver_button(session: &Session, company: &str, entry: &Value) -> Option<Cell> {
+    if entry["kind"] != "event" {
+        return None;
+    }
+    let event = plain(&entry["record"]);
+    let action = session.href(&["companies", company, "events", &event, "redeliver"], &[]);
+    session.button("events.redeliver", "Redeliver", "", action).not_empty()
 }
 
 /// Returns the label of an entry of a timeline.
