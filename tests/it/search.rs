@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_app::tenants::requests;
 
 use crate::{
     app::{OPERATOR_TOKEN, TestApp, reply},
@@ -65,7 +66,7 @@ both! {
         assert_eq!((found.len(), &*found[0], &*found[19]), (20, "order-21", "order-2"));
     }
 
-    async fn the_id_of_a_request_finds_what_an_operator_changed(app: TestApp) {
+    async fn the_id_of_a_request_finds_its_entries_of_logs(app: TestApp, "--api-log-days=1") {
         let payment = app.paid_payment("order-1").await;
         let send = async |path: String, id: &str, body: Value| {
             let request = app.client.post(format!("{}/internal/v1{path}", app.internal));
@@ -91,9 +92,21 @@ both! {
         let log = app.operator(Method::GET, &format!("{company}/audit?request_id=req-verify"), Value::Null).await;
         assert_eq!((&log.data()["total"], &log.data()["docs"][0]["action"]), (&json!(1), &json!("payment.verify")));
 
+        // A request of the company is in its API log, for those who may read that.
+        let request = app.client.get(format!("{}/api/v1/payment/list", app.api)).bearer_auth(&app.company.key);
+        reply(request.header("x-request-id", "req-list")).await.data();
+        requests::flush(&app.app).await.expect("saved requests");
+        let listed = json!(["api_request", "GET /api/v1/payment/list", app.company.id]);
+        assert_eq!(kinds(OPERATOR_TOKEN, "req-list").await, [listed]);
+        let platform = principals::create(app, "engineer", &["support-read", "platform"]).await;
+        assert_eq!(kinds(&platform.token, "req-list").await.len(), 1);
+        assert_eq!(kinds(&platform.token, "req-verify").await, Vec::<Value>::new());
+
         // The log is for those who may read it.
-        let clerk = principals::create(app, "reader", &["support-read"]).await;
-        assert_eq!(kinds(&clerk.token, "req-verify").await, Vec::<Value>::new());
+        let clerk = principals::create(app, "reader", &["finance-read"]).await;
+        for q in ["req-verify", "req-list"] {
+            assert_eq!(kinds(&clerk.token, q).await, Vec::<Value>::new(), "{q}");
+        }
         let browser = Browser::signed_in(app, "eve", "support-read").await;
         browser.get("/console?q=req-verify").await.shows(&["No matches"]);
         let security = Browser::signed_in(app, "sam", "security").await;
@@ -106,5 +119,8 @@ both! {
         let page = format!("/console{company}/audit?request_id=req-verify");
         administrator.get("/console?q=req-verify").await.shows(&[&page, "audit entry"]);
         administrator.get("/console").await.shows(&["x-request-id"]);
+        let found = administrator.get("/console?q=req-list").await;
+        assert_eq!((found.status, &*found.location), (303, &*format!("/console{company}/requests?request_id=req-list")));
+        administrator.get(&found.location).await.shows(&["/api/v1/payment/list"]);
     }
 }

@@ -171,7 +171,6 @@ impl App {
         }
         let store = open_store(config, random.clone()).await?;
         plugins.sync_once(&store).await?;
-        let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
         let parts = jobs::WorkerParts {
             enabled: !no_jobs,
@@ -194,6 +193,7 @@ impl App {
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.register(registry))
             .with(|registry| recordings.register(registry));
+        let slots = new_slots(config, &clock, &random).with(recordings).with(logged);
         let parts = Parts {
             server: Arc::new(server::ServerParts {
                 store: store.clone(),
@@ -209,10 +209,7 @@ impl App {
                 stopping: AtomicBool::new(false),
                 runs_jobs: !no_jobs,
             }),
-            slots: new_slots(config, &clock, &random)
-                .with(recordings)
-                .with(accepted_keys)
-                .with(logged),
+            slots: slots.with(companies::AcceptedKeys::load(&store, clock.now()).await?),
             store,
             clock,
             random,

@@ -36,7 +36,7 @@ pub struct Tile {
 struct Home {
     frame: Frame,
     q: String,
-    /// Whether the person finds requests of operators by their id.
+    /// Whether the person finds requests by their id.
     finds_requests: bool,
     results: Option<Table>,
     tiles: Vec<Tile>,
@@ -55,7 +55,8 @@ pub async fn show(
         }
         return show_own_companies(&session, companies).await;
     }
-    let (q, finds_requests) = (q.trim().to_owned(), session.me.may("audit.read"));
+    let (q, finds_requests) =
+        (q.trim().to_owned(), session.me.may("audit.read") || session.me.may("requests.read"));
     if q.is_empty() {
         let (frame, tiles) = (Frame::new(&session, "Search", "Search"), tiles(&session).await?);
         return render(&Home { frame, q, finds_requests, results: None, tiles });
@@ -77,7 +78,7 @@ pub async fn show(
         column("Created", |hit| Cell::time(&hit["created_at"])),
     ];
     let empty = "No matches. Enter the complete reference, id, e-mail address, phone number or \
-                 amount. Requests of companies are not stored by their id.";
+                 amount, or the id of a request.";
     let table = Table::new("Search results", &found, &columns, empty);
     drop(columns);
     let frame = Frame::new(&session, "Search", format!("Search: {q}"));
@@ -110,6 +111,9 @@ fn href(session: &Session, hit: &Value, q: &str) -> Option<String> {
         "audit_entry" if company.is_empty() => Some(session.href(&["audit"], &[("request_id", q)])),
         "audit_entry" => {
             Some(session.href(&["companies", &company, "audit"], &[("request_id", q)]))
+        }
+        "api_request" => {
+            Some(session.href(&["companies", &company, "requests"], &[("request_id", q)]))
         }
         _ => None,
     }

@@ -9,7 +9,10 @@ use self::{
     store::{SearchResult, SearchTerm},
 };
 use crate::{
-    operations::{audit::Actor, operators::permissions::AUDIT_READ},
+    operations::{
+        audit::Actor,
+        operators::permissions::{AUDIT_READ, REQUESTS_READ},
+    },
     state::prelude::*,
 };
 use tollhouse_platform::values::email;
@@ -20,14 +23,14 @@ fields! {
         /// A complete e-mail address; a phone number in E.164; a reference of a payment or
         /// recollection; a service reference of a payment; the id of a payment, user or company; a
         /// company name; the last four digits of a saved card; an amount of payments and
-        /// recollections, such as `2500.50` or `2500.50 NGN`; or, with the permission `audit.read`,
-        /// the id of a request to this interface.
+        /// recollections, such as `2500.50` or `2500.50 NGN`; or the id of a request, which finds
+        /// entries of audit logs and API logs with the permission to read these.
         q: Exactly,
     }
 }
 
-/// Finds companies, users, payments, recollections and entries of audit logs, newest first, at most
-/// 50.
+/// Finds companies, users, payments, recollections and entries of audit logs and API logs, newest
+/// first, at most 50.
 pub async fn find(
     State(app): State<App>,
     actor: Actor,
@@ -39,6 +42,7 @@ pub async fn find(
         amount: SearchAmount::parse(&q),
         text: q.trim().to_owned(),
         in_audit_logs: actor.permissions.contains(AUDIT_READ),
+        in_api_logs: actor.permissions.contains(REQUESTS_READ),
     };
     let mut found = match term.text.is_empty() {
         true => Vec::new(),

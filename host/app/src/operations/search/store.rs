@@ -21,21 +21,23 @@ pub struct SearchTerm {
     pub amount: Option<SearchAmount>,
     /// Whether the text may be the id of a request in an audit log.
     pub in_audit_logs: bool,
+    /// The same in an API log.
+    pub in_api_logs: bool,
 }
 
 /// A record that was found.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct SearchResult {
-    /// `company`, `user`, `payment`, `recollection` or `audit_entry`.
+    /// `company`, `user`, `payment`, `recollection`, `audit_entry` or `api_request`.
     pub kind: String,
     /// Id of the company; empty for an entry of the service's audit log.
     pub company: CompanyId,
     pub company_name: String,
     pub id: String,
     /// Name of a company, the `user_id` of a user, the reference of a payment or recollection, the
-    /// action of an entry of an audit log.
+    /// action of an entry of an audit log, method and route of an API request.
     pub title: String,
-    /// State of a payment or recollection; otherwise empty.
+    /// State of a payment or recollection, status of an API request; otherwise empty.
     pub state: String,
     pub created_at: Timestamp,
 }
@@ -117,8 +119,15 @@ const BY_AMOUNT: [&str; 2] = [
     ),
 ];
 
-/// Statements by the id of a request: the audit log's entries, and the payments that they name. No
-/// other record has the id of its request.
+/// Requests to the API by their id.
+const API_REQUESTS: &str = "
+    SELECT 'api_request' AS kind, c.id AS company, c.name AS company_name, q.id,
+        q.method || ' ' || q.route AS title, CAST(q.status AS TEXT) AS state, q.created_at
+    FROM companies c JOIN api_requests q ON q.company_id = c.id AND q.request_id = $1
+    ORDER BY q.created_at DESC LIMIT $2";
+
+/// Statements by the id of a request to the internal interface: the audit log's entries, and the
+/// payments that they name. No other record has the id of its request.
 const BY_REQUEST: [&str; 2] = [
     "SELECT 'audit_entry' AS kind, a.company_id AS company, COALESCE(c.name, '') AS company_name,
          a.id, a.action AS title, '' AS state, a.created_at
@@ -148,7 +157,7 @@ const PAYMENTS_BY_EMAIL: &str = payments!(
 );
 
 pub async fn find(tx: &mut Tx, term: &SearchTerm) -> Result<Vec<SearchResult>> {
-    let SearchTerm { text, email, amount, in_audit_logs } = term;
+    let SearchTerm { text, email, amount, in_audit_logs, in_api_logs } = term;
     let most = i64::try_from(MAX_RESULTS).unwrap_or(i64::MAX);
     if text.contains('@') {
         let mut found: Vec<SearchResult> =
@@ -161,7 +170,9 @@ pub async fn find(tx: &mut Tx, term: &SearchTerm) -> Result<Vec<SearchResult>> {
     let mut found: Vec<SearchResult> = tx.sql(COMPANIES).params(params![text, most]).all().await?;
     let is_card = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     let by_text = BY_TEXT.into_iter().chain(is_card.then_some(USERS_BY_CARD));
-    for statement in by_text.chain(BY_REQUEST.into_iter().filter(|_| *in_audit_logs)) {
+    let by_request = BY_REQUEST.into_iter().filter(|_| *in_audit_logs);
+    let by_request = by_request.chain(in_api_logs.then_some(API_REQUESTS));
+    for statement in by_text.chain(by_request) {
         found.extend::<Vec<SearchResult>>(
             tx.sql(statement).params(params![text, most]).all().await?,
         );

@@ -9,7 +9,6 @@ pub mod payments;
 pub mod recollections;
 pub mod requests;
 pub mod statement;
-pub mod timeline;
 pub mod users;
 pub mod wallet;
 

@@ -1,5 +1,7 @@
 //! The payments of a company, and everything about one.
 
+mod timeline;
+
 use askama::Template;
 use axum::{
     extract::{Form as FormBody, Path},
@@ -7,7 +9,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::timeline::{self, TimelineRow};
+use self::timeline::TimelineRow;
 use crate::{
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
