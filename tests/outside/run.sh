@@ -62,14 +62,13 @@ node --test --test-concurrency=1 --test-reporter=spec $tests || {
     exit 1
 }
 
-# The pages for people on the other engine. Their accessibility does not depend on it.
+# The pages for people on the other engine.
 if [ -n "${TOLLHOUSE_TEST_POSTGRES:-}" ]; then
     stop_sandbox
     database=outside_$$
     psql --quiet "$TOLLHOUSE_TEST_POSTGRES" --command "CREATE DATABASE $database"
     start_sandbox --examples --postgres "${TOLLHOUSE_TEST_POSTGRES%/*}/$database"
-    node --test --test-concurrency=1 --test-reporter=spec --test-name-pattern='^(?!every page)' \
-        console.test.js portal.test.js || {
+    node --test --test-concurrency=1 --test-reporter=spec console.test.js portal.test.js || {
         cat "$log" >&2
         exit 1
     }

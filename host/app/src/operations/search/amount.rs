@@ -47,7 +47,7 @@ fn ungrouped(whole: &str) -> Option<String> {
     let is_grouped = others.is_empty() || first.len() <= 3;
     let is_valid = !first.is_empty()
         && is_grouped
-        && groups.iter().all(|group| is_number(group))
+        && groups.iter().all(is_number)
         && others.iter().all(|group| group.len() == 3);
     // A number with a leading zero is no amount, but perhaps a code or an account.
     (is_valid && (!first.starts_with('0') || *first == "0")).then(|| groups.concat())
