@@ -1,6 +1,7 @@
 //! Forms of several fields, and what browsers send of them.
 
 use askama::Template;
+use serde::Deserialize;
 
 use crate::session::Session;
 
@@ -74,7 +75,9 @@ impl Field {
 }
 
 /// The fields that a browser sent. A checkbox that is not checked is absent.
-pub struct Sent(pub Vec<(String, String)>);
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct Sent(Vec<(String, String)>);
 
 impl Sent {
     /// Returns the value of a field, which is empty if it was not sent.

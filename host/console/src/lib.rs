@@ -26,7 +26,7 @@ use axum::{
 
 use self::api::Api;
 pub use self::site::Site;
-use tollhouse_http::{PageGate, Server, pages as server_pages};
+use tollhouse_http::{PageGate, Server};
 
 /// Options of a site.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub fn router(server: &Server, interface: Router, options: ConsoleOptions) -> Ro
         .nest(site.root(), pages)
         .layer(middleware::from_fn_with_state(PageGate::new(server), page::admit))
         .layer(middleware::from_fn_with_state(site, page::finish));
-    server_pages::served(server, &site.root()[1..], pages).with_state(console)
+    tollhouse_http::pages::served(server, &site.root()[1..], pages).with_state(console)
 }
 
 /// The pages of both sites: signing in, and the companies of a person.

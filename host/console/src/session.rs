@@ -15,7 +15,7 @@ use crate::{
     api::{ApiResult, path, read},
     cookie::SESSION,
     format::{Cell, plain},
-    page::PageError,
+    page::{PageError, PageResult},
     site::Site,
 };
 use tollhouse_http::RequestOrigin;
@@ -82,6 +82,11 @@ impl Session {
         self.site().href(segments, query)
     }
 
+    /// Returns the redirect to a page of this site after a form.
+    pub fn redirect(&self, segments: &[&str]) -> PageResult {
+        Ok(Redirect::to(&self.href(segments, &[])).into_response())
+    }
+
     /// The hidden field that proves that a form is from a page of this session.
     pub fn form_token(&self) -> String {
         hex::encode(Sha256::digest(format!("form:{}", self.token)))
@@ -128,7 +133,7 @@ where
         let origin = RequestOrigin::of(&parts.extensions);
         let call = (Method::GET, "/me");
         let me: Me = read(console.api.call(&origin, Some(&token), call, None).await?)?;
-        let is_of_site = me.company.is_some() == (console.options.site == Site::Portal);
+        let is_of_site = me.company.is_some() == console.options.site.is_for_members();
         if !is_of_site {
             return Err(PageError::SignIn);
         }

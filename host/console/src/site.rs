@@ -20,6 +20,11 @@ impl Site {
         }
     }
 
+    /// Returns whether members of companies sign in here, instead of operators.
+    pub fn is_for_members(self) -> bool {
+        self == Site::Portal
+    }
+
     /// Returns the path of a page, percent-encoded, with a query of the values that are not empty.
     pub fn href(self, segments: &[&str], query: &[(&str, &str)]) -> String {
         path(&[&[&self.root()[1..]], segments].concat(), query)

@@ -1,10 +1,7 @@
 //! Differences between charges and their providers, of all companies.
 
 use askama::Template;
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -85,5 +82,5 @@ pub async fn resolve(
     session.check_form(&sent.form_token)?;
     let body = json!({ "action": sent.action, "reason": sent.reason });
     session.post(&["companies", &company, "exceptions", &id, "resolve"], &body).await?;
-    Ok(Redirect::to(&session.href(&["exceptions"], &[])).into_response())
+    session.redirect(&["exceptions"])
 }

@@ -1,9 +1,6 @@
 //! Actions that a second operator must approve.
 
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,5 +52,5 @@ pub async fn decide(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["approvals", &approval, &decision], &json!({})).await?;
-    Ok(Redirect::to(&session.href(&["approvals"], &[])).into_response())
+    session.redirect(&["approvals"])
 }

@@ -14,7 +14,7 @@ use tollhouse_http::RequestOrigin;
 
 use crate::pages::Form;
 use crate::{
-    Console, Site,
+    Console,
     cookie::SESSION,
     page::{Frame, PageResult, render},
     session::{Session, begin, check_same_origin},
@@ -92,7 +92,7 @@ pub async fn submit(
     let code: String = sent.code.split_whitespace().collect();
     let body = json!({
         "email": sent.email, "password": sent.password, "code": code,
-        "member": console.options.site == Site::Portal,
+        "member": console.options.site.is_for_members(),
     });
     let call = (Method::POST, "/sign-in");
     match console.api.call(&origin, None, call, Some(&body)).await {

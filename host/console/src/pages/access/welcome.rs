@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tollhouse_http::RequestOrigin;
 
 use crate::{
-    Console, Site,
+    Console,
     api::ApiFailure,
     format::plain,
     page::{Frame, PageError, PageResult, render},
@@ -79,7 +79,7 @@ pub async fn submit(
 ) -> PageResult {
     check_same_origin(&headers)?;
     if step.code.is_empty() {
-        let member = console.options.site == Site::Portal;
+        let member = console.options.site.is_for_members();
         let body = json!({
             "invitation": invitation, "password": step.password, "member": member,
         });
@@ -92,7 +92,7 @@ pub async fn submit(
     let code: String = step.code.split_whitespace().collect();
     let body = json!({
         "invitation": invitation, "enrolment": step.enrolment, "code": code,
-        "member": console.options.site == Site::Portal,
+        "member": console.options.site.is_for_members(),
     });
     let call = (Method::POST, "/sign-in/confirm");
     match console.api.call(&origin, None, call, Some(&body)).await {

@@ -1,9 +1,6 @@
 //! The URLs that receive the events of a company.
 
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use super::{limit, show_secret};
@@ -75,9 +72,8 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 pub async fn create(
     session: Session,
     Path(company): Path<String>,
-    FormBody(sent): FormBody<Vec<(String, String)>>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    let sent = Sent(sent);
     session.check_form(sent.text("form_token"))?;
     let body = json!({
         "url": sent.text("url"), "description": sent.optional("description"),
@@ -112,5 +108,5 @@ pub async fn act(
         }
         _ => return Err(crate::page::not_found().await),
     };
-    Ok(Redirect::to(&session.href(&["companies", &company, "endpoints"], &[])).into_response())
+    session.redirect(&["companies", &company, "endpoints"])
 }

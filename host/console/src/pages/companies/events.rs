@@ -1,9 +1,6 @@
 //! The events of a company and their deliveries.
 
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use super::endpoints::TYPES;
@@ -65,13 +62,12 @@ async fn trigger_form(session: &Session, company: &str) -> ApiResult<Option<Fiel
 pub async fn trigger(
     session: Session,
     Path(company): Path<String>,
-    FormBody(sent): FormBody<Vec<(String, String)>>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    let sent = Sent(sent);
     session.check_form(sent.text("form_token"))?;
     let body = json!({ "type": sent.text("type") });
     session.post(&["companies", &company, "events", "trigger"], &body).await?;
-    Ok(Redirect::to(&session.href(&["companies", &company, "events"], &[])).into_response())
+    session.redirect(&["companies", &company, "events"])
 }
 
 pub async fn redeliver(
@@ -81,5 +77,5 @@ pub async fn redeliver(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["companies", &company, "events", &event, "redeliver"], &json!({})).await?;
-    Ok(Redirect::to(&session.href(&["companies", &company, "events"], &[])).into_response())
+    session.redirect(&["companies", &company, "events"])
 }

@@ -1,9 +1,6 @@
 //! The API keys of a company.
 
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use super::{limit, show_secret};
@@ -72,9 +69,8 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 pub async fn create(
     session: Session,
     Path(company): Path<String>,
-    FormBody(sent): FormBody<Vec<(String, String)>>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    let sent = Sent(sent);
     session.check_form(sent.text("form_token"))?;
     let networks = sent.optional("addresses");
     let networks = networks.map(|networks| {
@@ -111,5 +107,5 @@ pub async fn revoke(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.delete(&["companies", &company, "keys", &key]).await?;
-    Ok(Redirect::to(&session.href(&["companies", &company, "keys"], &[])).into_response())
+    session.redirect(&["companies", &company, "keys"])
 }

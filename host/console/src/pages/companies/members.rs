@@ -1,9 +1,6 @@
 //! The people of a company, who use the portal.
 
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect, Response},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use crate::{
@@ -67,17 +64,12 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
 pub async fn create(
     session: Session,
     Path(company): Path<String>,
-    FormBody(sent): FormBody<Vec<(String, String)>>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    let sent = Sent(sent);
     session.check_form(sent.text("form_token"))?;
     let body = json!({ "email": sent.text("email"), "role": sent.text("role") });
     session.post(&["companies", &company, "members"], &body).await?;
-    Ok(to_list(&session, &company))
-}
-
-fn to_list(session: &Session, company: &str) -> Response {
-    Redirect::to(&session.href(&["companies", company, "members"], &[])).into_response()
+    session.redirect(&["companies", &company, "members"])
 }
 
 /// Shows one member, with what can be changed.
@@ -123,9 +115,8 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
 pub async fn act(
     session: Session,
     Path((company, id, action)): Path<(String, String, String)>,
-    FormBody(sent): FormBody<Vec<(String, String)>>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    let sent = Sent(sent);
     session.check_form(sent.text("form_token"))?;
     let path = ["companies", &company, "members", &id];
     match &*action {
@@ -135,5 +126,5 @@ pub async fn act(
         "role" => session.patch(&path, &json!({ "role": sent.text("role") })).await?,
         _ => return Err(not_found().await),
     };
-    Ok(to_list(&session, &company))
+    session.redirect(&["companies", &company, "members"])
 }

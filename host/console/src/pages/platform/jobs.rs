@@ -1,9 +1,6 @@
 //! Failing jobs.
 
-use axum::{
-    extract::{Form as FormBody, Query},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Query};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -61,5 +58,5 @@ pub async fn retry(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["jobs", "retry"], &json!(job)).await?;
-    Ok(Redirect::to(&session.href(&["jobs"], &[])).into_response())
+    session.redirect(&["jobs"])
 }

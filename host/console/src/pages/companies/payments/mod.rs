@@ -3,10 +3,7 @@
 mod timeline;
 
 use askama::Template;
-use axum::{
-    extract::{Form as FormBody, Path},
-    response::{IntoResponse, Redirect},
-};
+use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
 use self::timeline::TimelineRow;
@@ -130,6 +127,5 @@ async fn act(
 ) -> PageResult {
     session.check_form(&form.form_token)?;
     session.post(&["companies", company, "payments", id, action], body).await?;
-    let page = session.href(&["companies", company, "payments", id], &[]);
-    Ok(Redirect::to(&page).into_response())
+    session.redirect(&["companies", company, "payments", id])
 }
