@@ -304,7 +304,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
     }
     if let Ok(Err(error)) = timeout_at(deadline, hosts::leave(&app)).await {
-        tracing::warn!(error = %error.chain(), "the stop of this host could not be reported");
+        tracing::warn!(error = %error.chain(), "this host could not be removed from the list of hosts");
     }
 }
 

@@ -1,7 +1,7 @@
 //! HTML pages for people: the console for operators, on the internal listener, and the portal for
 //! the members of companies, on the public one.
 //!
-//! The pages are a client of the internal interface. It calls the interface's router in the same
+//! The pages are a client of the internal interface. They call the interface's router in the same
 //! process, with the session of the person who signed in, so that permissions, limits to companies
 //! and the audit log are those of the interface, and everything that a page shows can also be had
 //! by API. Pages work without scripts.

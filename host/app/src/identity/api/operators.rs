@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{customers as users, tenants::prelude::*};
 
-/// Period in which the users are counted whose records an operator reads.
+/// Period over which the users whose records an operator reads are counted.
 const READS_SECONDS: i64 = 24 * 3600;
 
 /// Lists the identity records of a user. Reading those of many users may need an approval, which

@@ -18,7 +18,7 @@ pub async fn run(app: App) {
     let mut watch = Monitor::default();
     loop {
         if let Err(error) = hosts::report(&app).await {
-            tracing::warn!(error = %error.chain(), "this host could not report that it lives");
+            tracing::warn!(error = %error.chain(), "this host could not report its state");
         }
         watch.poll(&app).await;
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -20,12 +20,12 @@ pub async fn backlogs(tx: &mut Tx, app: &App, now: Timestamp) -> Result<[Vec<Bac
     ])
 }
 
-/// Work of all companies that waits.
+/// Waiting work of all companies.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Queue {
     /// `jobs` that are due, `deliveries` of events, or messages by `email` or `sms`.
     pub name: String,
-    /// 10,000 of a kind count as the most.
+    /// Number of items. Counting stops at 10,000 of a kind.
     pub number: i64,
     /// When the oldest was due or created.
     pub oldest: Option<Timestamp>,

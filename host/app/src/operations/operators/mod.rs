@@ -181,7 +181,7 @@ fn expect_operator(found: Option<Operator>) -> Result<Operator> {
     found.ok_or_else(|| Error::not_found("operator not found"))
 }
 
-/// Returns 400 if a role is one of members.
+/// Returns 400 if a role is a role of members.
 fn check_roles_of_operators(roles: &[String]) -> Result<()> {
     match roles.iter().find(|role| permissions::MEMBER_ROLES.contains(&role.as_str())) {
         Some(role) => Err(Error::Invalid(format!(

@@ -164,7 +164,8 @@ pub async fn invite(app: &App, actor: Actor, operator: String) -> Result<Invitat
     .await
 }
 
-/// An invitation, and whether it is used as one of a member: each is valid on its own site.
+/// An invitation, and whether it is used on the site of members. It is valid only on the site of
+/// its kind.
 pub struct InvitationUse<'i> {
     pub invitation: &'i str,
     pub is_member: bool,
@@ -296,7 +297,7 @@ async fn record_failure(
 ) -> Result<()> {
     password.failures += 1;
     let lock = match operator.company_id {
-        // Anyone on the internet can cause failures; the codes bound guessing.
+        // Anyone can cause failures; the one-time codes limit guessing.
         Some(_) => lock_seconds(password.failures).min(MAX_MEMBER_LOCK_SECONDS),
         None => lock_seconds(password.failures),
     };

@@ -1,4 +1,4 @@
-//! Hosts: each reports that it lives, which plugin versions it serves, and how many jobs it runs.
+//! Hosts: each reports that it is running, which plugin versions it serves, and how many jobs it runs.
 //!
 //! Nothing depends on these rows: jobs and requests are protected by leases. They are for operators.
 
@@ -40,7 +40,7 @@ pub struct ServedVersion {
     quarantined: bool,
 }
 
-/// Reports that this host lives, and forgets hosts that have not for a day.
+/// Reports that this host is running, and deletes hosts without a report for a day.
 pub async fn report(app: &App) -> Result<()> {
     let now = app.clock.now();
     let identity = app.slot::<HostIdentity>();
@@ -64,14 +64,14 @@ pub async fn report(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Removes this host, which stops.
+/// Removes this host, which is stopping.
 pub async fn leave(app: &App) -> Result<()> {
     let id = app.slot::<HostIdentity>().id.clone();
     app.store.write(async move |tx| store::delete(tx, &id).await).await?;
     Ok(())
 }
 
-/// Returns the hosts on this database, the one with the latest start first.
+/// Returns the hosts on this database, latest start first.
 pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<HostView>>> {
     let rows = app.store.select(async |tx| store::list(tx).await).await?;
     let lost_before = app.clock.now().plus_seconds(-LOST_AFTER_SECONDS);

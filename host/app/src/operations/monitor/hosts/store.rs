@@ -22,7 +22,7 @@ pub struct HostRow {
     pub seen_at: Timestamp,
 }
 
-/// A host on this database. One that stops is removed, one that is lost after a day.
+/// A host on this database. It is removed when it stops, or a day after its last report.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Host")]
 pub struct HostView {

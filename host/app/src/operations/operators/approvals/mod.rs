@@ -17,8 +17,8 @@ use crate::{
 use tollhouse_http::Permission;
 use tollhouse_platform::crypto::seal::fingerprint;
 
-/// Actions that may be repeated: with one effect, by the key of a transfer or because a payment is
-/// refunded once, or reads.
+/// Actions that may be repeated until the approval expires: reads, and actions that are idempotent
+/// by the key of a transfer or because a payment is refunded once.
 const IDEMPOTENT: [&str; 4] =
     ["operator.credit", "operator.debit", "payment.refund", "identity.bulk_read"];
 
