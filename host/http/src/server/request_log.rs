@@ -9,7 +9,9 @@ use std::{
 use axum::{extract::Request, http::StatusCode};
 
 use super::{Server, auth::RequestOrigin};
-use tollhouse_platform::{clock::Timestamp, error::ErrorSummary, values::id::CompanyId};
+use tollhouse_platform::{
+    background::log_buffer::LogEntry, clock::Timestamp, error::ErrorSummary, values::id::CompanyId,
+};
 
 /// A request that an API key authenticated, after its end.
 #[derive(Clone, Debug)]
@@ -26,6 +28,12 @@ pub struct CompletedRequest {
     pub duration: Duration,
     /// Of a response with an error. The field is one that the route documents.
     pub error: Option<ErrorSummary>,
+}
+
+impl LogEntry for CompletedRequest {
+    fn company(&self) -> &CompanyId {
+        &self.company_id
+    }
 }
 
 /// Receives completed requests. It must neither wait nor fail.

@@ -16,6 +16,8 @@ pub struct DynamicStatement {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SqlValue {
     Text(String),
+    /// A text or `NULL`.
+    NullableText(Option<String>),
     Integer(i64),
     Boolean(bool),
 }
@@ -62,6 +64,15 @@ impl DynamicStatement {
         }
         sql.append(if texts.is_empty() { "NULL)" } else { ")" })
     }
+
+    /// Appends the values of a row in parentheses, after a comma if it is not the first one.
+    pub(super) fn append_row(self, is_first: bool, row: Vec<SqlValue>) -> DynamicStatement {
+        let mut sql = self.append(if is_first { "(" } else { ", (" });
+        for (n, value) in row.into_iter().enumerate() {
+            sql = sql.append(if n == 0 { "" } else { ", " }).bind(value);
+        }
+        sql.append(")")
+    }
 }
 
 impl From<&'static str> for DynamicStatement {
@@ -82,6 +93,7 @@ macro_rules! sql_values {
 
 sql_values! {
     Text: String as String::from, &String as String::from, &str as String::from;
+    NullableText: Option<String> as Option::from;
     Integer: i64 as i64::from, Timestamp as |at: Timestamp| at.0;
     Boolean: bool as bool::from;
 }

@@ -1,6 +1,7 @@
 //! A transaction, for either engine.
 
 mod deferred;
+mod insert;
 mod list;
 mod state;
 mod statement;
@@ -191,6 +192,7 @@ impl Tx {
         let statement = self.statement(AssertSqlSafe(sql.text.clone()).into_sql_str());
         sql.values.iter().fold(statement, |statement, value| match value {
             SqlValue::Text(text) => statement.bind(text.clone()),
+            SqlValue::NullableText(text) => statement.bind(text.clone()),
             SqlValue::Integer(number) => statement.bind(*number),
             SqlValue::Boolean(flag) => statement.bind(*flag),
         })
