@@ -30,6 +30,11 @@ pub use crate::{
     call::{
         cause::Cause,
         country_plugin::{FaceComparison, IdentityQuery, Image, Person, RegisterEntry},
+        disputes::{
+            DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, DisputeStatus, Evidence,
+            ProviderDispute,
+        },
+        log::{CallLog, LoggedCall},
         outcome::outcome,
         plugin_handle::{
             CountryPlugin, Credentials, Gateway, Plugin, PluginHandle, Provider, UsageObserver,
@@ -50,6 +55,7 @@ pub use crate::{
             SERVICE_REF as EXAMPLE_REFERENCE,
         },
     },
+    metrics::OK,
     registry::{lifecycle::InstallOptions, serving::Unavailability},
     runtime::{
         compile::{CodeCache, Compiler, compile_as_child, unusable_reason as cache_fault},
@@ -61,6 +67,7 @@ pub use crate::{
         },
         vault::REDACTED,
     },
+    statistics::is_failure,
 };
 use tollhouse_platform::{
     clock::Timestamp,

@@ -9,6 +9,11 @@ use crate::prelude::*;
 /// Outcomes that count as failures: the others are answers, for example a declined card.
 const FAILURES: [&str; 4] = ["unavailable", "misconfigured", "other", TIMED_OUT];
 
+/// Returns whether an outcome counts as a failure of the plugin or its provider.
+pub fn is_failure(outcome: &str) -> bool {
+    FAILURES.contains(&outcome)
+}
+
 /// Linear buckets per power of two, so that a percentile is at most 6 % off.
 const SUB_BUCKETS: u64 = 8;
 const SUB_BITS: u32 = SUB_BUCKETS.trailing_zeros();

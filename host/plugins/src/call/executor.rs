@@ -15,6 +15,7 @@ use tracing::Instrument;
 use wasmtime::{Engine, component::Linker};
 
 use super::{
+    log::CallLog,
     outcome::{failure_reason, measurements, with_certainty},
     send::reserve_memory,
 };
@@ -62,6 +63,8 @@ pub struct CallExecutor {
     pub breakers: Option<Arc<CircuitBreakers>>,
     /// Recorder of calls; unset if calls are not recorded.
     pub recorder: OnceLock<Recorder>,
+    /// The log of calls; unset if calls are not logged.
+    pub log: OnceLock<CallLog>,
     /// CPU permits for throttled calls.
     cpu_permits: Arc<Semaphore>,
     /// Makes all running guests yield.
@@ -99,6 +102,7 @@ impl CallExecutor {
             limits,
             breakers: (!egress.is_scripted()).then(Arc::default),
             recorder: OnceLock::new(),
+            log: OnceLock::new(),
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
@@ -344,6 +348,7 @@ impl CallExecutor {
             egress: self.egress.with_script(script),
             breakers: None,
             recorder: OnceLock::new(),
+            log: OnceLock::new(),
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
             ..self.clone()

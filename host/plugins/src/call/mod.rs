@@ -2,7 +2,9 @@
 
 pub mod cause;
 pub mod country_plugin;
+pub mod disputes;
 pub mod executor;
+pub mod log;
 pub mod outcome;
 pub mod plugin_handle;
 pub mod reply;

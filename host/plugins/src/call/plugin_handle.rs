@@ -4,10 +4,10 @@ use std::{
     collections::{BTreeMap, HashMap},
     ops::Deref,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{executor::CallExecutor, outcome};
+use super::{executor::CallExecutor, log::LoggedCall, outcome};
 use crate::metrics::{PluginMeter, PluginMetrics};
 use crate::{
     Call, CallError, Manifest, NotificationRefusal, PluginReply,
@@ -213,11 +213,15 @@ impl PluginHandle {
     ) -> Result<PluginReply, CallError> {
         let recorder = self.calls.recorder.get().filter(|_| !call.is_personal());
         let (grant, began) = (self.grant(credentials), self.calls.clock.now());
+        let started = Instant::now();
         let transcript = recorder.map(|_| Transcript::default());
         let mut progress = Progress { transcript, ..Progress::default() };
         let result = self.calls.call(self, call, grant.clone(), &mut progress).await;
         if let Some(watch) = &self.observer {
             watch(progress.usage);
+        }
+        if let Some(log) = self.calls.log.get() {
+            log(LoggedCall::new(self, call, &result, began, started.elapsed()));
         }
         // Anyone can send a webhook that the provider did not sign.
         let forged =

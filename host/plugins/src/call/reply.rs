@@ -1,9 +1,10 @@
 //! Results of plugin calls in one type for all functions.
 
 use crate::{
-    Bank, Call, CallError, CheckoutSession, Credentials, FaceComparison, IncomingTransfer,
-    Notification, NotificationRefusal, PaymentStatus, PluginData, PluginHandle, ProviderPayment,
-    ProviderRefund, ProviderRefundStatus, RegisterEntry, VirtualAccount,
+    Bank, Call, CallError, CheckoutSession, Credentials, DisputePage, DisputeStatus,
+    FaceComparison, IncomingTransfer, Notification, NotificationRefusal, PaymentStatus, PluginData,
+    PluginHandle, ProviderDispute, ProviderPayment, ProviderRefund, ProviderRefundStatus,
+    RegisterEntry, VirtualAccount,
 };
 
 pub enum PluginReply {
@@ -22,6 +23,8 @@ pub enum PluginReply {
     /// `None`: not a transfer to a virtual account.
     Transfer(Option<IncomingTransfer>),
     Banks(Vec<Bank>),
+    Disputes(DisputePage),
+    Dispute(ProviderDispute),
     /// The name of an account's holder.
     Holder(String),
     /// The gateway's message id.
@@ -51,6 +54,13 @@ impl PluginReply {
             PluginReply::Transfer(None) => "none",
             PluginReply::Account(_) => "account",
             PluginReply::Banks(_) => "banks",
+            PluginReply::Disputes(_) => "disputes",
+            PluginReply::Dispute(dispute) => match dispute.status {
+                DisputeStatus::Open => "open",
+                DisputeStatus::Answered => "answered",
+                DisputeStatus::Won => "won",
+                DisputeStatus::Lost => "lost",
+            },
             PluginReply::Holder(_) => "holder",
             PluginReply::Refund(refund) => match refund.status {
                 ProviderRefundStatus::Pending => "pending",

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::prelude::*;
 use crate::{
-    AccountOrder, CardOrder, CheckoutOrder, DebitOrder, IdentityQuery, IdentityType, Image,
-    KnownRefund, KnownSession, Person, PluginData, RefundOrder, SessionRefundOrder, TextMessage,
-    Webhook,
+    AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey,
+    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, Person, PluginData,
+    RefundOrder, SessionRefundOrder, TextMessage, Webhook,
 };
 use tollhouse_platform::values::money::{Currency, Minor, Money};
 
@@ -19,6 +19,7 @@ const REFUND_ID: &str = "2001";
 const REFUND_REF: &str = "example-refund-1";
 const AMOUNT: Minor = Minor(500_000);
 const ACCOUNT_ID: &str = "3001";
+const DISPUTE_ID: &str = "4001";
 const BANK_CODE: &str = "058";
 const ACCOUNT_NUMBER: &str = "0123456789";
 const NAME: &str = "Ada Obi";
@@ -310,10 +311,40 @@ impl Call {
             Call::FindTransfer(reference(manifest)),
             Call::ListBanks(currency(manifest).to_string()),
             Call::ResolveAccount(BANK_CODE.to_owned(), ACCOUNT_NUMBER.to_owned()),
+            Call::ListDisputes(of_payment(manifest), None),
+            Call::FetchDispute(dispute_key(manifest)),
+            Call::AnswerDispute(dispute_answer(manifest)),
             Call::ParseNotification(notification.to_webhook()),
             Call::SendText(text_message(manifest)),
         ];
         calls.into_iter().chain(lookups(manifest))
+    }
+}
+
+fn of_payment(manifest: &Manifest) -> DisputeFilter {
+    DisputeFilter::Payment(reference(manifest), TRANSACTION_ID.to_owned())
+}
+
+fn dispute_key(manifest: &Manifest) -> DisputeKey {
+    DisputeKey {
+        id: DISPUTE_ID.to_owned(),
+        service_ref: reference(manifest),
+        transaction_id: TRANSACTION_ID.to_owned(),
+    }
+}
+
+fn dispute_answer(manifest: &Manifest) -> DisputeAnswer {
+    DisputeAnswer {
+        key: dispute_key(manifest),
+        amount: amount(manifest),
+        evidence: Some(Evidence {
+            customer_name: NAME.to_owned(),
+            customer_email: EMAIL.to_owned(),
+            customer_phone: Some(phone(manifest)),
+            service: "Example".to_owned(),
+            document_url: None,
+        }),
+        message: "Example".to_owned(),
     }
 }
 

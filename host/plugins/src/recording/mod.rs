@@ -158,6 +158,9 @@ impl Mask {
             | Call::CloseAccount(_)
             | Call::FindTransfer(_)
             | Call::ListBanks(_)
+            | Call::ListDisputes(..)
+            | Call::FetchDispute(_)
+            | Call::AnswerDispute(_)
             | Call::ResolveAccount(..) => call,
         }
     }

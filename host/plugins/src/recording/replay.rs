@@ -185,6 +185,8 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
             | PluginReply::Closed(_)
             | PluginReply::Transfer(_)
             | PluginReply::Banks(_)
+            | PluginReply::Disputes(_)
+            | PluginReply::Dispute(_)
             | PluginReply::Holder(_),
         ) => json!({}),
     };

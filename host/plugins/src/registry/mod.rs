@@ -9,7 +9,7 @@ pub mod versions;
 use arc_swap::ArcSwap;
 
 use super::{
-    CountryPlugin, Gateway, Limits, Provider, Recorder,
+    CallLog, CountryPlugin, Gateway, Limits, Provider, Recorder,
     admission::{self, Admission, AdmissionCheck, AdmissionMode, LABEL_DIGITS},
 };
 use crate::prelude::*;
@@ -162,6 +162,11 @@ impl Plugins {
     /// Sets the recorder of calls, unless one is set.
     pub fn set_recorder(&self, recorder: Recorder) {
         let _ = self.0.calls.recorder.set(recorder);
+    }
+
+    /// Sets the log of calls, unless one is set.
+    pub fn set_call_log(&self, log: CallLog) {
+        let _ = self.0.calls.log.set(log);
     }
 
     fn handle(&self, served: &ServingVersions, plugin: Arc<Plugin>) -> PluginHandle {

@@ -109,6 +109,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         }
         PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
         PluginReply::Account(account) => vec![&account.provider_id],
+        PluginReply::Dispute(dispute) => vec![&dispute.key.id, &dispute.reason],
         PluginReply::Accepted(id) => vec![id],
         PluginReply::Parsed(Ok(notifications)) => {
             notifications.iter().flat_map(|one| [&*one.event, &*one.transaction_id]).collect()
@@ -119,6 +120,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         | PluginReply::Transfer(None)
         | PluginReply::Closed(_)
         | PluginReply::Banks(_)
+        | PluginReply::Disputes(_)
         | PluginReply::Holder(_)
         | PluginReply::Entry(_)
         | PluginReply::Compared(..)

@@ -111,6 +111,10 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
         }
         Ok(PluginReply::Transfer(None)) => "no transfer to a virtual account".to_owned(),
         Ok(PluginReply::Banks(banks)) => format!("{} banks", banks.len()),
+        Ok(PluginReply::Disputes(page)) => format!("{} disputes", page.disputes.len()),
+        Ok(PluginReply::Dispute(dispute)) => {
+            format!("a dispute with status {}, of {}", word(dispute.status), money(&dispute.amount))
+        }
         Ok(PluginReply::Holder(_)) => "a name".to_owned(),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(PluginReply::Entry(_)) => "an entry".to_owned(),

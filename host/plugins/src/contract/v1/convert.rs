@@ -63,7 +63,7 @@ fn url(text: String) -> Result<String, Fault> {
 }
 
 /// Rejects an amount out of range: the plugin is faulty.
-fn amount(money: wit::Money) -> Result<Money, Fault> {
+pub(super) fn amount(money: wit::Money) -> Result<Money, Fault> {
     let currency = truncate_text(money.currency).into();
     Money::from_iso_minor(money.minor, currency).ok_or_else(|| {
         Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")

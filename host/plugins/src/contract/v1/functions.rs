@@ -12,13 +12,15 @@ use wasmtime::{
 use super::{
     accounts::{banks, holder, transfer},
     convert::{converted, message_id, notifications, received},
+    disputes::{dispute, page},
     exported, versioned_name,
 };
 use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
-    Credentials, DebitOrder, FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image,
-    IncomingTransfer, KnownRefund, KnownSession, Notification, NotificationRefusal, PluginData,
-    PluginReply, Provider, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
+    Credentials, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, FaceComparison,
+    Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer, KnownRefund,
+    KnownSession, Notification, NotificationRefusal, PluginData, PluginReply, Provider,
+    ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
     SessionRefundOrder, TextMessage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
@@ -245,6 +247,20 @@ functions! {
         ResolveAccount(bank_code: str, account_number: str) = "account-enquiry.resolve",
         resolve_account -> Holder(String),
         call_resolve(bank_code, account_number) as holder;
+    }
+    disputes = "disputes" of Provider, personal: true {
+        ListDisputes(filter: DisputeFilter, cursor: Option<String>) = "disputes.list",
+        list_disputes -> Disputes(DisputePage),
+        call_list(&filter.into(), cursor.as_deref()) as page;
+
+        FetchDispute(key: DisputeKey) = "disputes.fetch",
+        fetch_dispute -> Dispute(ProviderDispute),
+        call_fetch(&key.into()) as dispute;
+
+        /// Repeating it has no further effect.
+        AnswerDispute(answer: DisputeAnswer) = "disputes.answer",
+        answer_dispute -> Dispute(ProviderDispute),
+        call_answer(&answer.into()) as dispute;
     }
     notifications = "notifications" of Provider, personal: false {
         /// Authenticates a webhook and returns its subjects.

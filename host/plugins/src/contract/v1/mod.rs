@@ -5,6 +5,7 @@
 mod accounts;
 pub mod baseline;
 mod convert;
+mod disputes;
 pub mod functions;
 
 use wasmtime::{
@@ -28,7 +29,7 @@ use tollhouse_platform::outbound::egress::EgressResponse;
 mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit/v1",
-        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider-accounts@1.0.0; include tollhouse:plugin/provider-sessions@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider-complete@1.0.0; include tollhouse:plugin/provider-sessions@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },
     });
