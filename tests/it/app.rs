@@ -441,7 +441,11 @@ const WITHOUT_JOB: &str = "SELECT c.owner_kind, c.id FROM charges c
 const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account IN ('suspense', 'verification') AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(c.credited_minor), 0) AS BIGINT) FROM charges c
-        WHERE c.company_id = b.company_id AND c.credited_to = b.account AND c.taken_currency = b.currency)";
+        WHERE c.company_id = b.company_id AND c.credited_to = b.account AND c.taken_currency = b.currency)
+    UNION ALL SELECT b.company_id, b.account FROM ledger_account_balances b
+    WHERE b.account = 'disputed' AND b.amount_minor <> (
+        SELECT CAST(COALESCE(SUM(d.held_minor), 0) AS BIGINT) FROM disputes d
+        WHERE d.company_id = b.company_id AND d.currency = b.currency)";
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {

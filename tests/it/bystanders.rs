@@ -11,6 +11,7 @@ use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, email_request, use_gateways},
     conformance::monnify::{self, account_order},
+    disputes::open_dispute,
     event_endpoints,
     exceptions::insert_exception,
     identity,
@@ -35,6 +36,7 @@ struct Tenant {
     virtual_account: String,
     refund: String,
     exception: String,
+    dispute: String,
 }
 
 fn text(value: &Value, field: &str) -> String {
@@ -91,6 +93,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         virtual_account: text(account.data(), "id"),
         refund,
         exception,
+        dispute: open_dispute(app, &company.id, payment.data()).await,
         company,
     }
 }
@@ -208,6 +211,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/internal/v1/companies/{company}/card-refunds/{refund}/retry", |_| json!({})),
     (
         "post",
+        "/internal/v1/companies/{company}/disputes/{dispute}/answer",
+        |_| json!({ "action": "accept", "message": "Our mistake" }),
+    ),
+    (
+        "post",
         "/internal/v1/companies/{company}/exceptions/{exception}/resolve",
         |_| json!({ "action": "none", "reason": "asked the payer" }),
     ),
@@ -277,6 +285,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{direct_debit}" => "dd-1",
         "{refund}" => &own.refund,
         "{exception}" => &own.exception,
+        "{dispute}" => &own.dispute,
         "{recollection}" => "none",
         "{email_or_id}" => EMAIL,
         "{user_id}" => "ada",

@@ -18,6 +18,7 @@ use self::{
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_on_both_listeners, reply},
     codes::email_request,
+    disputes::open_dispute,
     event_endpoints,
     exceptions::insert_exception,
     identity,
@@ -248,6 +249,7 @@ struct CompanyRecords {
     virtual_account: String,
     refund: String,
     exception: String,
+    dispute: String,
     recollection: Value,
 }
 
@@ -282,6 +284,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let virtual_account = insert_virtual_account(app, &app.company.id, &user).await;
     let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
     let exception = insert_exception(app, &app.company.id).await;
+    let dispute = open_dispute(app, &app.company.id, &settled).await;
     put_loan(app, "loan-of-a", loan_body("user-of-a")).await;
     let repaid = json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repaid-of-a" });
     let member =
@@ -303,6 +306,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
         virtual_account,
         refund,
         exception,
+        dispute,
         recollection,
     }
 }

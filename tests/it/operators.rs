@@ -7,6 +7,7 @@ use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
+    disputes::open_dispute,
     event_endpoints,
     exceptions::insert_exception,
     lending::{
@@ -267,6 +268,17 @@ fn event_endpoint_actions() -> Vec<Action> {
     ]
 }
 
+/// The same for a dispute, which ends before its payment is refunded.
+fn dispute_actions() -> Vec<Action> {
+    vec![(
+        "post",
+        "/companies/{company}/disputes/{dispute}/answer",
+        json!({ "action": "accept", "message": "Our mistake" }),
+        "dispute.answer",
+        Log::Company,
+    )]
+}
+
 /// The same for loans, direct debits and refunds of card verification charges.
 fn lending_actions() -> Vec<Action> {
     vec![
@@ -403,11 +415,12 @@ both! {
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
         let exception = insert_exception(app, &app.company.id).await;
+        let dispute = open_dispute(app, &app.company.id, &payment).await;
         let clerk = principals::create(app, "clerk", &["support-read"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
         let member = portal::invite(app, &app.company, "ben@acme.example", "company-support").await;
-        let rows = [actions(app), member_actions(), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
+        let rows = [dispute_actions(), actions(app), member_actions(), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
         for route in internal_routes().iter().filter(|route| matches!(route.access, Access::Operator(_)) && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -428,6 +441,7 @@ both! {
                 .replace("{direct_debit}", "dd-1")
                 .replace("{refund}", &refund)
                 .replace("{exception}", &exception)
+                .replace("{dispute}", &dispute)
                 .replace("{provider}", "provider_a")
                 .replace("{plugin}", "nigeria")
                 .replace("{publisher}", "acme")

@@ -185,7 +185,8 @@ describe('the operator console', () => {
     await page.keyboard.press('/');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'q');
 
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.locator('.person summary').click();
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.waitForURL('**/console/sign-in');
     await picture(page, 'console-sign-in');
     await signInAgain(page, `${name}@lender.example`, secret);

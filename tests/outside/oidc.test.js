@@ -115,7 +115,8 @@ describe('sign-in with an OpenID provider', () => {
     await page.waitForURL(`${url}/console/companies`);
     assert.ok(await page.getByText('ada', { exact: true }).isVisible());
 
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.locator('.person summary').click();
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.waitForURL(`${url}/console/sign-in`);
     // The provider still knows the person.
     await page.getByRole('link', { name: 'Sign in with Lender' }).click();

@@ -52,7 +52,8 @@ describe('the portal of a company', () => {
     const items = await other.getByRole('navigation', { name: 'Main' }).getByRole('link').allInnerTexts();
     assert.ok(items.includes('Statement') && !items.includes('Customers') && !items.includes('Team'), items.join());
 
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.locator('.person summary').click();
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.waitForURL('**/portal/sign-in');
     await signInAgain(page, email, secret);
     await page.waitForURL(`${company}**`);

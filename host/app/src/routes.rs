@@ -8,10 +8,10 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
     messaging::{members, messages, otp},
-    money::{cards, charges::sessions, enquiry, exceptions, payments, refunds, totals},
+    money::{cards, charges::sessions, disputes, enquiry, exceptions, payments, refunds, totals},
     operations::{
         jobs, master_key,
-        monitor::hosts,
+        monitor::{calls, hosts},
         operator_events,
         operators::{self, permissions},
         plugins, recordings, search,
@@ -195,6 +195,10 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
         get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
         get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/disputes" Operator(REFUNDS_READ) disputes::api::list "List disputes of all companies" [];
+        get    "/internal/v1/companies/{company}/disputes" Operator(REFUNDS_READ) disputes::api::list_of_company "List disputes of a company" [];
+        get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
+        post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
         get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
         post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
         get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
@@ -271,6 +275,7 @@ fn platform_routes() -> Vec<Route> {
         delete "/internal/v1/plugins/{plugin}/{digest}" Operator(PLUGINS_WRITE) plugins::uninstall "Uninstall an inactive version of a plugin" [409];
         get    "/internal/v1/plugins/{plugin}/recordings" Operator(RECORDINGS_READ) recordings::api::list "List recorded calls of a plugin" [];
         get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator(RECORDINGS_READ) recordings::api::fetch "Fetch a recorded call" [];
+        get    "/internal/v1/plugin-calls" Operator(PLUGINS_READ) calls::by_hour "Fetch numbers of plugin calls by hour" [];
         get    "/internal/v1/publishers" Operator(PLUGINS_READ) plugins::publishers::list "List trusted plugin publishers" [];
         put    "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
         delete "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
@@ -334,9 +339,13 @@ pub fn webhooks() -> Vec<Webhook> {
         "payment.success" payments::EventData: "A customer was charged";
         "payment.failed" payments::EventData: "A customer was not charged";
         "payment.refunded" payments::EventData: "A payment was refunded";
+        "payment.disputed" disputes::EventData: "A payer disputes a payment";
+        "payment.dispute_closed" disputes::EventData: "A dispute of a payment was won or lost";
         "recollection.success" recollections::EventData: "A loan was repaid";
         "recollection.failed" recollections::EventData: "A repayment failed";
         "recollection.reversed" recollections::EventData: "The provider took a repayment back";
+        "recollection.disputed" disputes::EventData: "A payer disputes a repayment";
+        "recollection.dispute_closed" disputes::EventData: "A dispute of a repayment was won or lost";
     }
 }
 
@@ -418,6 +427,7 @@ const TAGS: &[Tag] = &[
     ),
     ("enquiry", "account enquiry", "Banks, and the names of the holders of their accounts."),
     ("refunds", "refunds", "Refunds of payments and of verification charges."),
+    ("disputes", "disputes", "Claims of payers, through their banks, against charges."),
     ("exceptions", "exceptions", "Differences between charges and their providers."),
     (
         "recollections",

@@ -27,26 +27,29 @@ use crate::{
     money::{
         cards::{self, Card},
         charges::{self, Charge, ChargeId, OwnerKind},
+        disputes,
         payments::{self, Payment},
     },
     operations::{
-        monitor::{self, hosts},
+        monitor::{self, calls, hosts},
         operator_events, operators, recordings,
     },
     routes::{self, Route, internal_routes, public_routes},
     state::{
         App, Parts, RateLimits, Settings, Slots, Tables,
         config::{Config, OpenIdProvider},
+        logs::save_repeatedly,
         metrics::Metrics,
         totals,
     },
     tenants::{companies, providers, requests, wallet},
     webhooks::{incoming, outgoing as events},
 };
-use tollhouse_http::{Listener, Readiness, idempotency, server, wait_for_stop};
+use tollhouse_http::{CompletedRequest, Listener, Readiness, idempotency, server, wait_for_stop};
 use tollhouse_platform::{
     background::{
         jobs::{self, Handler, Job, JobResult, RunSimulators, Workers},
+        log_buffer::LogBuffer,
         tasks::Tasks,
     },
     clock::Clock,
@@ -57,12 +60,14 @@ use tollhouse_platform::{
     store::{Store, Tx},
     telemetry::Telemetry,
 };
-use tollhouse_plugins::Plugins;
+use tollhouse_plugins::{LoggedCall, Plugins};
 
 const JOBS: &[(&str, Handler<App>)] = &[
     (charges::REQUEST_JOB, |app, job| charges::request_job::<Recollection>(app, job).boxed()),
     (charges::RECONCILE_JOB, |app, job| reconcile_charge(app, job).boxed()),
     (charges::REFUND_JOB, |app, job| refund_charge(app, job).boxed()),
+    (disputes::CHARGE_JOB, |app, job| disputes::disputes_job(app, job).boxed()),
+    (disputes::ACCOUNT_JOB, |app, job| disputes::account_job(app, job).boxed()),
     (events::DELIVER_JOB, |app, job| events::deliver_job(app, job).boxed()),
     (messages::EMAIL_JOB, |app, job| messages::deliver_job(app, job).boxed()),
     (messages::SMS_JOB, |app, job| messages::deliver_job(app, job).boxed()),
@@ -126,8 +131,10 @@ pub const SEALED: &[&[SealedColumn]] = &[
 
 const TABLES: Tables = Tables {
     sweeps: &[
+        |app| calls::sweep(app).boxed(),
         |app| cards::sweep(app).boxed(),
         |app| charges::sweep(app).boxed(),
+        |app| disputes::sweep(app).boxed(),
         |app| idempotency::sweep(app.server.clone()),
         |app| identity::sweep(app).boxed(),
         |app| messages::sweep(app).boxed(),
@@ -147,6 +154,7 @@ const TABLES: Tables = Tables {
     ],
     has_virtual_accounts: |tx, account_id| Box::pin(virtual_accounts::is_any_at(tx, account_id)),
     transfer_job: virtual_accounts::TRANSFER_JOB,
+    dispute_job: disputes::CHARGE_JOB,
 };
 
 impl App {
@@ -184,6 +192,10 @@ impl App {
         let workers = Workers::new(JOBS, parts);
         let (metrics, server_metrics) = (Metrics::default(), server::ServerMetrics::default());
         let (recorder, logged) = requests::recorder(&metrics.api_log_dropped);
+        let (call_log, logged_calls) = calls::log(&metrics.call_log_dropped);
+        if settings.call_log_days > 0 {
+            plugins.set_call_log(call_log);
+        }
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
             .with(|registry| metrics.register(registry))
@@ -193,7 +205,8 @@ impl App {
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.register(registry))
             .with(|registry| recordings.register(registry));
-        let slots = new_slots(config, &clock, &random).with(recordings).with(logged);
+        let slots = new_slots(config, &clock, &random).with(recordings);
+        let slots = slots.with(logged).with(logged_calls);
         let parts = Parts {
             server: Arc::new(server::ServerParts {
                 store: store.clone(),
@@ -278,7 +291,10 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "recordings", recordings::persist),
     ]);
     // Until the last request has ended.
-    let api_log = spawn_supervised(&app, "api_log", requests::run);
+    let logs = [
+        spawn_supervised(&app, "api_log", save_api_log),
+        spawn_supervised(&app, "call_log", save_call_log),
+    ];
     let (close, closing) = watch::channel(false);
     let stopping = async {
         wait_for_stop(stop).await;
@@ -293,15 +309,16 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         listen(&app, public, public_routes(), closing.clone()),
         listen(&app, internal, internal_routes(), closing),
     );
-    api_log.abort();
+    logs.iter().for_each(JoinHandle::abort);
     if timeout_at(deadline, app.tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("shutdown timed out with requests of disconnected clients in flight");
     }
-    if !matches!(timeout_at(deadline, requests::flush(&app)).await, Ok(Ok(_))) {
-        tracing::warn!("the last API requests could not be recorded");
-    }
     if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
+    }
+    let flushed = async { requests::flush(&app).await.and(calls::flush(&app).await) };
+    if !matches!(timeout_at(deadline, flushed).await, Ok(Ok(_))) {
+        tracing::warn!("the last API requests or plugin calls could not be saved");
     }
     if let Ok(Err(error)) = timeout_at(deadline, hosts::leave(&app)).await {
         tracing::warn!(error = %error.chain(), "this host could not be removed from the list of hosts");
@@ -326,6 +343,16 @@ pub async fn listen(
 ) {
     let (name, router) = (routes::listener_name(&routes), routes::router(app, routes));
     listener.serve(&app.server, name, router, close).await;
+}
+
+async fn save_api_log(app: App) {
+    let buffer = app.slot::<LogBuffer<CompletedRequest>>().clone();
+    save_repeatedly(app, buffer, |app| async move { requests::flush(&app).await }.boxed()).await;
+}
+
+async fn save_call_log(app: App) {
+    let buffer = app.slot::<LogBuffer<LoggedCall>>().clone();
+    save_repeatedly(app, buffer, |app| async move { calls::flush(&app).await }.boxed()).await;
 }
 
 async fn release_unused(app: App) {

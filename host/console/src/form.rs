@@ -9,6 +9,8 @@ use crate::session::Session;
 #[derive(Template)]
 #[template(path = "form.html")]
 pub struct FieldsForm {
+    /// Begins the ids of its fields: a page may have several forms.
+    id: String,
     heading: &'static str,
     action: String,
     fields: Vec<Field>,
@@ -26,7 +28,8 @@ impl FieldsForm {
         fields: Vec<Field>,
     ) -> Option<FieldsForm> {
         let form_token = session.form_token();
-        let form = || FieldsForm { heading, action, fields, button, form_token };
+        let id = action.rsplit('/').next().unwrap_or_default().to_owned();
+        let form = || FieldsForm { id, heading, action, fields, button, form_token };
         session.me.may(permission).then(form)
     }
 }
@@ -37,6 +40,8 @@ pub struct Field {
     label: &'static str,
     hint: &'static str,
     kind: Kind,
+    /// Of a text or a choice, when the form is shown.
+    value: String,
 }
 
 enum Kind {
@@ -50,11 +55,23 @@ enum Kind {
 
 impl Field {
     pub fn text(name: &'static str, label: &'static str, hint: &'static str) -> Field {
-        Field { name, label, hint, kind: Kind::Text { input: "text", required: false } }
+        Field {
+            name,
+            label,
+            hint,
+            kind: Kind::Text { input: "text", required: false },
+            value: String::new(),
+        }
     }
 
     pub fn required(name: &'static str, label: &'static str, input: &'static str) -> Field {
-        Field { name, label, hint: "", kind: Kind::Text { input, required: true } }
+        Field {
+            name,
+            label,
+            hint: "",
+            kind: Kind::Text { input, required: true },
+            value: String::new(),
+        }
     }
 
     pub fn choice(
@@ -62,7 +79,7 @@ impl Field {
         label: &'static str,
         choices: &[(&'static str, &'static str)],
     ) -> Field {
-        Field { name, label, hint: "", kind: Kind::Choice(choices.to_vec()) }
+        Field { name, label, hint: "", kind: Kind::Choice(choices.to_vec()), value: String::new() }
     }
 
     pub fn choices(
@@ -70,7 +87,17 @@ impl Field {
         label: &'static str,
         choices: &'static [&'static str],
     ) -> Field {
-        Field { name, label, hint: "None: all.", kind: Kind::Choices(choices) }
+        Field {
+            name,
+            label,
+            hint: "None: all.",
+            kind: Kind::Choices(choices),
+            value: String::new(),
+        }
+    }
+
+    pub fn with_value(self, value: String) -> Field {
+        Field { value, ..self }
     }
 }
 

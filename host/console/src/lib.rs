@@ -87,6 +87,7 @@ fn service_pages() -> Router<Console> {
         .route("/today", get(pages::today::show))
         .route("/totals", get(pages::finance::of_service))
         .route("/refunds", get(pages::refunds::list))
+        .route("/disputes", get(pages::companies::payments::disputes::list))
         .route("/exceptions", get(pages::exceptions::list))
         .merge(pages::platform::router())
         .route("/operators", get(pages::access::operators::list))

@@ -4,7 +4,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Browser;
-use crate::{app::PAYSTACK_KEY, exceptions::insert_exception, principals::entries};
+use crate::{
+    app::PAYSTACK_KEY,
+    exceptions::insert_exception,
+    principals::entries,
+    sign_in::{PASSWORD, enrol},
+};
 
 both! {
     async fn a_key_is_revoked_and_an_account_is_tested(app: TestApp) {
@@ -72,5 +77,67 @@ both! {
         let entry = entries(app, "/audit", "job.retry").await[0].clone();
         assert_eq!((&entry["actor"], &entry["detail"]["subject"], &entry["detail"]["jobs"]), (&json!("ada"), &json!("none"), &json!(0)));
         assert_ne!(entry["request_id"], Value::Null);
+    }
+
+    async fn a_company_is_edited_and_suspended(app: TestApp) {
+        let own = format!("/companies/{}", app.company.id);
+        let page = format!("/console{own}");
+        let mut browser = Browser::signed_in(app, "ada", "company-admin").await;
+        let shown = browser.get(&page).await;
+        shown.shows(&["Edit the company", "value=\"Acme Lending\""]);
+        let token = shown.form_token();
+        let before = app.operator(Method::GET, &own, Value::Null).await.data().clone();
+        let text = |name: &str| before[name].as_str().unwrap_or_default().to_owned();
+        let fields = |changed: &[(&'static str, &str)]| {
+            let mut form: Vec<(&str, String)> = ["name", "event_url", "logo", "payment_service", "sms_gateway", "sms_sender"]
+                .map(|name| (name, text(name))).into();
+            form.extend([("form_token", token.clone()), ("countries", String::new()), ("low_balance", String::new()), ("active", "true".to_owned())]);
+            for (name, value) in changed {
+                form.iter_mut().find(|(field, _)| field == name).expect("a field").1 = (*value).to_owned();
+            }
+            form
+        };
+        let submit = async |browser: &mut Browser<'_>, form: &[(&str, String)]| {
+            let form: Vec<_> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+            browser.submit(&page, &form).await
+        };
+        let saved = submit(&mut browser, &fields(&[("name", "Acme Loans"), ("countries", "NG, GH"), ("low_balance", "1500.5")])).await;
+        assert_eq!((saved.status, &*saved.location), (303, &*page), "{}", saved.html);
+        let after = app.operator(Method::GET, &own, Value::Null).await.data().clone();
+        assert_eq!(
+            ["name", "countries", "low_balance", "event_url"].map(|field| after[field].clone()),
+            [json!("Acme Loans"), json!(["NG", "GH"]), json!(1500.5), before["event_url"].clone()],
+        );
+        let entry = entries(app, &format!("{own}/audit"), "company.edit").await[0].clone();
+        assert_eq!(entry["actor"], "ada");
+        assert!(!entry["detail"].to_string().contains("event_url"), "{entry}");
+        browser.get(&page).await.shows(&["value=\"NG, GH\"", "value=\"1500.5\""]);
+
+        let kept = [("name", "Acme Loans"), ("countries", "NG, GH")];
+        let wrong = submit(&mut browser, &fields(&[&kept[..], &[("low_balance", "many")]].concat())).await;
+        assert!(wrong.status == 400 && wrong.html.contains("low_balance"), "{}", wrong.html);
+        let suspended = submit(&mut browser, &fields(&[&kept[..], &[("low_balance", ""), ("active", "false")]].concat())).await;
+        assert_eq!(suspended.status, 303, "{}", suspended.html);
+        let after = app.operator(Method::GET, &own, Value::Null).await.data().clone();
+        assert_eq!((&after["active"], &after["low_balance"]), (&json!(false), &Value::Null));
+
+        let mut reader = Browser::signed_in(app, "eve", "support-read").await;
+        let shown = reader.get(&page).await;
+        assert!(!shown.html.contains("Edit the company"), "{}", shown.html);
+        assert_eq!(submit(&mut reader, &fields(&[("form_token", &shown.form_token()), ("name", "Eve")])).await.status, 403);
+    }
+
+    async fn a_person_signs_out_everywhere(app: TestApp) {
+        let (ada, first) = enrol(app, "ada", "support-read").await;
+        app.advance(30).await;
+        let second = ada.sign_in(app, PASSWORD, &ada.code(app, 0)).await.data().clone();
+        let other = Browser::with_session(app, second["session_token"].as_str().expect("a token"));
+        let mut browser = Browser::with_session(app, &first);
+        let home = browser.get("/console").await;
+        home.shows(&["Sign out everywhere"]);
+        assert_eq!(other.get("/console").await.status, 200);
+        let form = [("form_token", &*home.form_token()), ("everywhere", "true")];
+        assert_eq!(browser.submit("/console/sign-out", &form).await.status, 303);
+        assert_eq!(other.get("/console").await.status, 303);
     }
 }

@@ -28,6 +28,8 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),
     ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
     ("/internal/v1/companies/{company}/exceptions/{exception}/resolve", |a| vec![&a.exception]),
+    ("/internal/v1/companies/{company}/disputes/{dispute}", |a| vec![&a.dispute]),
+    ("/internal/v1/companies/{company}/disputes/{dispute}/answer", |a| vec![&a.dispute]),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),

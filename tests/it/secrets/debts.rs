@@ -47,6 +47,9 @@ pub async fn collect(lab: &Lab) {
     lab.settle().await;
     lab.name("refund", &json!("none"));
     lab.send("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
+    lab.name("dispute", &json!("none"));
+    let answer = r#"{"action":"accept","message":"closed"}"#;
+    lab.send("POST /internal/v1/companies/{company}/disputes/{dispute}/answer", answer).await;
     lab.name("exception", &json!("none"));
     let resolution = r#"{"action":"none","reason":"closed"}"#;
     let resolve = "POST /internal/v1/companies/{company}/exceptions/{exception}/resolve";

@@ -97,7 +97,8 @@ async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
 /// Begins the refund of a charge that settled nothing.
 async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
-    if !is_taken || charge.counts || charge.taken <= Some(charge.refunded) {
+    let left = charge.taken.unwrap_or_default().0 - charge.refunded.0 - charge.disputed.0;
+    if !is_taken || charge.counts || left <= 0 {
         return Err(Error::invalid("this charge has no refundable amount"));
     }
     if !app.plugins.provider(&charge.provider, &charge.company_id)?.supports_refunds() {

@@ -2,6 +2,7 @@
 
 pub mod cards;
 pub mod charges;
+pub mod disputes;
 pub mod enquiry;
 pub mod exceptions;
 pub mod payments;

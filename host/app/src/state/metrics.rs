@@ -110,6 +110,7 @@ metrics! {
     charge_checks: Counters<2>, "Scheduled verifications of charges, by owner and outcome";
     operator_events: Counters<1>, "Operator events, by kind";
     api_log_dropped: Counter, "API requests missing in the API log: buffer full, or not saved";
+    call_log_dropped: Counter, "Plugin calls missing in the log of calls: buffer full, or not saved";
     otp: Counters<1>, "One-time passwords sent, and attempts by outcome";
 }
 

@@ -1,6 +1,7 @@
 //! The application state that requests and jobs use.
 
 pub mod config;
+pub mod logs;
 pub mod metrics;
 pub mod prelude;
 pub mod settings;
@@ -89,6 +90,8 @@ pub struct Tables {
     /// The job for a webhook of a payment without an order. Its subject names provider account and
     /// reference.
     pub transfer_job: &'static str,
+    /// The job for a webhook about a dispute of a charge.
+    pub dispute_job: &'static str,
 }
 
 /// Attempts to sign in from one address at once; afterwards one every two seconds.

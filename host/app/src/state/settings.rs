@@ -19,6 +19,8 @@ pub struct Settings {
     pub recording_hours: i64,
     /// Retention of the API log, in days; 0: no log.
     pub api_log_days: i64,
+    /// Retention of the log of plugin calls, in days; 0: no log.
+    pub call_log_days: i64,
 }
 
 impl Settings {
@@ -33,6 +35,7 @@ impl Settings {
             operator_token: config.operator_token.read()?,
             recording_hours: config.plugins.plugin_recording_retention_hours.into(),
             api_log_days: config.service.api_log_days.into(),
+            call_log_days: config.service.call_log_days.into(),
         })
     }
 

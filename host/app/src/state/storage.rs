@@ -12,8 +12,8 @@ pub use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{
-        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, ListTotal, Result, Tx, params,
-        text_columns,
+        DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, ListTotal, Result, SqlValue,
+        Tx, params, text_columns,
     },
     values::{
         id::{CompanyId, Owner, text_types},

@@ -139,6 +139,13 @@ const TILES: &[TileSource] = &[
     },
     TileSource {
         permission: "refunds.read",
+        list: "disputes",
+        filter: ("state", "open"),
+        label: "Open disputes",
+        path: "/disputes?state=open",
+    },
+    TileSource {
+        permission: "refunds.read",
         list: "refunds",
         filter: ("state", "stalled"),
         label: "Stalled refunds",

@@ -6,7 +6,10 @@ use askama::Template;
 use chrono::{Days, NaiveDate};
 use serde_json::Value;
 
-use super::home::{Tile, tiles};
+use super::{
+    home::{Tile, tiles},
+    platform::calls::{self, Calls},
+};
 use crate::{
     api::ApiResult,
     chart::Chart,
@@ -26,6 +29,8 @@ struct TodayPage {
     tiles: Vec<Tile>,
     /// For those who may see totals.
     money: Option<MoneySection>,
+    /// For those who may see plugins.
+    calls: Option<Calls>,
 }
 
 struct MoneySection {
@@ -43,8 +48,12 @@ pub async fn show(session: Session) -> PageResult {
         true => Some(money_section(&session).await?),
         false => None,
     };
+    let calls = match session.me.may("plugins.read") {
+        true => Some(calls::fetch(&session, None).await?),
+        false => None,
+    };
     let (frame, tiles) = (Frame::new(&session, "Today", "Today"), tiles(&session).await?);
-    render(&TodayPage { frame, tiles, money })
+    render(&TodayPage { frame, tiles, money, calls })
 }
 
 async fn money_section(session: &Session) -> ApiResult<MoneySection> {

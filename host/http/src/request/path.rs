@@ -49,7 +49,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 38] = [
+const PARAMETERS: [(&str, &str); 39] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -60,6 +60,7 @@ const PARAMETERS: [(&str, &str); 38] = [
     ("currency", "Currency code, such as `NGN`."),
     ("digest", "SHA-256 digest of the component."),
     ("direct_debit", "Direct debit id, assigned by the system that created it."),
+    ("dispute", "Dispute id."),
     ("email_or_id", "The user's e-mail address, `user_id` or id."),
     ("endpoint", "Event endpoint id."),
     ("event", "Event id."),

@@ -186,6 +186,7 @@ fn derive(
         credited: if former.in_books && counts { net } else { Minor(0) },
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
+        disputed: Minor(0),
         service_ref: former.service_ref.clone(),
         reference_source: match owner_kind {
             OwnerKind::Payment => ReferenceSource::Caller,

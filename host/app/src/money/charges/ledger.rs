@@ -12,12 +12,16 @@
 //! | exception resolved in the company's favor | suspense | wallet | `taken:C:credited` |
 //! | refund requested | where the money is | provider | `KIND:ID:refund:R` |
 //! | refund refused | provider | where it was | `KIND:ID:refund:R:refused` |
+//! | dispute opened | where the money is | disputed | `taken:C:dispute:D:N` |
+//! | dispute lost | disputed | provider | the same |
+//! | dispute won, or for less | disputed | where it was | the same |
 //! | reversal | where the money is | provider | `KIND:ID:reversed`; `taken:C:reversed` |
 //!
-//! ID is the owner's id, so that one charge settles it. C is the charge's id and R the refund's.
+//! ID is the owner's id, so that one charge settles it. C is the charge's id, R the refund's and D the
+//! dispute's, whose ledger transactions have the numbers N.
 //! Amounts are net of the provider's fees.
 
-use super::{Charge, OwnerKind, Refund, fees, store};
+use super::{Charge, ChargeId, OwnerKind, Refund, fees, store};
 use crate::money::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
@@ -206,5 +210,46 @@ pub async fn release(
     let accounts = [charge.provider_account(), charge.credited_to.account()];
     post(tx, app, charge, names, accounts, refund.held, Overdraft::Allowed).await?;
     charge.credited = std::mem::take(&mut refund.held);
+    Ok(())
+}
+
+/// A movement of disputed money.
+#[derive(Clone, Copy, Debug)]
+pub enum DisputedMoney {
+    /// From the account that holds the money of the charge.
+    Held,
+    /// To the provider, for the payer.
+    Lost,
+    /// Back to the account that held it.
+    Released,
+}
+
+/// Returns the key of a ledger transaction of a dispute, the `n`th one.
+pub fn dispute_key(charge_id: &ChargeId, dispute_id: &str, n: i64) -> String {
+    format!("taken:{charge_id}:dispute:{dispute_id}:{n}")
+}
+
+/// Posts a ledger transaction of a dispute. The wallet may become negative: the provider has
+/// deducted the money. The caller writes the charge.
+pub async fn post_disputed(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    key: String,
+    what: DisputedMoney,
+    minor: Minor,
+) -> Result<()> {
+    let holder = charge.credited_to.account();
+    let (kind, accounts) = match what {
+        DisputedMoney::Held => ("dispute.held", [holder, Ledger::Disputed]),
+        DisputedMoney::Lost => ("dispute.lost", [Ledger::Disputed, charge.provider_account()]),
+        DisputedMoney::Released => ("dispute.released", [Ledger::Disputed, holder]),
+    };
+    post(tx, app, charge, (key, kind), accounts, minor, Overdraft::Allowed).await?;
+    match what {
+        DisputedMoney::Held => charge.credited.0 -= minor.0,
+        DisputedMoney::Released => charge.credited.0 += minor.0,
+        DisputedMoney::Lost => {}
+    }
     Ok(())
 }

@@ -35,12 +35,13 @@ pub use self::{
     adopt::{adopt_lane, sweep},
     exceptions::{
         Exception, find as find_exception, list as list_exceptions,
-        list_of_charge as list_exceptions_of_charge, resolve as resolve_exception,
+        list_of_charge as list_exceptions_of_charge, raise as raise_exception,
+        resolve as resolve_exception,
     },
-    ledger::{FundsAccount, begin_pending, credit},
+    ledger::{DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed},
     model::{
         Charge, ChargeId, ChargeOwner, Failure, Method, Order, Outcome, OwnerKind, ReferenceSource,
-        State, Turn,
+        State, Turn, conflict,
     },
     refund::{
         Cause, ListedRefund, Refund, RefundState, RefundsFilter, advance as advance_refund,
@@ -54,7 +55,7 @@ pub use self::{
     sessions::SEALED,
     settle::lock,
     state::fees,
-    store::{find, list, lock as lock_charge, sum_of_lane},
+    store::{find, list, lock as lock_charge, sum_of_lane, update as update_charge},
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;

@@ -42,6 +42,9 @@ pub struct Charge {
     /// The amount of refunds that were requested and did not fail.
     #[sqlx(rename = "refunded_minor")]
     pub refunded: Minor,
+    /// The amount of disputes that are open or lost, at most what was not refunded.
+    #[sqlx(rename = "disputed_minor")]
+    pub disputed: Minor,
     pub service_ref: String,
     pub reference_source: ReferenceSource,
     pub transaction_id: String,

@@ -36,7 +36,8 @@ macro_rules! update_mutable_columns {
              reference_source = $10, transaction_id = $11, state = $12, counts = $13,
              superseded = $14, holds_lane = $15, unsure = $16, fence = $17, lease_until = $18,
              begun_at = $19, requested_at = $20, settled_at = $21, session_url = $22,
-             mismatch = $23, updated_at = $24, in_books = $25, credited_to = $26
+             mismatch = $23, updated_at = $24, in_books = $25, credited_to = $26,
+             disputed_minor = $27
          WHERE company_id = $1 AND id = $2"
     };
 }
@@ -51,7 +52,7 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
 pub async fn open(tx: &mut Tx, before: &Charge, charge: &Charge) -> Result<()> {
     let sql = concat!(
         update_mutable_columns!(),
-        " AND state = 'requested' AND session_url IS NULL AND fence = $27 AND updated_at = $28"
+        " AND state = 'requested' AND session_url IS NULL AND fence = $28 AND updated_at = $29"
     );
     let fields = params![before.fence, before.updated_at];
     bind_mutable_columns(tx.defer(sql), charge).params(fields).require_one().await
@@ -64,7 +65,7 @@ fn bind_mutable_columns<'t>(statement: Deferred<'t>, charge: &'t Charge) -> Defe
         charge.reference_source, &charge.transaction_id, charge.state, charge.counts,
         charge.superseded, charge.holds_lane, charge.unsure, charge.fence, charge.lease_until,
         charge.begun_at, charge.requested_at, charge.settled_at, &charge.session_url,
-        &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to
+        &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to, charge.disputed
     ])
 }
 

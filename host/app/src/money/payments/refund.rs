@@ -3,6 +3,7 @@
 use super::{Payment, PaymentId, Status, find_by_id, not_found};
 use crate::money::{
     charges::{Cause, Refund, State as ChargeState},
+    disputes,
     prelude::*,
 };
 
@@ -46,6 +47,9 @@ async fn request(
             |charge: &Charge| charge.counts && charge.state == ChargeState::Succeeded;
         let charge = charges.into_iter().find(is_refundable);
         let mut charge = charge.ok_or_else(rejected)?;
+        if disputes::is_disputed(tx, &company_id, &charge.id).await? {
+            return Err(Error::invalid("the payment is disputed: answer the dispute instead"));
+        }
         let last = charges::find_last(tx, &company_id, &charge.id).await?;
         let open = match (payment.status, last) {
             (Status::Success, last) => last.filter(Refund::is_open),

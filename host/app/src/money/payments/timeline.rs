@@ -4,9 +4,14 @@ use super::{Payment, PaymentId, find_by_id};
 use crate::{
     money::{
         charges::{Exception, OwnerKind, RECONCILE_JOB, Refund},
+        disputes::{self, Dispute},
         prelude::*,
     },
-    operations::{audit::AuditEntry, operators::permissions::AUDIT_READ},
+    operations::{
+        audit::AuditEntry,
+        monitor::calls::{self, LoggedCallRow},
+        operators::permissions::AUDIT_READ,
+    },
     webhooks::incoming::ReceivedWebhook,
 };
 
@@ -14,10 +19,11 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimelineEntry {
     at: Timestamp,
-    /// `payment`, `charge`, `verification`, `webhook` (of the provider), `exception`, `ledger`,
-    /// `refund`, `event`, `delivery` or `audit`.
+    /// `payment`, `charge`, `verification`, `webhook` (of the provider), `exception`, `dispute`,
+    /// `ledger`, `refund`, `event`, `delivery`, `call` (of a plugin) or `audit`.
     kind: &'static str,
-    /// For example `requested`, `payment.settled` or, of the audit log, `payment.refund`.
+    /// For example `requested`, `payment.settled`, of the audit log `payment.refund`, and of a call
+    /// its function, `verification.verify`.
     action: String,
     /// Id or reference of the record; the id of the request for an entry of the audit log.
     record: String,
@@ -28,6 +34,8 @@ pub struct TimelineEntry {
     /// The requested amount, if the provider has another one.
     requested: Option<Minor>,
     requested_currency: Option<Currency>,
+    /// Result or fault of a call, for example `pending` or `not_found`; otherwise `null`.
+    outcome: Option<String>,
     /// Operator of an entry of the audit log; otherwise `null`.
     actor: Option<String>,
     /// An error, a difference or an address; empty if there is none.
@@ -45,6 +53,7 @@ impl TimelineEntry {
             currency: None,
             requested: None,
             requested_currency: None,
+            outcome: None,
             actor: None,
             note: String::new(),
         }
@@ -98,10 +107,11 @@ async fn collect(
     let created = TimelineEntry::new(payment.created_at, "payment", "created", &payment.reference);
     let mut entries = vec![created.with_amount(payment.amount, &payment.currency)];
     let charges = charges::list(tx, company, OwnerKind::Payment, &payment.id).await?;
-    let (mut refunds, mut checks) = (Vec::new(), Vec::new());
+    let (mut refunds, mut claims, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     for charge in &charges {
         add_charge(&mut entries, charge);
         refunds.extend(charges::list_of_charge(tx, company, &charge.id).await?);
+        claims.extend(disputes::list_of_charge(tx, company, &charge.id).await?);
         checks.extend(jobs::find(tx, company, RECONCILE_JOB, &charge.id).await?);
         for exception in charges::list_exceptions_of_charge(tx, company, &charge.id).await? {
             add_exception(&mut entries, &exception);
@@ -110,9 +120,11 @@ async fn collect(
     for refund in &refunds {
         add_refund(&mut entries, refund);
     }
-    for posted in
-        wallet::list_posted(tx, company, &ledger_keys(payment, &charges, &refunds)).await?
-    {
+    for dispute in &claims {
+        add_dispute(&mut entries, dispute);
+    }
+    let keys = ledger_keys(payment, &charges, &refunds, &claims);
+    for posted in wallet::list_posted(tx, company, &keys).await? {
         let accounts = format!("{} → {}", posted.debit, posted.credit);
         let entry = TimelineEntry::new(posted.created_at, "ledger", &posted.kind, &posted.key);
         entries.push(entry.with_amount(posted.amount, &posted.currency).with_note(accounts));
@@ -120,6 +132,9 @@ async fn collect(
     let owner = (company.as_str(), OwnerKind::Payment.name(), payment.id.as_str());
     for webhook in notifications::list_webhooks(tx, owner).await? {
         add_webhook(&mut entries, webhook);
+    }
+    for call in calls::list_of_references(tx, company, &references(&charges, &refunds)).await? {
+        entries.push(call_entry(call));
     }
     if sees_audit_log {
         for change in audit::list_of_payment(tx, company, &payment.id).await? {
@@ -191,6 +206,16 @@ fn add_exception(entries: &mut Vec<TimelineEntry>, exception: &Exception) {
     }
 }
 
+fn add_dispute(entries: &mut Vec<TimelineEntry>, dispute: &Dispute) {
+    let entry = |at, action| {
+        let entry = TimelineEntry::new(at, "dispute", action, &dispute.provider_id);
+        entry.with_amount(dispute.amount, &dispute.currency)
+    };
+    entries.push(entry(dispute.opened_at, "opened").with_note(&*dispute.reason));
+    entries.extend(dispute.answered_at.map(|at| entry(at, "answered")));
+    entries.extend(dispute.closed_at.map(|at| entry(at, dispute.state.into())));
+}
+
 /// Adds the notifications of a webhook. What they say is not trusted.
 fn add_webhook(entries: &mut Vec<TimelineEntry>, webhook: ReceivedWebhook) {
     let ReceivedWebhook { about, copies, received_at } = webhook;
@@ -207,6 +232,15 @@ fn add_webhook(entries: &mut Vec<TimelineEntry>, webhook: ReceivedWebhook) {
     }
 }
 
+fn call_entry(call: LoggedCallRow) -> TimelineEntry {
+    let entry = TimelineEntry::new(call.began_at, "call", &call.function, &call.reference);
+    let unknown = if call.is_unknown { "effect unknown; " } else { "" };
+    let LoggedCallRow { plugin, version, duration_us, .. } = &call;
+    let note = format!("{unknown}{plugin} {version}, {} ms", duration_us / 1_000);
+    let outcome = if call.summary.is_empty() { call.outcome } else { call.summary };
+    TimelineEntry { outcome: Some(outcome), ..entry.with_note(note) }
+}
+
 fn audit_entry(change: AuditEntry) -> TimelineEntry {
     let request = change.request_id.unwrap_or_default();
     let entry = TimelineEntry::new(change.created_at, "audit", &change.action, &request);
@@ -214,8 +248,20 @@ fn audit_entry(change: AuditEntry) -> TimelineEntry {
     TimelineEntry { actor: Some(change.actor), note, ..entry }
 }
 
+/// Returns the references that calls about charges and refunds have.
+fn references(charges: &[Charge], refunds: &[Refund]) -> Vec<String> {
+    let of_refunds = refunds.iter().map(|refund| &refund.provider_id);
+    let all = charges.iter().map(|charge| &charge.service_ref).chain(of_refunds);
+    all.filter(|reference| !reference.is_empty()).cloned().collect()
+}
+
 /// Returns the keys under which the ledger may have transactions of a payment.
-fn ledger_keys(payment: &Payment, charges: &[Charge], refunds: &[Refund]) -> Vec<String> {
+fn ledger_keys(
+    payment: &Payment,
+    charges: &[Charge],
+    refunds: &[Refund],
+    disputes: &[Dispute],
+) -> Vec<String> {
     let of_payment = |key: &str| format!("payment:{}:{key}", payment.id);
     let mut keys: Vec<String> =
         ["pending", "settled", "success", "reversed"].map(of_payment).into();
@@ -223,6 +269,7 @@ fn ledger_keys(payment: &Payment, charges: &[Charge], refunds: &[Refund]) -> Vec
         let taken = ["suspense", "surplus", "credited", "returned", "reversed"];
         keys.extend(taken.map(|key| format!("taken:{}:{key}", charge.id)));
     }
+    keys.extend(disputes.iter().flat_map(Dispute::ledger_keys));
     for refund in refunds {
         keys.push(of_payment(&format!("refund:{}", refund.id)));
         keys.push(of_payment(&format!("refund:{}:refused", refund.id)));

@@ -3,6 +3,7 @@
 //! Each host polls the database with queries of bounded cost and publishes the results as gauges.
 //! So a scrape does not wait, and shows the last results while the database is unavailable.
 
+pub mod calls;
 pub mod hosts;
 mod ledger;
 mod store;

@@ -13,6 +13,10 @@ pub const LOW_BALANCE: &str = "wallet.low_balance";
 pub const CARD_REFUND_FAILED: &str = "card.refund_failed";
 /// A refund of a payment failed or is stalled: `{payment, refund}`.
 pub const PAYMENT_REFUND_FAILED: &str = "payment.refund_failed";
+/// A payer disputes a charge: `{dispute, payment}`, or `card` or `recollection`.
+pub const DISPUTE_OPENED: &str = "dispute.opened";
+/// A dispute was won or lost: the same.
+pub const DISPUTE_CLOSED: &str = "dispute.closed";
 /// An installment was not collected on its due date: `{loan, amount, reason}`.
 pub const NOT_COLLECTED: &str = "loan.not_collected";
 

@@ -37,9 +37,10 @@ permissions! {
     WALLET_READ "wallet.read" plain "See balances, ledger entries, statements and totals";
     WALLET_WRITE "wallet.write" plain "Credit and debit wallets";
     PAYMENTS_READ "payments.read" personal "See payments";
-    REFUNDS_READ "refunds.read" plain "See refunds and exceptions of charges";
+    REFUNDS_READ "refunds.read" plain "See refunds, disputes and exceptions of charges";
     PAYMENTS_VERIFY "payments.verify" plain "Verify payments with the provider";
     REFUNDS_WRITE "refunds.write" plain "Refund payments, and retry refunds of cards";
+    DISPUTES_ANSWER "disputes.answer" plain "Answer disputes of charges";
     EXCEPTIONS_RESOLVE "exceptions.resolve" plain "Resolve exceptions of charges";
     EVENTS_READ "events.read" personal "See events of companies and their deliveries";
     EVENTS_WRITE "events.write" plain "Manage event endpoints, and trigger events of test companies";
@@ -102,8 +103,8 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "support-act",
         permissions: &[
             COMPANIES_READ, PAYMENTS_READ, REFUNDS_READ, EVENTS_READ, MESSAGES_READ, USERS_READ,
-            LENDING_READ, IDENTITIES_READ, PAYMENTS_VERIFY, REFUNDS_WRITE, EVENTS_REDELIVER,
-            APPROVALS_READ, REQUESTS_READ,
+            LENDING_READ, IDENTITIES_READ, PAYMENTS_VERIFY, REFUNDS_WRITE, DISPUTES_ANSWER,
+            EVENTS_REDELIVER, APPROVALS_READ, REQUESTS_READ,
         ],
     },
     BuiltInRole {
@@ -114,7 +115,8 @@ pub const ROLES: &[BuiltInRole] = &[
         name: "finance-act",
         permissions: &[
             COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ, WALLET_WRITE,
-            PAYMENTS_VERIFY, REFUNDS_WRITE, EXCEPTIONS_RESOLVE, APPROVALS_READ, APPROVALS_DECIDE,
+            PAYMENTS_VERIFY, REFUNDS_WRITE, DISPUTES_ANSWER, EXCEPTIONS_RESOLVE, APPROVALS_READ,
+            APPROVALS_DECIDE,
         ],
     },
     BuiltInRole {
@@ -147,11 +149,14 @@ pub const ROLES: &[BuiltInRole] = &[
             COMPANIES_READ, KEYS_WRITE, WALLET_READ, PAYMENTS_READ, PAYMENTS_VERIFY, REFUNDS_READ,
             EVENTS_READ, EVENTS_WRITE, EVENTS_REDELIVER, MESSAGES_READ, USERS_READ,
             IDENTITIES_READ, LENDING_READ, MEMBERS_READ, MEMBERS_WRITE, REQUESTS_READ,
+            DISPUTES_ANSWER,
         ],
     },
     BuiltInRole {
         name: "company-finance",
-        permissions: &[COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ],
+        permissions: &[
+            COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ, DISPUTES_ANSWER,
+        ],
     },
     BuiltInRole {
         name: "company-support",

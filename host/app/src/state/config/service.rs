@@ -22,6 +22,8 @@ settings! {
     history_days: u16 [1..=3_650] = 90, "TOLLHOUSE_HISTORY_DAYS", "days";
     /// Retention of API requests in the log of their company, without their content. 0: no log
     api_log_days: u32 [..=30] = 0, "TOLLHOUSE_API_LOG_DAYS", "days";
+    /// Retention of the log of plugin calls, without their data, for timelines and charts. 0: no log
+    call_log_days: u32 [..=90] = 30, "TOLLHOUSE_CALL_LOG_DAYS", "days";
     /// Storage of files such as user exports, which are kept for 15 minutes: a folder of this host,
     /// or s3://BUCKET/PREFIX with region, endpoint and credentials from the AWS_… variables.
     /// Several hosts share a bucket or a network folder

@@ -10,7 +10,7 @@ mod store;
 
 use std::collections::HashMap;
 
-pub use self::store::{Account, AccountId, SEALED, find_by_id};
+pub use self::store::{Account, AccountId, SEALED, find_by_id, list_without_job};
 use crate::tenants::prelude::*;
 use tollhouse_plugins::{Credentials, PluginKind, Provider};
 

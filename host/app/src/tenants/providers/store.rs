@@ -116,3 +116,16 @@ pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
     .execute()
     .await
 }
+
+/// Returns the accounts with credentials that have no job of this kind.
+pub async fn list_without_job(tx: &mut Tx, kind: &str) -> Result<Vec<Account>> {
+    tx.sql(
+        "SELECT a.* FROM provider_accounts a
+         WHERE a.credentials IS NOT NULL AND NOT EXISTS (
+             SELECT 1 FROM jobs j
+             WHERE j.company_id = a.company_id AND j.kind = $1 AND j.subject = a.id)",
+    )
+    .bind(kind)
+    .all()
+    .await
+}

@@ -4,9 +4,6 @@ use super::api::RequestList;
 use crate::state::storage::*;
 use tollhouse_platform::random::id_lower_bound;
 
-/// A power of two.
-const MAX_ROWS_PER_STATEMENT: usize = 256;
-
 /// A request of a company to the API, without its content.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct ApiRequest {
@@ -42,41 +39,29 @@ pub struct NewRequest {
     pub request: ApiRequest,
 }
 
-/// Inserts requests, many in each statement. Their numbers are powers of two, so that few texts are
-/// prepared.
-pub async fn insert(tx: &mut Tx, mut rows: &[NewRequest]) -> Result<()> {
-    while let Some(power) = rows.len().checked_ilog2() {
-        let (some, others) = rows.split_at(MAX_ROWS_PER_STATEMENT.min(1 << power));
-        tx.dynamic(&insertion(some)).execute().await?;
-        rows = others;
-    }
-    Ok(())
-}
-
-fn insertion(rows: &[NewRequest]) -> DynamicStatement {
-    let mut sql = DynamicStatement::from(
-        "INSERT INTO api_requests (company_id, id, created_at, keep_until, request_id, key_id,
-             method, route, status, duration_us, address, error, field) VALUES ",
-    );
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    for (n, NewRequest { company_id, keep_until, request }) in rows.iter().enumerate() {
-        sql = sql.append(if n == 0 { "(" } else { ", (" }).bind(company_id);
-        sql = sql.append(", ").bind(&request.id);
-        for number in [request.created_at.0, keep_until.0] {
-            sql = sql.append(", ").bind(number);
-        }
-        for text in [&request.request_id, &request.key_id, &request.method, &request.route] {
-            sql = sql.append(", ").bind(text);
-        }
-        for number in [request.status, request.duration_us] {
-            sql = sql.append(", ").bind(number);
-        }
-        for text in [&request.address, &request.error, &request.field].map(text) {
-            sql = sql.append(", NULLIF(").bind(text).append(", '')");
-        }
-        sql = sql.append(")");
-    }
-    sql.append(" ON CONFLICT DO NOTHING")
+pub async fn insert(tx: &mut Tx, rows: &[NewRequest]) -> Result<()> {
+    let insert = "INSERT INTO api_requests (company_id, id, created_at, keep_until, request_id,
+             key_id, method, route, status, duration_us, address, error, field) VALUES";
+    let values = |NewRequest { company_id, keep_until, request }: &NewRequest| {
+        let optional = [&request.address, &request.error, &request.field];
+        let [address, error, field] = optional.map(|text| SqlValue::from(text.clone()));
+        vec![
+            company_id.into(),
+            (&request.id).into(),
+            request.created_at.into(),
+            (*keep_until).into(),
+            (&request.request_id).into(),
+            (&request.key_id).into(),
+            (&request.method).into(),
+            (&request.route).into(),
+            request.status.into(),
+            request.duration_us.into(),
+            address,
+            error,
+            field,
+        ]
+    };
+    tx.insert_rows(insert, rows, values).await
 }
 
 /// Returns requests of a company, newest first.

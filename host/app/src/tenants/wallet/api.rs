@@ -26,7 +26,7 @@ pub async fn fetch(
 ) -> Result<DataResponse<Wallet>> {
     companies::find(&app, &company).await?;
     let mut balances = app.store.select(async |tx| store::balances(tx, &company).await).await?;
-    let Balance { balance, pending } = *balances.entry(BILLING_CURRENCY.into()).or_default();
+    let Balance { balance, pending, .. } = *balances.entry(BILLING_CURRENCY.into()).or_default();
     let wallet = Wallet { balance, pending, currency: BILLING_CURRENCY, balances };
     DataResponse::data(wallet, "Wallet fetched successfully")
 }
@@ -34,11 +34,11 @@ pub async fn fetch(
 fields! {
     /// Filter of ledger entries.
     Query EntryFilter {
-        /// Ledger account: `wallet`, `pending`, `billing`, `operator`, `verification`, `suspense` or
-        /// `provider:NAME`.
+        /// Ledger account: `wallet`, `pending`, `billing`, `operator`, `verification`, `disputed`,
+        /// `suspense` or `provider:NAME`.
         account: Exactly => match &account {
             Some(name) if !LedgerAccount::is_name(name) => {
-                let names = "wallet, pending, billing, operator, verification, suspense or provider:NAME";
+                let names = "wallet, pending, billing, operator, verification, disputed, suspense or provider:NAME";
                 Err(Error::invalid(format!("the account field must be {names}")))
             }
             _ => Ok(account),

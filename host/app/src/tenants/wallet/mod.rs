@@ -35,6 +35,8 @@ pub enum LedgerAccount {
     Billing,
     /// Verification charges of cards, until their refund.
     Verification,
+    /// Money of charges that payers dispute.
+    Disputed,
     /// Money that providers took and that settled nothing, until an operator decides.
     Suspense,
 }
@@ -48,6 +50,7 @@ impl LedgerAccount {
             LedgerAccount::Operator => "operator".to_owned(),
             LedgerAccount::Billing => "billing".to_owned(),
             LedgerAccount::Verification => "verification".to_owned(),
+            LedgerAccount::Disputed => "disputed".to_owned(),
             LedgerAccount::Suspense => "suspense".to_owned(),
         }
     }
@@ -60,7 +63,8 @@ impl LedgerAccount {
 }
 
 /// The names of the accounts, beside `provider:NAME`.
-const NAMES: [&str; 6] = ["wallet", "pending", "operator", "billing", "verification", "suspense"];
+const NAMES: [&str; 7] =
+    ["wallet", "pending", "operator", "billing", "verification", "disputed", "suspense"];
 
 /// A ledger transaction: a transfer between two ledger accounts of one company.
 #[derive(Clone, Debug)]
@@ -162,8 +166,12 @@ async fn post_covered(
 /// Balances of a company in one currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Balance {
-    /// Available balance.
+    /// Available balance. Reversals, disputes and forced refunds can make it negative.
     pub balance: Minor,
     /// Sum of initialized, unsettled payments.
     pub pending: Minor,
+    /// Money of disputed payments, held until the disputes end.
+    pub disputed: Minor,
+    /// What the company owes the service: the amount by which `balance` is below zero.
+    pub owed: Minor,
 }

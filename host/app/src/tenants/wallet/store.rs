@@ -151,18 +151,21 @@ pub async fn balances(tx: &mut Tx, company_id: &CompanyId) -> Result<BTreeMap<Cu
     let rows: Vec<(String, Currency, Minor)> = tx
         .sql(
             "SELECT account, currency, amount_minor FROM ledger_account_balances
-             WHERE company_id = $1 AND account IN ($2, $3)",
+             WHERE company_id = $1 AND account IN ('wallet', 'pending', 'disputed')",
         )
-        .params(params![company_id, LedgerAccount::Wallet.name(), LedgerAccount::Pending.name()])
+        .params(params![company_id])
         .all()
         .await?;
     let mut balances: BTreeMap<Currency, Balance> = BTreeMap::new();
     for (account, currency, amount) in rows {
         let balance = balances.entry(currency).or_default();
-        if account == LedgerAccount::Wallet.name() {
-            balance.balance = amount;
-        } else {
-            balance.pending = amount;
+        match &*account {
+            "wallet" => {
+                balance.balance = amount;
+                balance.owed = Minor((-amount.0).max(0));
+            }
+            "disputed" => balance.disputed = amount,
+            _ => balance.pending = amount,
         }
     }
     Ok(balances)

@@ -36,9 +36,9 @@ pub async fn receive(
         }
         Err(error) => return Err(Error::internal(error.fault.message)),
     };
-    let mut verifications = Vec::new();
+    let (mut verifications, has_disputes) = (Vec::new(), plugin.has_disputes());
     for notification in &notifications {
-        let found = find_verification(&app, &account, notification).await?;
+        let found = find_verification(&app, &account, notification, has_disputes).await?;
         verifications.extend(found);
     }
     let digest = hex::encode(Sha256::digest(&body));

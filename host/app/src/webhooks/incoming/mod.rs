@@ -50,17 +50,34 @@ const MAX_REFERENCE_BYTES: usize = 500;
 /// A job: company, kind and subject.
 type Verification = (CompanyId, &'static str, String);
 
-/// Returns the job that verifies the charge of a webhook. If the reference is unknown, returns the
+/// Returns the charge with this reference.
+pub async fn charge_of(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    service_ref: &str,
+) -> tollhouse_platform::store::Result<Option<(CompanyId, String)>> {
+    let owner = store::owner_of(tx, account_id, service_ref).await?;
+    Ok(owner.and_then(|(company_id, _, _, charge_id)| Some((company_id, charge_id?))))
+}
+
+/// Returns the job that verifies the charge of a webhook, or that queries its disputes. If the reference is unknown, returns the
 /// job for a transfer to a virtual account, or `None`.
 async fn find_verification(
     app: &App,
     account: &Account,
     notification: &Notification,
+    has_disputes: bool,
 ) -> Result<Option<Verification>> {
-    if !matches!(notification.subject, NotificationSubject::Payment | NotificationSubject::Refund) {
-        return Ok(None);
-    }
     let Notification { subject, service_ref, .. } = notification;
+    match subject {
+        NotificationSubject::Payment | NotificationSubject::Refund => {}
+        NotificationSubject::Other if has_disputes => {
+            let find = async |tx: &mut Tx| charge_of(tx, &account.id, service_ref).await;
+            let found = app.store.select(find).await?;
+            return Ok(found.map(|(company_id, id)| (company_id, app.tables.dispute_job, id)));
+        }
+        NotificationSubject::Other | NotificationSubject::Mandate => return Ok(None),
+    }
     let find = async |tx: &mut Tx| store::owner_of(tx, &account.id, service_ref).await;
     let owner = app.store.select(find).await?;
     let Some((company_id, subject, id, charge_id)) = owner else {

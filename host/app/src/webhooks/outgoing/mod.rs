@@ -24,9 +24,11 @@ use crate::tenants::prelude::*;
 pub const DELIVER_JOB: &str = "event.deliver";
 
 /// The types of events. `routes::webhooks` has their data.
-pub const TYPES: [&str; 8] = [
+pub const TYPES: [&str; 12] = [
     "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
-    "payment.refunded", "recollection.success", "recollection.failed", "recollection.reversed",
+    "payment.refunded", "payment.disputed", "payment.dispute_closed", "recollection.success",
+    "recollection.failed", "recollection.reversed", "recollection.disputed",
+    "recollection.dispute_closed",
 ];
 
 /// A change of a company's record.

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tollhouse_http::RequestOrigin;
 
-use crate::pages::Form;
 use crate::{
     Console,
     cookie::SESSION,
+    form::Sent,
     page::{Frame, PageResult, render},
     session::{Session, begin, check_same_origin},
 };
@@ -112,10 +112,11 @@ pub async fn submit(
 pub async fn sign_out(
     State(console): State<Console>,
     session: Session,
-    FormBody(form): FormBody<Form>,
+    FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
-    session.check_form(&form.form_token)?;
-    session.post(&["sign-out"], &json!({})).await?;
+    session.check_form(sent.text("form_token"))?;
+    let everywhere = sent.text("everywhere") == "true";
+    session.post(&["sign-out"], &json!({ "everywhere": everywhere })).await?;
     let cookie = SESSION.set("", &console.options);
     let sign_in = Redirect::to(&session.href(&["sign-in"], &[]));
     Ok(([(header::SET_COOKIE, cookie)], sign_in).into_response())

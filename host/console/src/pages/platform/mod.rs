@@ -1,5 +1,6 @@
 //! What runs the service: hosts, plugins and their recorded calls, jobs, and the master key.
 
+pub mod calls;
 pub mod hosts;
 pub mod jobs;
 pub mod master_key;

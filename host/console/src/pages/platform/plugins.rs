@@ -4,7 +4,10 @@ use askama::Template;
 use axum::extract::Path;
 use serde_json::{Value, json};
 
-use super::{hosts, recordings};
+use super::{
+    calls::{self, Calls},
+    hosts, recordings,
+};
 use crate::{
     api::ApiResult,
     chart::Chart,
@@ -67,6 +70,8 @@ struct PluginPage {
     calls: Table,
     /// Compares the active version with the canary, if both were called.
     chart: Option<Chart>,
+    /// Those of all hosts.
+    by_hour: Calls,
     circuits: Table,
     /// What each serving version may use.
     grants: Vec<(String, Vec<Fact>)>,
@@ -87,6 +92,7 @@ pub async fn show(session: Session, Path(plugin): Path<String>) -> PageResult {
         versions: versions_table(&found),
         calls: calls_table(&json!(serving)),
         chart: chart(&serving),
+        by_hour: calls::fetch(&session, Some(&plugin)).await?,
         circuits: circuits(&session, &serving),
         grants: serving.iter().map(|version| (label(version), grants(version))).collect(),
         hosts: match session.me.may("hosts.read") {
@@ -130,7 +136,7 @@ fn share(version: &Value) -> Cell {
 }
 
 /// Formats the failed calls with their share of all.
-fn failed(calls: &Value) -> Cell {
+pub fn failed(calls: &Value) -> Cell {
     match (calls["failed"].as_u64(), calls["calls"].as_u64()) {
         (Some(failed @ 1..), Some(all)) => {
             let share = percent(failed, all);
@@ -147,7 +153,7 @@ fn percent(part: u64, all: u64) -> String {
     if share < 0.1 { "< 0.1".to_owned() } else { format!("{share:.1}") }
 }
 
-fn duration(ms: &Value) -> Cell {
+pub fn duration(ms: &Value) -> Cell {
     match ms.as_f64() {
         Some(ms) if ms >= 1_000.0 => Cell::Text(format!("{:.2} s", ms / 1_000.0)),
         Some(ms) if ms >= 100.0 => Cell::Text(format!("{ms:.0} ms")),
@@ -188,7 +194,7 @@ fn calls_table(serving: &Value) -> Table {
 
 /// The parts of a bar: calls with a result, with another answer such as a declined card, and failed
 /// ones.
-const PARTS: &[&str] = &["ok", "declined", "failed"];
+pub const PARTS: &[&str] = &["ok", "declined", "failed"];
 
 /// Draws the outcomes of each version in the same scale, so that a small canary can be compared.
 fn chart(serving: &[&Value]) -> Option<Chart> {

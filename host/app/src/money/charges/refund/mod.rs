@@ -52,7 +52,7 @@ pub enum Cause {
 
 text_columns!(Cause);
 
-/// Begins the full refund of a charge in the caller's transaction, under the owner's lock. `force`
+/// Begins the refund of what is left of a charge in the caller's transaction, under the owner's lock. `force`
 /// lets the wallet become negative.
 pub async fn begin(
     tx: &mut Tx,
@@ -72,7 +72,7 @@ pub async fn begin(
         id,
         charge_id: charge.id.clone(),
         number: before.map_or(1, |before| before.number + 1),
-        amount: Minor(taken.0 - charge.refunded.0),
+        amount: Minor(taken.0 - charge.refunded.0 - charge.disputed.0),
         held: charge.credited,
         currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
         cause,

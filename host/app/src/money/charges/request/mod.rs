@@ -97,6 +97,7 @@ fn first(app: &App, new: NewCharge<'_>) -> Charge {
         credited: Minor(0),
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
+        disputed: Minor(0),
         service_ref: new.reference.unwrap_or_default().to_owned(),
         reference_source: ReferenceSource::Caller,
         transaction_id: String::new(),

@@ -28,6 +28,7 @@ pub fn charge(state: State) -> Charge {
         credited: Minor(0),
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),
+        disputed: Minor(0),
         service_ref: "r".to_owned(),
         reference_source: ReferenceSource::Host,
         transaction_id: String::new(),

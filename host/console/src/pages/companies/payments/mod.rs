@@ -1,5 +1,6 @@
 //! The payments of a company, and everything about one.
 
+pub mod disputes;
 mod timeline;
 
 use askama::Template;

@@ -47,6 +47,16 @@ fn redeliver_button(session: &Session, company: &str, entry: &Value) -> Option<C
     session.button("events.redeliver", "Redeliver", "", action).not_empty()
 }
 
+/// Returns the outcome of a plugin call. That a provider does not know a payment is not that the
+/// payment failed.
+fn outcome(entry: &Value) -> String {
+    match &*plain(&entry["outcome"]) {
+        "not_found" => "not known to the provider".to_owned(),
+        "failed" if plain(&entry["action"]).ends_with(".verify") => "not paid".to_owned(),
+        outcome => outcome.replace('_', " "),
+    }
+}
+
 /// Returns the label of an entry of a timeline.
 fn label(entry: &Value) -> String {
     let action = plain(&entry["action"]).replace('_', " ");
@@ -55,11 +65,13 @@ fn label(entry: &Value) -> String {
         "charge" => format!("Charge {action}"),
         "verification" => "Next verification with the provider".to_owned(),
         "webhook" => format!("Webhook of the provider: {action}"),
+        "dispute" => format!("Dispute {action}"),
         "exception" => format!("Exception: {action}"),
         "ledger" => format!("Ledger: {action}"),
         "refund" => format!("Refund {action}"),
         "event" => format!("Event {action}"),
         "delivery" => format!("Delivery of the event: {action}"),
+        "call" => format!("Plugin call {action}: {}", outcome(entry)),
         "audit" => format!("{}: {action}", plain(&entry["actor"])),
         _ => action,
     }

@@ -1,5 +1,7 @@
 //! The wallet of a company: balances and ledger entries.
 
+pub mod statement;
+
 use askama::Template;
 use axum::extract::Path;
 use serde_json::json;
@@ -28,8 +30,12 @@ pub async fn show(session: Session, Path(company): Path<String>, sent: ListQuery
     let balances = wallet["balances"].as_object().into_iter().flatten();
     let balances = balances.map(|(currency, balance)| {
         let currency = json!(currency);
-        let pending = Cell::money(&balance["pending"], &currency);
-        (Cell::money(&balance["balance"], &currency), vec![("Pending", pending)])
+        let money = |field: &str| Cell::money(&balance[field], &currency);
+        let mut facts = vec![("Pending", money("pending")), ("Disputed", money("disputed"))];
+        if balance["owed"].as_f64().is_some_and(|owed| owed > 0.0) {
+            facts.push(("Owed", money("owed")));
+        }
+        (money("balance"), facts)
     });
     let list = List {
         title: "Ledger entries",

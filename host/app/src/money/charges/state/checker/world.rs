@@ -118,6 +118,7 @@ impl Row {
             amount: minor(self.amount),
             taken: self.taken.map(minor),
             refunded: minor(self.refunded),
+            disputed: Minor(0),
             settled_at: None,
             taken_currency: None,
             ..base(self.state)

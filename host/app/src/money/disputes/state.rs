@@ -1,0 +1,124 @@
+//! What follows from a provider's report of a dispute. Pure.
+
+use super::DisputeState;
+use crate::money::prelude::*;
+use tollhouse_plugins::DisputeStatus;
+
+/// A dispute and its charge before the report.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    pub state: DisputeState,
+    /// The amount in the ledger account `disputed`.
+    pub held: Minor,
+    /// What the ledger still has of the charge elsewhere.
+    pub available: Minor,
+    /// The provider reported that it returned the whole charge.
+    pub is_reversed: bool,
+}
+
+/// The next state, and the amounts that move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub state: DisputeState,
+    /// From the account that holds the money of the charge to `disputed`.
+    pub hold: Minor,
+    /// From `disputed` to the provider: the payer gets it.
+    pub lose: Minor,
+    /// From `disputed` to where it was.
+    pub release: Minor,
+    /// Why an operator must look at it.
+    pub alarm: Option<&'static str>,
+}
+
+/// Decides by the reported status and amount. An ended dispute does not change.
+pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change {
+    let Standing { state, held, available, is_reversed } = before;
+    let none = Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm: None };
+    let target = Minor(amount.0.min(held.0 + available.0));
+    let hold = Minor((target.0 - held.0).max(0));
+    let release = Minor((held.0 - target.0).max(0));
+    match (state, status) {
+        (DisputeState::Won, DisputeStatus::Won) | (DisputeState::Lost, DisputeStatus::Lost) => none,
+        (DisputeState::Won | DisputeState::Lost, _) => {
+            Change { alarm: Some("dispute changed after its end"), ..none }
+        }
+        (_, DisputeStatus::Open) => Change { state: DisputeState::Open, hold, release, ..none },
+        (_, DisputeStatus::Answered) => {
+            Change { state: DisputeState::Answered, hold, release, ..none }
+        }
+        (_, DisputeStatus::Lost) => {
+            Change { state: DisputeState::Lost, hold, lose: target, release, ..none }
+        }
+        // Either report is wrong: the money stays with the provider until an operator decides.
+        (_, DisputeStatus::Won) if is_reversed && held > Minor(0) => {
+            let alarm = Some("dispute won after a reversal");
+            Change { state: DisputeState::Won, lose: held, alarm, ..none }
+        }
+        (_, DisputeStatus::Won) => Change { state: DisputeState::Won, release: held, ..none },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use DisputeState as State;
+    use DisputeStatus as Status;
+
+    fn standing(state: State, held: i64, available: i64) -> Standing {
+        Standing { state, held: Minor(held), available: Minor(available), is_reversed: false }
+    }
+
+    #[test]
+    fn each_report_has_its_effects() {
+        // Before; report: status and amount; state, held, lost, released.
+        for (before, (status, amount), (state, moves)) in [
+            ((State::Open, 0, 100), (Status::Open, 60), (State::Open, [60, 0, 0])),
+            ((State::Open, 0, 40), (Status::Open, 60), (State::Open, [40, 0, 0])),
+            ((State::Open, 60, 40), (Status::Open, 60), (State::Open, [0, 0, 0])),
+            ((State::Open, 60, 40), (Status::Open, 80), (State::Open, [20, 0, 0])),
+            ((State::Open, 60, 40), (Status::Answered, 50), (State::Answered, [0, 0, 10])),
+            ((State::Answered, 60, 40), (Status::Open, 60), (State::Open, [0, 0, 0])),
+            ((State::Answered, 60, 40), (Status::Won, 60), (State::Won, [0, 0, 60])),
+            ((State::Answered, 60, 40), (Status::Lost, 60), (State::Lost, [0, 60, 0])),
+            ((State::Open, 60, 40), (Status::Lost, 20), (State::Lost, [0, 20, 40])),
+            ((State::Open, 60, 40), (Status::Lost, 100), (State::Lost, [40, 100, 0])),
+            ((State::Open, 0, 100), (Status::Lost, 100), (State::Lost, [100, 100, 0])),
+            ((State::Open, 0, 0), (Status::Lost, 100), (State::Lost, [0, 0, 0])),
+            ((State::Lost, 0, 40), (Status::Lost, 60), (State::Lost, [0, 0, 0])),
+        ] {
+            let (before_state, held, available) = before;
+            let change = decide(standing(before_state, held, available), status, Minor(amount));
+            let [hold, lose, release] = moves.map(Minor);
+            assert_eq!(change, Change { state, hold, lose, release, alarm: None }, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn contradictions_move_no_money_to_the_company() {
+        let late = decide(standing(State::Won, 0, 100), Status::Lost, Minor(60));
+        assert_eq!((late.state, late.hold, late.alarm.is_some()), (State::Won, Minor(0), true));
+        let reversed = Standing { is_reversed: true, ..standing(State::Open, 60, 0) };
+        let won = decide(reversed, Status::Won, Minor(60));
+        assert_eq!((won.lose, won.release, won.alarm.is_some()), (Minor(60), Minor(0), true));
+    }
+
+    proptest! {
+        #[test]
+        fn no_report_creates_or_keeps_money(
+            state in prop::sample::select(vec![State::Open, State::Answered]),
+            status in prop::sample::select(vec![Status::Open, Status::Answered, Status::Won, Status::Lost]),
+            held in 0_i64..200, available in 0_i64..200, amount in 0_i64..500, is_reversed: bool,
+        ) {
+            let before = Standing { is_reversed, ..standing(state, held, available) };
+            let change = decide(before, status, Minor(amount));
+            let after = held + change.hold.0 - change.lose.0 - change.release.0;
+            prop_assert!(change.hold.0 >= 0 && change.hold.0 <= available && after >= 0);
+            if matches!(change.state, State::Won | State::Lost) {
+                prop_assert_eq!(after, 0);
+            }
+            prop_assert!(status != Status::Lost || change.lose.0 <= amount);
+        }
+    }
+}
