@@ -74,7 +74,7 @@ fn nigeria() {
 }
 
 fn provider_a() {
-    exports(artifacts::PROVIDER_A, &ALL);
+    exports(artifacts::PROVIDER_A, &[&ALL[..], &["disputes"]].concat());
 }
 
 fn provider_b() {
