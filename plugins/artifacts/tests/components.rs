@@ -78,7 +78,7 @@ fn provider_a() {
 }
 
 fn provider_b() {
-    exports(artifacts::PROVIDER_B, &ALL);
+    exports(artifacts::PROVIDER_B, &[&ALL[..], &["disputes"]].concat());
 }
 
 fn provider_c() {
