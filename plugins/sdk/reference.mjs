@@ -90,7 +90,7 @@ const page = (title, source, ...sections) =>
 
 // The contract
 
-const INTERFACES = ['payments.wit', 'sms.wit', 'identity.wit', 'host.wit', 'types.wit'].flatMap((file) =>
+const INTERFACES = ['payments.wit', 'disputes.wit', 'sms.wit', 'identity.wit', 'host.wit', 'types.wit'].flatMap((file) =>
   CONTRACT.interfaces.filter((one) => one.file === file),
 );
 const HOST_FUNCTIONS = CONTRACT.worlds.find(({ name }) => name === 'host').import;

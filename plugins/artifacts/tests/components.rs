@@ -74,11 +74,11 @@ fn nigeria() {
 }
 
 fn provider_a() {
-    exports(artifacts::PROVIDER_A, &ALL);
+    exports(artifacts::PROVIDER_A, &[&ALL[..], &["disputes"]].concat());
 }
 
 fn provider_b() {
-    exports(artifacts::PROVIDER_B, &ALL);
+    exports(artifacts::PROVIDER_B, &[&ALL[..], &["disputes"]].concat());
 }
 
 fn provider_c() {

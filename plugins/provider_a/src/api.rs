@@ -20,9 +20,25 @@ pub(crate) fn get(path: &str) -> Result<Value, Fault> {
     send(Request::get(url(path)?))
 }
 
+/// Sends a GET request and returns a page of a list, and the number of pages.
+pub(crate) fn get_page(path: &str) -> Result<(Vec<Value>, u64), Fault> {
+    let Envelope { data, meta, .. } = exchange(Request::get(url(path)?))?;
+    let Value::Array(items) = data else {
+        return Err(
+            Fault::unavailable("Paystack's list cannot be read").with_code("unexpected-answer")
+        );
+    };
+    Ok((items, loose::minor(&meta["pageCount"]).unwrap_or(1)))
+}
+
 /// Sends a POST request and returns the envelope's `data`.
 pub(crate) fn post(path: &str, body: &Value) -> Result<Value, Fault> {
     send(Request::post(url(path)?).json(body))
+}
+
+/// Sends a PUT request and returns the envelope's `data`.
+pub(crate) fn put(path: &str, body: &Value) -> Result<Value, Fault> {
+    send(Request::put(url(path)?).json(body))
 }
 
 fn url(path: &str) -> Result<String, Fault> {
@@ -36,6 +52,9 @@ struct Envelope {
     message: Value,
     #[serde(default)]
     data: Value,
+    /// Beside `data` in lists.
+    #[serde(default)]
+    meta: Value,
     /// Present in errors only, and missing from older ones.
     #[serde(default)]
     code: Value,
@@ -44,11 +63,15 @@ struct Envelope {
 }
 
 fn send(request: Request) -> Result<Value, Fault> {
+    Ok(exchange(request)?.data)
+}
+
+fn exchange(request: Request) -> Result<Envelope, Fault> {
     let response = request.bearer(&vault::secret(SECRET_KEY)?).send()?;
     check_service(&response)?;
     let envelope: Envelope = response.json()?;
     if envelope.status && response.is_success() {
-        return Ok(envelope.data);
+        return Ok(envelope);
     }
     Err(refusal(response.status, &envelope))
 }

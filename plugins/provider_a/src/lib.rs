@@ -1,4 +1,5 @@
-//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds and webhooks.
+//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds, disputes and
+//! webhooks.
 //!
 //! Amounts on the wire are in the currency's minor unit, as in the contract. Paystack has no
 //! idempotency keys; instead, a reference can be used only once. At checkout, a repeated reference
@@ -8,6 +9,7 @@
 mod api;
 mod charge;
 mod checkout;
+mod disputes;
 mod instrument;
 mod loose;
 mod notifications;
@@ -19,7 +21,7 @@ mod transaction;
 pub struct Paystack;
 
 tollhouse_plugin::export!(
-    Paystack: checkout, verification, saved_card, direct_debit, refunds, notifications
+    Paystack: checkout, verification, saved_card, direct_debit, refunds, disputes, notifications
 );
 
 #[cfg(test)]

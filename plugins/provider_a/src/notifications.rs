@@ -5,7 +5,7 @@ use serde_json::Value;
 use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
 use tollhouse_plugin::{http, log, vault};
 
-use crate::{Paystack, api, loose};
+use crate::{Paystack, api, disputes, loose};
 
 #[derive(Deserialize)]
 struct Event {
@@ -37,6 +37,11 @@ fn is_authentic(body: &[u8], signature: &str) -> bool {
 fn notification(Event { event, data }: Event) -> Result<Notification, Refusal> {
     let (subject, reference) = match event.as_str() {
         "charge.success" => (Subject::Payment, loose::text(&data["reference"])),
+        name if name.starts_with("charge.dispute.") => {
+            let (transaction_id, service_ref) = disputes::transaction_names(&data);
+            let subject = Subject::Other;
+            return Ok(Notification { subject, event, service_ref, transaction_id });
+        }
         name if name.starts_with("refund.") => {
             (Subject::Refund, loose::text(&data["transaction_reference"]))
         }

@@ -2,6 +2,7 @@
 
 mod charges;
 mod checkout;
+mod disputes;
 mod errors;
 mod notifications;
 mod refunds;

@@ -43,6 +43,11 @@ pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Envelope, Fault>
     send(Request::post(url(path)?).json(body))
 }
 
+/// Sends a PUT request.
+pub(crate) fn put(path: &str, body: &impl Serialize) -> Result<Envelope, Fault> {
+    send(Request::put(url(path)?).json(body))
+}
+
 fn url(path: &str) -> Result<String, Fault> {
     settings::url("base_url", path)
 }

@@ -1,5 +1,5 @@
-//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds and
-//! webhooks.
+//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds,
+//! disputes and webhooks.
 //!
 //! Amounts on the wire are decimals in the major unit. Flutterwave has no idempotency keys;
 //! instead, a `tx_ref` can be used only once. At checkout, a repeated one is refused as
@@ -12,6 +12,7 @@ mod api;
 mod channels;
 mod charge;
 mod checkout;
+mod disputes;
 mod instrument;
 mod list;
 mod notifications;
@@ -24,7 +25,8 @@ mod transaction;
 pub struct Flutterwave;
 
 tollhouse_plugin::export!(
-    Flutterwave: checkout, verification, saved_card, direct_debit, refunds, notifications
+    Flutterwave: checkout, verification, saved_card, direct_debit, refunds, disputes,
+    notifications
 );
 
 #[cfg(test)]

@@ -16,19 +16,26 @@ const MAX_PAGES: u64 = 10;
 pub(crate) fn fetch(name: &str, transaction: &str) -> Result<Vec<RawJson>, Fault> {
     let mut all = Vec::new();
     for page in 1..=MAX_PAGES {
-        let path = format!("/{name}?id={}&page={page}", http::encode(transaction));
-        let response = match api::get(&path) {
-            Ok(response) => response,
+        let query = format!("id={}", http::encode(transaction));
+        let (items, pages) = match fetch_page(name, &query, page) {
+            Ok(found) => found,
             Err(fault) if fault.category == FaultCategory::NotFound && page == 1 => {
                 return Err(fault);
             }
             Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
             Err(fault) => return Err(fault),
         };
-        all.extend(response.data.read::<Vec<RawJson>>()?);
-        if response.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
+        all.extend(items);
+        if pages <= page {
             return Ok(all);
         }
     }
     Err(Fault::unavailable(format!("Flutterwave's list of {name} is too long to search")))
+}
+
+/// Returns a page of a list with this query, and the number of pages.
+pub(crate) fn fetch_page(name: &str, query: &str, page: u64) -> Result<(Vec<RawJson>, u64), Fault> {
+    let response = api::get(&format!("/{name}?{query}&page={page}"))?;
+    let pages = response.meta["page_info"]["total_pages"].as_u64().unwrap_or(1);
+    Ok((response.data.read()?, pages))
 }

@@ -82,11 +82,7 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
     }
-    let found = transaction::parse_payment(&transaction::find(&order.service_ref)?, "", None)?;
-    match found.transaction_id.is_empty() {
-        true => Err(unreadable_refund()),
-        false => Ok(found.transaction_id),
-    }
+    transaction::find_id(&order.service_ref)
 }
 
 /// Looks again for the refund after it was refused: an attempt whose response was lost may be

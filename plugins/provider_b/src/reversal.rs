@@ -1,26 +1,15 @@
 //! Reversals. Flutterwave keeps reporting a transaction as successful after its money was returned:
 //! refunds and chargebacks are only in lists of their own.
 
-use serde::Deserialize;
-use serde_json::Value;
-use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::disputes::DisputeStatus;
+use tollhouse_plugin::log;
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::{log, loose, text};
 
+use crate::disputes::Chargeback;
 use crate::refunds::RefundRecord;
 use crate::{api, list};
-
-/// A payer's dispute of a transaction. A later stage of the same dispute is another chargeback.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Chargeback {
-    amount: Option<Major>,
-    status: Value,
-    transaction_id: Value,
-    tx_ref: Value,
-}
 
 /// Changes a success to `reversed` if its refunds and chargebacks, also those that the host
 /// requested, return the whole amount. Other statuses need no request.
@@ -74,36 +63,13 @@ fn charged_back(payment: &Payment) -> Result<u64, Fault> {
     let mut sum: u64 = 0;
     for item in list_or_none("chargebacks", &payment.transaction_id)? {
         let chargeback: Chargeback = item.read()?;
-        if chargeback.is_for(payment)? && chargeback.is_lost()? {
-            let amount = chargeback.amount.ok_or_else(|| unreadable("chargeback"))?;
-            sum = sum.saturating_add(amount.minor());
+        let is_for_payment =
+            chargeback.is_for_payment(&payment.transaction_id, &payment.service_ref)?;
+        if is_for_payment && chargeback.status()? == DisputeStatus::Lost {
+            sum = sum.saturating_add(chargeback.amount()?.minor());
         }
     }
     Ok(sum)
-}
-
-impl Chargeback {
-    fn is_for(&self, payment: &Payment) -> Result<bool, Fault> {
-        let (id, tx_ref) = (loose::text(&self.transaction_id), loose::text(&self.tx_ref));
-        match (id.is_empty(), tx_ref.is_empty()) {
-            (false, _) => Ok(id == payment.transaction_id),
-            (true, false) => Ok(tx_ref == payment.service_ref),
-            (true, true) => Err(unreadable("chargeback")),
-        }
-    }
-
-    fn is_lost(&self) -> Result<bool, Fault> {
-        let status = self.status.as_str().ok_or_else(|| unreadable("chargeback"))?.to_lowercase();
-        match status.as_str() {
-            "lost" | "accepted" => Ok(true),
-            "initiated" | "declined" | "won" => Ok(false),
-            unknown => {
-                let unknown = text::code(unknown);
-                log::warn(&format!("unknown chargeback status at Flutterwave: \"{unknown}\""));
-                Ok(false)
-            }
-        }
-    }
 }
 
 /// Returns the items of a list; none if Flutterwave refuses to show it, because the permissions of

@@ -3,6 +3,7 @@
 mod channels;
 mod charges;
 mod checkout;
+mod disputes;
 mod errors;
 mod examples;
 mod instruments;

@@ -24,6 +24,22 @@ pub(crate) fn find(service_ref: &str) -> Result<Envelope, Fault> {
     api::get(&format!("/transactions/verify_by_reference?tx_ref={reference}"))
 }
 
+/// Returns Flutterwave's id of a transaction, by service reference.
+pub(crate) fn find_id(service_ref: &str) -> Result<String, Fault> {
+    let found = parse_payment(&find(service_ref)?, service_ref, None)?;
+    match found.transaction_id.is_empty() {
+        true => Err(Fault::unavailable("Flutterwave's transaction has no id")
+            .with_code("unexpected-answer")),
+        false => Ok(found.transaction_id),
+    }
+}
+
+/// Returns the service reference and the currency of a transaction, by Flutterwave's id.
+pub(crate) fn fetch_details(id: &str) -> Result<(String, String), Fault> {
+    let data = api::get(&format!("/transactions/{}/verify", http::encode(id)))?.data.value();
+    Ok((loose::text(&data["tx_ref"]), loose::text(&data["currency"])))
+}
+
 /// Returns the service reference of a transaction, by Flutterwave's id.
 pub(crate) fn fetch_service_ref(id: &str) -> Result<String, Fault> {
     let response =

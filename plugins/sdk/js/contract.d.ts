@@ -1,5 +1,107 @@
 // Generated from the contract's WIT by bin/declarations.js.
 
+export type DisputeStatus =
+  /** The provider waits for an answer. Also every status that is none of the others. */
+  | 'open'
+  /** The company contested the dispute, and the bank decides. */
+  | 'answered'
+  /** The company keeps the money. */
+  | 'won'
+  /** The payer gets the money: by a decision, or because the company accepted the dispute. */
+  | 'lost';
+
+/** Identifies a dispute. The host passes it as the plugin returned it. */
+export interface DisputeKey {
+  /** The provider's id of the dispute. */
+  id: string;
+  /** That of the payment. */
+  serviceRef: string;
+  /** That of the payment; "" if the provider needs none. */
+  transactionId: string;
+}
+
+export interface Dispute {
+  key: DisputeKey;
+  status: DisputeStatus;
+  /** The disputed amount. Of a lost dispute, the amount that the payer gets. */
+  amount: Money;
+  /** The provider's reason, without personal data. The company sees it. */
+  reason: string;
+  /**
+   * The time until which the company can answer. RFC 3339 in UTC. Absent if the provider sets
+   * none.
+   */
+  dueAt?: string | null;
+  /** The time at which the dispute was opened. RFC 3339 in UTC. */
+  openedAt?: string | null;
+}
+
+export type DisputeFilter =
+  /**
+   * The disputes of a payment: its `service-ref`, and its `transaction-id` as `verify` returned
+   * it.
+   */
+  | { tag: 'payment'; val: [string, string] }
+  /** All disputes that were opened since this time. RFC 3339 in UTC. */
+  | { tag: 'since'; val: string };
+
+export interface DisputePage {
+  disputes: Dispute[];
+  /** The argument of the next page; absent at the end. */
+  next?: string | null;
+}
+
+export type DisputeAction =
+  /** The payer gets the disputed amount. */
+  | { tag: 'accept' }
+  /** The bank decides by the evidence. */
+  | { tag: 'contest'; val: Evidence };
+
+/** Why the payment was right. */
+export interface Evidence {
+  customerName: string;
+  customerEmail: string;
+  /** E.164, if known. */
+  customerPhone?: string | null;
+  /** The goods or service that the payer received. */
+  service: string;
+  /** A link to a document, such as a receipt or an agreement. */
+  documentUrl?: string | null;
+}
+
+export interface DisputeAnswer {
+  key: DisputeKey;
+  /** As in `dispute`. */
+  amount: Money;
+  action: DisputeAction;
+  /** A text for the provider and the bank. */
+  message: string;
+}
+
+/**
+ * Disputes: claims of payers, through their banks, against payments. The payment's status remains
+ * that of `verification`, which is `reversed` once the whole amount was returned.
+ */
+export interface Disputes {
+  /**
+   * Lists disputes, at most 100 per page. `cursor` is the `next` of the page before, absent for the
+   * first one.
+   * @throws {Fault}
+   */
+  list(filter: DisputeFilter, cursor: string | null): DisputePage;
+  /**
+   * Queries a dispute. `not-found` if the provider does not know it.
+   * @throws {Fault}
+   */
+  fetch(key: DisputeKey): Dispute;
+  /**
+   * Answers a dispute, and returns it. It may be called again after a lost response: if the dispute
+   * was answered before, it is returned. `refused` if it can no longer be answered.
+   * @throws {Fault}
+   */
+  answer(answer: DisputeAnswer): Dispute;
+}
+
 export interface Request {
   method: string;
   url: string;
@@ -689,7 +791,10 @@ export type Subject =
   | 'refund'
   /** Only stored. */
   | 'mandate'
-  /** Only stored. */
+  /**
+   * Only stored. If it has a `service-ref`, and the plugin exports `disputes`, the host lists the
+   * disputes of that payment.
+   */
   | 'other';
 
 export interface Notification {

@@ -104,8 +104,25 @@ fn mandate_events_are_recognized() {
 }
 
 #[test]
+fn dispute_events_name_the_payment() {
+    for name in ["charge.dispute.create", "charge.dispute.remind", "charge.dispute.resolve"] {
+        let transaction = json!({"id": 5991760, "reference": "re4lyvq3s3", "amount": 40333});
+        let found = event(name, json!({"id": 358950, "transaction": transaction}));
+        assert_eq!((found.subject, found.event.as_str()), (Subject::Other, name));
+        assert_eq!(
+            (found.service_ref.as_str(), found.transaction_id.as_str()),
+            ("re4lyvq3s3", "5991760")
+        );
+        let found = event(name, json!({"id": 358950, "transaction": 5991760}));
+        assert_eq!((found.service_ref.as_str(), found.transaction_id.as_str()), ("", "5991760"));
+        let found = event(name, json!({"id": 358950}));
+        assert_eq!((found.service_ref.as_str(), found.transaction_id.as_str()), ("", ""));
+    }
+}
+
+#[test]
 fn other_events_have_only_a_name() {
-    for name in ["charge.dispute.create", "transfer.success", "subscription.create", "new"] {
+    for name in ["transfer.success", "subscription.create", "charge.disputed", "new"] {
         let found = event(name, json!({"reference": "x", "id": 1}));
         assert_eq!((found.subject, found.event.as_str()), (Subject::Other, name));
         assert_eq!((found.service_ref.as_str(), found.transaction_id.as_str()), ("", ""));

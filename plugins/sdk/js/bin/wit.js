@@ -2,7 +2,7 @@
 
 import { readFileSync, readdirSync } from 'node:fs';
 
-const TOKENS = /\/\/\/ ?.*|\/\/.*|->|[a-z0-9-]+|[^\s]/g;
+const TOKENS = /\/\/\/ ?.*|\/\/.*|->|%?[a-z0-9-]+|[^\s]/g;
 
 /** Parses the subset of WIT that the contract uses; anything else is an error. */
 class Reader {
@@ -19,6 +19,11 @@ class Reader {
     const token = this.tokens[this.at++];
     if (expected.length && !expected.includes(token)) throw new Error(`expected ${expected}, found ${token}`);
     return token;
+  }
+
+  /** Returns a name without the `%` that escapes a keyword. */
+  name() {
+    return this.next().replace(/^%/, '');
   }
 
   /** Skips to the token after the next one of this kind. */
@@ -47,20 +52,20 @@ class Reader {
 
   /** Parses a type: its name, and the types in angle brackets. */
   type() {
-    const name = this.next();
+    const name = this.name();
     if (this.peek() !== '<') return { name, of: [] };
     this.next('<');
     return { name, of: this.list('>', () => ({ type: this.type() })).map(({ type }) => type) };
   }
 
   field() {
-    const name = this.next();
+    const name = this.name();
     this.next(':');
     return { name, type: this.type() };
   }
 
   case() {
-    const name = this.next();
+    const name = this.name();
     if (this.peek() !== '(') return { name };
     this.next('(');
     const type = this.type();
@@ -88,11 +93,11 @@ class Reader {
       if (word === 'use') {
         this.past(';');
       } else if (['record', 'enum', 'variant'].includes(word)) {
-        const type = { kind: word, docs, name: this.next() };
+        const type = { kind: word, docs, name: this.name() };
         this.next('{');
         types.push({ ...type, parts: this.list('}', () => (word === 'record' ? this.field() : this.case())) });
       } else {
-        functions.push({ name: word, docs, ...this.function() });
+        functions.push({ name: word.replace(/^%/, ''), docs, ...this.function() });
       }
     }
   }

@@ -217,6 +217,12 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
+    /// Disputes: lists claims of payers against payments, and answers them.
+    disputes,
+    "package tollhouse:sdk-disputes; world with-disputes { export tollhouse:plugin/disputes@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
     /// Provider webhooks: authenticates and parses them.
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"
