@@ -86,6 +86,20 @@ impl Flutterwave {
         self.0.apply_to_all(|account, env| account.charge_back(env, tx_ref, amount_minor, status))
     }
 
+    /// Returns the id of the newest chargeback of the transaction with this `tx_ref`.
+    #[must_use]
+    pub fn chargeback(&self, tx_ref: &str) -> Option<u64> {
+        self.0.find_map(|account, _| account.newest_chargeback(tx_ref))
+    }
+
+    /// Decides a chargeback that the merchant contested or did not answer, without a webhook. If it
+    /// is not `won`, the payer gets the money.
+    ///
+    /// Returns false if no such chargeback has this id.
+    pub fn decide_chargeback(&self, id: u64, won: bool) -> bool {
+        self.0.apply_to_all(|account, _| account.decide_chargeback(id, won))
+    }
+
     /// Refunds this amount (`None`: what is left), as the merchant can on the dashboard.
     ///
     /// Returns false if no transaction with this `tx_ref` is successful, or less is left of it.
@@ -136,6 +150,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/refunds", on("refund_list", get(refunds::list)))
         .route("/refunds/{id}", on("refund_status", get(refunds::fetch)))
         .route("/chargebacks", on("chargeback_list", get(chargebacks::list)))
+        .route("/chargebacks/{id}", on("dispute_answer", put(chargebacks::answer)))
         .route("/tokenized-charges", on("charge", post(charges::charge)))
         .route("/tokens/{token}", on("token", put(tokens::update)))
         .route("/accounts/tokenize", on("mandate", post(mandates::tokenize)))
@@ -150,7 +165,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .nest("/v3", api)
         .fallback(http::unknown_path)
         .route("/webhook", put(notify::set_webhook))
-        .route("/chargeback", post(chargebacks::create))
+        .route("/chargeback", post(chargebacks::control))
         .with_state(flutterwave.clone())
         .route("/tamper", put(tamper).with_state(flutterwave.0.clone()))
 }

@@ -5,6 +5,7 @@
 mod accounts;
 mod cards;
 mod charges;
+mod disputes;
 mod hosted;
 mod http;
 mod mandates;
@@ -62,6 +63,33 @@ impl Paystack {
         self.0.reverse(reference)
     }
 
+    /// Opens a dispute of this amount (`None`: of the whole) and sends the webhook. Paystack sends
+    /// another one 24 hours before the dispute is due, and accepts it after 48 hours without an
+    /// answer.
+    ///
+    /// Returns the dispute's id; `None` if no transaction with this reference is successful, the
+    /// amount exceeds it, or it has an unresolved dispute.
+    pub fn open_dispute(&self, reference: &str, amount_minor: Option<u64>) -> Option<u64> {
+        self.0.with_accounts(|accounts, env| {
+            let mut accounts = accounts.values_mut();
+            accounts.find_map(|account| account.open_dispute(env, reference, amount_minor))
+        })
+    }
+
+    /// Decides a dispute, whether it was answered or not, and sends the webhook. If it is not
+    /// `won`, the payer gets the money; once that is the whole amount, the transaction is reversed.
+    ///
+    /// Returns false if no unresolved dispute has this id.
+    pub fn decide_dispute(&self, id: u64, won: bool) -> bool {
+        self.0.apply_to_all(|account, env| account.decide_dispute(env, id, won))
+    }
+
+    /// Returns the id of the unresolved dispute of a transaction.
+    #[must_use]
+    pub fn unresolved_dispute(&self, reference: &str) -> Option<u64> {
+        self.0.find_map(|account, _| account.unresolved_dispute(reference))
+    }
+
     /// Settles a charge that a `pending` fault or a direct debit left pending, and sends the
     /// webhook that Paystack would send.
     ///
@@ -104,6 +132,11 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         )
         .route("/refund/{id}", on("refund_status", get(refunds::fetch)))
         .route("/refund/retry_with_customer_details/{id}", on("refund_retry", post(refunds::retry)))
+        .route("/dispute", on("dispute_list", get(disputes::list)))
+        .route("/dispute/transaction/{id}", on("dispute_list", get(disputes::of_transaction)))
+        .route("/dispute/{id}", on("dispute", get(disputes::fetch)))
+        .route("/dispute/{id}/evidence", on("dispute_evidence", post(disputes::add_evidence)))
+        .route("/dispute/{id}/resolve", on("dispute_answer", put(disputes::resolve)))
         .route("/customer/authorization/initialize", on("mandate", post(mandates::initialize)))
         .route(
             "/customer/authorization/verify/{reference}",
@@ -125,6 +158,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .0
         .with_request_log("/paystack", api)
         .route("/webhook", put(http::set_webhook))
+        .route("/chargeback", post(disputes::control))
         .with_state(paystack.clone())
         .route("/tamper", put(tamper).with_state(paystack.0.clone()))
 }

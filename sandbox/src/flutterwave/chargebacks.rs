@@ -1,8 +1,8 @@
-//! Chargebacks: disputes of payers, which only tests begin and decide. They do not change the
-//! status of the transaction.
+//! Chargebacks: disputes of payers, which only tests begin and decide, and the merchant answers.
+//! They do not change the status of the transaction.
 
 use axum::{
-    extract::{Query, State},
+    extract::{Path, Query, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -13,7 +13,7 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{ApiKey, ApiResult, Page, Reply},
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply},
     transactions::{Status, Transaction},
 };
 use crate::{env::Env, money::major, server::error_response};
@@ -58,6 +58,8 @@ pub(super) struct Chargeback {
     /// In minor units.
     amount: u64,
     status: ChargebackStatus,
+    /// The merchant's link to a document.
+    uploaded_proof: Option<String>,
     created_at: Timestamp,
 }
 
@@ -83,9 +85,53 @@ impl Account {
             return true;
         }
         let (id, created_at) = (env.next_id(), env.clock.now());
-        self.chargebacks.insert(id, Chargeback { id, transaction, amount, status, created_at });
+        let uploaded_proof = None;
+        let chargeback = Chargeback { id, transaction, amount, status, uploaded_proof, created_at };
+        self.chargebacks.insert(id, chargeback);
         true
     }
+
+    pub(super) fn newest_chargeback(&self, tx_ref: &str) -> Option<u64> {
+        let transaction = self.by_reference(tx_ref)?.id;
+        let mut newest = self.chargebacks.values().rev();
+        newest.find(|chargeback| chargeback.transaction == transaction).map(|found| found.id)
+    }
+
+    pub(super) fn decide_chargeback(&mut self, id: u64, won: bool) -> bool {
+        use ChargebackStatus::{Declined, Initiated, Lost, Won};
+        let undecided = self.chargebacks.get_mut(&id);
+        let Some(undecided) = undecided.filter(|c| matches!(c.status, Initiated | Declined)) else {
+            return false;
+        };
+        undecided.status = if won { Won } else { Lost };
+        true
+    }
+
+    fn answer_chargeback(&mut self, id: &str, params: &Params) -> ApiResult {
+        let (status, message) = match params.required("action")?.as_str() {
+            "accept" => (ChargebackStatus::Accepted, "Chargeback accepted"),
+            "decline" => (ChargebackStatus::Declined, "Chargeback declined"),
+            _ => return Err(ApiError::invalid("action must be accept or decline")),
+        };
+        params.required("comment")?;
+        let uploaded_proof = proof(params)?;
+        let found = id.parse().ok().and_then(|id: u64| self.chargebacks.get_mut(&id));
+        let chargeback = found
+            .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "Chargeback was not found"))?;
+        if chargeback.status != ChargebackStatus::Initiated {
+            return Err(ApiError::invalid("This chargeback can no longer be updated"));
+        }
+        (chargeback.status, chargeback.uploaded_proof) = (status, uploaded_proof);
+        Ok(Reply::new(message, Value::Null))
+    }
+}
+
+/// Returns the merchant's link to a document, if it is a URL.
+fn proof(params: &Params) -> Result<Option<String>, ApiError> {
+    let Some(value) = params.get("uploaded_proof") else { return Ok(None) };
+    let url = value.as_str().filter(|url| url::Url::parse(url).is_ok());
+    let url = url.ok_or_else(|| ApiError::invalid("uploaded_proof must be a valid uri"))?;
+    Ok(Some(url.to_owned()))
 }
 
 fn chargeback_json(chargeback: &Chargeback, transaction: &Transaction) -> Value {
@@ -103,7 +149,7 @@ fn chargeback_json(chargeback: &Chargeback, transaction: &Transaction) -> Value 
         "status": chargeback.status.name(),
         "stage": "new",
         "comment": "Product/service not received",
-        "meta": { "uploaded_proof": null, "history": history },
+        "meta": { "uploaded_proof": chargeback.uploaded_proof, "history": history },
         "due_date": chargeback.created_at.plus_seconds(RESPONSE_SECONDS),
         "settlement_id": "N/A",
         "created_at": chargeback.created_at,
@@ -152,27 +198,48 @@ pub(super) async fn list(
     })
 }
 
+pub(super) async fn answer(
+    State(flutterwave): State<Flutterwave>,
+    ApiKey(key): ApiKey,
+    Path(id): Path<String>,
+    params: Params,
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, _| account.answer_chargeback(&id, &params))
+}
+
 #[derive(Deserialize)]
-struct ChargebackRequest {
-    reference: String,
-    amount_minor: Option<u64>,
-    #[serde(default)]
-    status: ChargebackStatus,
+#[serde(untagged)]
+enum ControlRequest {
+    /// Decides the newest chargeback of the transaction.
+    Decide { reference: String, won: bool },
+    Begin {
+        reference: String,
+        amount_minor: Option<u64>,
+        #[serde(default)]
+        status: ChargebackStatus,
+    },
 }
 
 /// Control endpoint of the simulators: begins or decides a chargeback.
-pub(super) async fn create(State(flutterwave): State<Flutterwave>, body: String) -> Response {
-    let Ok(request) = serde_json::from_str::<ChargebackRequest>(&body) else {
+pub(super) async fn control(State(flutterwave): State<Flutterwave>, body: String) -> Response {
+    let Ok(request) = serde_json::from_str::<ControlRequest>(&body) else {
         let wanted = "reference is required; amount_minor is a number; \
-            status is initiated, accepted, declined, won or lost";
+            status is initiated, accepted, declined, won or lost; won is a boolean";
         return error_response(StatusCode::BAD_REQUEST, wanted);
     };
-    let ChargebackRequest { reference, amount_minor, status } = request;
-    match flutterwave.charge_back(&reference, amount_minor, status) {
-        true => StatusCode::NO_CONTENT.into_response(),
-        false => {
-            let message = "no successful transaction has this reference";
-            error_response(StatusCode::NOT_FOUND, message)
+    let (done, missing) = match request {
+        ControlRequest::Decide { reference, won } => {
+            let id = flutterwave.chargeback(&reference);
+            let decided = id.is_some_and(|id| flutterwave.decide_chargeback(id, won));
+            (decided, "no transaction with this reference has an undecided chargeback")
         }
+        ControlRequest::Begin { reference, amount_minor, status } => {
+            let begun = flutterwave.charge_back(&reference, amount_minor, status);
+            (begun, "no successful transaction has this reference")
+        }
+    };
+    match done {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => error_response(StatusCode::NOT_FOUND, missing),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use axum::http::StatusCode;
 
 use super::{
-    cards::Card, http::ApiError, mandates::Mandate, merchant::TimerEvent, refunds::Refund,
-    transactions::Transaction,
+    cards::Card, disputes::Dispute, http::ApiError, mandates::Mandate, merchant::TimerEvent,
+    refunds::Refund, transactions::Transaction,
 };
 use crate::{env::Env, keyed_hash, timer_queue::TimerQueue};
 
@@ -19,6 +19,7 @@ pub(super) struct Account {
     pub customers: BTreeMap<String, Customer>,
     pub authorizations: BTreeMap<String, Authorization>,
     pub refunds: BTreeMap<u64, Refund>,
+    pub disputes: BTreeMap<u64, Dispute>,
     /// Keyed by reference.
     pub mandates: BTreeMap<String, Mandate>,
     /// Keyed by access code.
@@ -70,6 +71,7 @@ impl Account {
             customers: BTreeMap::new(),
             authorizations: BTreeMap::new(),
             refunds: BTreeMap::new(),
+            disputes: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
             timers: TimerQueue::default(),

@@ -16,6 +16,10 @@ use crate::{
 pub(super) enum TimerEvent {
     /// The id of the refund.
     Refund(u64),
+    /// The id of the dispute.
+    DisputeReminder(u64),
+    /// The id of the dispute.
+    DisputeDue(u64),
     /// The reference of the mandate.
     Mandate(String),
     /// The reference of the transaction.
@@ -36,6 +40,8 @@ impl MerchantAccount for Account {
     fn handle_timer(&mut self, env: &Env, due: TimerEvent) {
         match due {
             TimerEvent::Refund(id) => self.finish_refund(env, id),
+            TimerEvent::DisputeReminder(id) => self.remind_of_dispute(env, id),
+            TimerEvent::DisputeDue(id) => self.expire_dispute(env, id),
             TimerEvent::Mandate(reference) => self.activate_mandate(env, &reference),
             TimerEvent::Debit(reference) => {
                 let fails = self.by_reference(&reference).is_some_and(|debit| debit.debit_fails);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod cards;
+mod disputes;
 mod events;
 mod faults;
 mod flutterwave;

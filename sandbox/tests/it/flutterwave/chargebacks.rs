@@ -118,6 +118,98 @@ async fn the_control_endpoint_begins_and_decides_chargebacks() {
     assert_eq!((&found[0]["status"], &found[0]["amount"]), (&json!("lost"), &json!(1_000)));
     assert_eq!((found.len(), control(json!({ "reference": "none" })).await), (1, 404));
     assert_eq!(control(json!({ "reference": "pay", "status": "regretted" })).await, 400);
+    assert_eq!(control(json!({ "reference": "pay", "won": true })).await, 404);
+    assert_eq!(control(json!({ "reference": "pay", "status": "declined" })).await, 204);
+    assert_eq!(control(json!({ "reference": "pay", "won": true })).await, 204);
+    assert_eq!(listed(&shop, "?status=won").await.len(), 1);
     let flutterwave = shop.world.simulators.flutterwave();
     assert!(flutterwave.requests().iter().all(|(_, path)| path != "/chargeback"));
+}
+
+async fn answer(shop: &Shop, id: u64, body: Value) -> (u16, String) {
+    let (status, body) = shop.call(Method::PUT, &format!("/chargebacks/{id}"), body).await;
+    assert_eq!(body["data"], Value::Null, "{body}");
+    (status, body["message"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn chargebacks_are_accepted_or_contested_once() {
+    let shop = Shop::new().await;
+    let flutterwave = shop.world.simulators.flutterwave();
+    let proof = "https://shop.test/receipt.pdf";
+    for (tx_ref, body, message, status) in [
+        (
+            "kept",
+            json!({ "action": "accept", "comment": "Sorry" }),
+            "Chargeback accepted",
+            "accepted",
+        ),
+        (
+            "contested",
+            json!({ "action": "decline", "comment": "Sent", "uploaded_proof": proof }),
+            "Chargeback declined",
+            "declined",
+        ),
+    ] {
+        let paid = shop.pay(tx_ref, SUCCESS).await;
+        assert!(flutterwave.charge_back(tx_ref, None, ChargebackStatus::Initiated));
+        let id = flutterwave.chargeback(tx_ref).unwrap();
+        assert_eq!(answer(&shop, id, body.clone()).await, (200, message.to_owned()));
+        let found = listed(&shop, &format!("?id={}", paid["id"])).await.remove(0);
+        assert_eq!((&found["id"], &found["status"]), (&json!(id), &json!(status)));
+        assert_eq!(
+            found["meta"]["uploaded_proof"],
+            *body.get("uploaded_proof").unwrap_or(&Value::Null)
+        );
+        assert_eq!(answer(&shop, id, body).await.0, 400);
+        // The transaction itself does not show it.
+        assert_eq!(shop.verify(tx_ref).await, paid);
+    }
+}
+
+#[tokio::test]
+async fn contested_chargebacks_are_decided() {
+    let shop = Shop::new().await;
+    let flutterwave = shop.world.simulators.flutterwave();
+    for (tx_ref, status, won, decided) in [
+        ("one", ChargebackStatus::Declined, true, "won"),
+        ("two", ChargebackStatus::Declined, false, "lost"),
+        ("three", ChargebackStatus::Initiated, false, "lost"),
+    ] {
+        shop.pay(tx_ref, SUCCESS).await;
+        assert!(flutterwave.charge_back(tx_ref, None, status));
+        let id = flutterwave.chargeback(tx_ref).unwrap();
+        assert!(flutterwave.decide_chargeback(id, won));
+        assert!(!flutterwave.decide_chargeback(id, !won));
+        assert_eq!(listed(&shop, "").await[0]["status"], decided);
+    }
+    assert!(!flutterwave.decide_chargeback(1, true));
+    assert_eq!(flutterwave.chargeback("none"), None);
+}
+
+#[tokio::test]
+async fn invalid_answers_are_rejected() {
+    let shop = Shop::new().await;
+    shop.pay("pay", SUCCESS).await;
+    let flutterwave = shop.world.simulators.flutterwave();
+    assert!(flutterwave.charge_back("pay", None, ChargebackStatus::Initiated));
+    let id = flutterwave.chargeback("pay").unwrap();
+    for body in [
+        json!({}),
+        json!({ "action": "regret", "comment": "x" }),
+        json!({ "action": true, "comment": "x" }),
+        json!({ "action": "accept" }),
+        json!({ "action": "accept", "comment": {} }),
+        json!({ "action": "decline", "comment": "x", "uploaded_proof": 1 }),
+        json!({ "action": "decline", "comment": "x", "uploaded_proof": "receipt" }),
+    ] {
+        assert_eq!(answer(&shop, id, body.clone()).await.0, 400, "{body}");
+    }
+    let valid = json!({ "action": "accept", "comment": "Sorry" });
+    assert_eq!(answer(&shop, 1, valid.clone()).await.0, 404);
+    // Accounts are isolated.
+    let path = format!("/flutterwave/v3/chargebacks/{id}");
+    let request = shop.world.request(Method::PUT, &path).bearer_auth("FLWSECK_TEST-other-X");
+    assert_eq!(request.json(&valid).send().await.unwrap().status(), 404);
+    assert_eq!(listed(&shop, "").await[0]["status"], "initiated");
 }

@@ -30,6 +30,7 @@ async fn every_operation_can_fail() {
         ("refund", post.clone(), format!("/transactions/{id}/refund"), json!({ "amount": 1 })),
         ("refund_list", get.clone(), "/refunds".to_owned(), json!({})),
         ("chargeback_list", get.clone(), "/chargebacks".to_owned(), json!({})),
+        ("dispute_answer", put.clone(), "/chargebacks/1".to_owned(), json!({})),
         ("refund_status", get.clone(), "/refunds/1".to_owned(), json!({})),
         ("resend", post.clone(), format!("/transactions/{id}/resend-hook"), json!({})),
         ("token", put.clone(), "/tokens/none".to_owned(), json!({})),
