@@ -8,6 +8,7 @@ CREATE TABLE disputes (
     amount_minor BIGINT NOT NULL CHECK (amount_minor >= 0),
     currency     TEXT   NOT NULL,
     held_minor   BIGINT NOT NULL CHECK (held_minor >= 0), -- in the ledger account `disputed`
+    lost_minor   BIGINT NOT NULL CHECK (lost_minor >= 0), -- that the ledger gave to the provider
     postings     BIGINT NOT NULL, -- number of its ledger transactions
     reason       TEXT   NOT NULL,
     state        TEXT   NOT NULL CHECK (state IN ('open', 'answered', 'won', 'lost')),
@@ -26,5 +27,8 @@ CREATE TABLE disputes (
 CREATE INDEX disputes_by_charge ON disputes (company_id, charge_id);
 CREATE INDEX disputes_by_state ON disputes (state, id);
 
--- The amount of disputes that are open or lost, without what was refunded.
-ALTER TABLE charges ADD COLUMN disputed_minor BIGINT NOT NULL DEFAULT 0 CHECK (disputed_minor >= 0);
+-- The amount of disputes that are open or lost, without what was refunded. Hosts of the previous
+-- version do not know it: the check refuses a refund that they begin of a disputed amount.
+ALTER TABLE charges ADD COLUMN disputed_minor BIGINT NOT NULL DEFAULT 0 CHECK (
+    disputed_minor >= 0
+    AND (disputed_minor = 0 OR refunded_minor + disputed_minor <= COALESCE(taken_minor, 0)));

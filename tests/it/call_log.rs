@@ -42,7 +42,7 @@ fn pairs(calls: &[(&str, &str)]) -> Vec<(String, String)> {
 both! {
     async fn a_timeline_has_the_calls_about_its_payment(app: TestApp) {
         let (payment, other) = (app.initialize("order-1").await, app.initialize("order-2").await);
-        app.get("/payment/verify/order-1").await.data();
+        app.post("/payment/verify/order-1", json!({})).await;
         app.complete(&payment, "success").await;
         app.run_until_idle().await;
         assert!(flush(app).await > 3);
@@ -63,7 +63,7 @@ both! {
         app.run_until_idle().await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.status, 502);
-        app.get("/payment/verify/order-1").await;
+        app.post("/payment/verify/order-1", json!({})).await;
         let lost = app.fetch("order-1").await;
         flush(app).await;
         assert_eq!(on_timeline(app, &lost).await, pairs(&[
@@ -94,6 +94,7 @@ both! {
         flush(app).await;
         assert_eq!((by_hour(app, "hours=1").await.len(), by_hour(app, "").await.len()), (1, 2));
         let browser = crate::console::Browser::signed_in(app, "ada", "platform").await;
+        app.run_until_idle().await;
         for page in ["/console/today", "/console/plugins/provider_a"] {
             browser.get(page).await.shows(&["Plugin calls by hour (UTC): at most 2 an hour", "2 ok, 0 declined, 0 failed"]);
         }
@@ -109,6 +110,7 @@ both! {
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(3_600));
         calls::sweep(app.app.clone()).await.expect("a sweep");
         assert_eq!(kept().await, (0, 0));
+        app.run_until_idle().await;
     }
 
     async fn without_retention_calls_are_not_logged(app: TestApp, "--call-log-days=0") {

@@ -47,7 +47,7 @@ async fn answer(app: &TestApp, dispute: &Value, body: Value) -> Reply {
 }
 
 /// A paid payment of 2,500.50 with a dispute of this amount, or of the whole.
-async fn disputed(app: &TestApp, amount_minor: Option<u64>) -> (String, Value) {
+async fn disputed(app: &TestApp, amount_minor: Option<u64>) -> (u64, Value) {
     app.paid_payment("order-1").await;
     let id = app.simulators.paystack().open_dispute("order-1", amount_minor).expect("a dispute");
     app.run_until_idle().await;
@@ -77,7 +77,7 @@ both! {
         assert!(dispute["due_at"].as_str() > dispute["opened_at"].as_str(), "{dispute}");
         assert_eq!(wallet(app).await, amounts([1_362.99, 1_000.0, 0.0]));
         assert_eq!(app.events(), ["payment.success", "payment.disputed"]);
-        assert!(app.simulators.paystack().decide_dispute(&id, false));
+        assert!(app.simulators.paystack().decide_dispute(id, false));
         app.run_until_idle().await;
         let lost = disputes(app, "?state=lost").await[0].clone();
         assert_eq!((&lost["held"], &lost["amount"], lost["closed_at"].is_null()), (&json!(0), &json!(1000), false));
@@ -88,7 +88,7 @@ both! {
 
     async fn a_won_dispute_returns_the_held_money(app: TestApp) {
         let (id, _) = disputed(app, Some(100_000)).await;
-        assert!(app.simulators.paystack().decide_dispute(&id, true));
+        assert!(app.simulators.paystack().decide_dispute(id, true));
         app.run_until_idle().await;
         assert_eq!(wallet(app).await, amounts([NET, 0.0, 0.0]));
         assert_eq!(disputes(app, "").await[0]["state"], "won");
@@ -99,7 +99,7 @@ both! {
         let (id, dispute) = disputed(app, None).await;
         assert_eq!((&dispute["amount"], &dispute["held"]), (&json!(2500.5), &json!(NET)));
         assert_eq!(wallet(app).await, amounts([0.0, NET, 0.0]));
-        assert!(app.simulators.paystack().decide_dispute(&id, false));
+        assert!(app.simulators.paystack().decide_dispute(id, false));
         app.run_until_idle().await;
         assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]));
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
@@ -121,7 +121,7 @@ both! {
         assert_eq!(wallet(app).await, amounts([-637.01, 1_000.0, 637.01]));
         let browser = crate::console::Browser::signed_in(app, "ada", "finance-read").await;
         browser.get(&format!("/console/companies/{}/wallet", app.company.id)).await.shows(&["Disputed", "Owed"]);
-        app.simulators.paystack().decide_dispute(&id, true);
+        app.simulators.paystack().decide_dispute(id, true);
         app.run_until_idle().await;
         assert_eq!(wallet(app).await, amounts([362.99, 0.0, 0.0]));
     }
@@ -131,7 +131,7 @@ both! {
         let refund = format!("/companies/{}/payments/{}/refund", app.company.id, dispute["owner_id"].as_str().expect("an id"));
         let refused = app.operator(Method::POST, &refund, Value::Null).await;
         assert_eq!(refused.failure(), (400, "the payment is disputed: answer the dispute instead"));
-        app.simulators.paystack().decide_dispute(&id, true);
+        app.simulators.paystack().decide_dispute(id, true);
         app.run_until_idle().await;
         assert_eq!(app.operator(Method::POST, &refund, Value::Null).await.data()["status"], "refunded");
         app.advance(3_600).await;
@@ -151,7 +151,7 @@ both! {
         let entry = entries(app, &format!("/companies/{}/audit", app.company.id), "dispute.answer").await;
         assert_eq!((entry.len(), &entry[0]["detail"]["action"]), (1, &json!("contest")));
         assert!(!entry[0]["detail"].to_string().contains("ada@example.com"), "{entry:?}");
-        app.simulators.paystack().decide_dispute(&id, true);
+        app.simulators.paystack().decide_dispute(id, true);
         app.run_until_idle().await;
         assert_eq!((wallet(app).await, disputes(app, "?state=won").await.len()), (amounts([NET, 0.0, 0.0]), 1));
     }
@@ -177,7 +177,7 @@ both! {
         let (id, dispute) = disputed(app, Some(100_000)).await;
         // The webhook of the decision is lost, and the dispute has ended at the provider.
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(9));
-        app.simulators.paystack().decide_dispute(&id, false);
+        app.simulators.paystack().decide_dispute(id, false);
         let ended = answer(app, &dispute, contest()).await;
         assert_eq!(ended.data()["state"], "lost");
         app.run_until_idle().await;
@@ -193,14 +193,14 @@ both! {
         slice::sweep(app.app.clone()).await.expect("a sweep without effect");
         app.run_until_idle().await;
         assert_eq!(disputes(app, "?state=open").await.len(), 1);
-        app.advance(2 * DAY).await;
+        app.advance(DAY).await;
         assert_eq!((disputes(app, "").await.len(), wallet(app).await), (1, amounts([1_362.99, 1_000.0, 0.0])));
     }
 
     async fn duplicate_webhooks_hold_the_money_once(app: TestApp) {
         app.simulators.faults().push(Fault::new("notification", FaultKind::Duplicate).times(9));
         disputed(app, Some(100_000)).await;
-        app.advance(3 * DAY).await;
+        app.advance(DAY).await;
         assert_eq!(wallet(app).await, amounts([1_362.99, 1_000.0, 0.0]));
         assert_eq!(app.events().iter().filter(|event| *event == "payment.disputed").count(), 1);
     }

@@ -26,7 +26,7 @@ impl Person {
         code_at(&self.secret, app.app.clock.now().plus_seconds(30 * periods))
     }
 
-    async fn sign_in(&self, app: &TestApp, password: &str, code: &str) -> Reply {
+    pub async fn sign_in(&self, app: &TestApp, password: &str, code: &str) -> Reply {
         sign_in(app, &self.email, password, code).await
     }
 }

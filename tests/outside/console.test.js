@@ -173,10 +173,10 @@ describe('the operator console', () => {
     const company = `/console/companies/${sandbox.company_id}`;
     const { docs: [user] } = await operator('GET', `/companies/${sandbox.company_id}/users?user_id=amaka`);
     const { docs: [recorded] } = await operator('GET', '/plugins/provider_a/recordings?limit=1');
-    const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
+    const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/disputes', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
       '/statement', '/totals', '/audit'];
     const pages = tabs.map((tab) => company + tab);
-    for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/exceptions', '/console/jobs',
+    for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/disputes', '/console/exceptions', '/console/jobs',
       '/console/plugins', '/console/plugins/provider_a', '/console/plugins/provider_a/recordings',
       `/console/plugins/provider_a/recordings/${recorded.id}`, '/console/hosts', '/console/master-key', '/console/operators', '/console/approvals', '/console/audit', ...pages]) {
       const name = path.replaceAll('/', '-').replace(sandbox.company_id, 'id').replace(user.id, 'user').replace(recorded.id, 'id').slice(1);

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 
 import { browser } from './browser.js';
 import { acceptInvitation, checkAccessible, picture, signInAgain } from './people.js';
-import { call, operator, sandbox, unused, until } from './sandbox.js';
+import { Company, call, complete, operator, sandbox, unused, until } from './sandbox.js';
 
 describe('the portal of a company', () => {
   const open = browser();
@@ -84,6 +84,34 @@ describe('the portal of a company', () => {
       return row.getByText('delivered').isVisible();
     });
     await picture(page, 'portal-events');
+  });
+
+  test('a disputed payment is contested with evidence', async (t) => {
+    const [page, reference] = [await open(t), unused('disputed')];
+    const company = new Company({ id: sandbox.company_id, api_key: sandbox.api_key });
+    const begun = await company.initialize({ reference });
+    await complete(begun.checkout.url, 'success');
+    await company.settled(reference, 'success');
+    const opened = await call('POST', `${sandbox.sandbox}/paystack/chargeback`, { body: { reference, amount_minor: 100_000 } });
+    assert.equal(opened.status, 204, JSON.stringify(opened.body));
+    await enter(page, 'company-owner');
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Disputes' }).click();
+    const link = page.getByRole('link', { name: reference });
+    await until('the dispute', async () => {
+      await page.reload();
+      return link.isVisible();
+    });
+    await link.click();
+    await page.getByText('Contest the dispute…').click();
+    await page.getByLabel('Message to the bank').first().fill('The order was delivered');
+    await page.getByLabel('Name of the customer').fill('Ada Obi');
+    await page.getByLabel('E-mail address of the customer').fill('ada@example.com');
+    await page.getByLabel('Phone number of the customer').fill('+2348012345678');
+    await page.getByLabel('Goods or service').fill('Order 4711');
+    await picture(page, 'portal-dispute');
+    await page.getByRole('button', { name: 'Send the evidence' }).click();
+    await page.locator('.amount').getByText('answered').waitFor();
+    await picture(page, 'portal-dispute-answered');
   });
 
   test('every page is accessible in light and dark, and fits a phone', async (t) => {

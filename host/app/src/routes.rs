@@ -464,6 +464,7 @@ const TAGS: &[Tag] = &[
         "Events for operators and internal consumers: a feed, read by cursor.",
     ),
     ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
+    ("calls", "plugin calls", "Numbers of plugin calls by hour."),
     ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
     (
         "operators",

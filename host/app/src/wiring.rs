@@ -66,7 +66,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (charges::REQUEST_JOB, |app, job| charges::request_job::<Recollection>(app, job).boxed()),
     (charges::RECONCILE_JOB, |app, job| reconcile_charge(app, job).boxed()),
     (charges::REFUND_JOB, |app, job| refund_charge(app, job).boxed()),
-    (disputes::CHARGE_JOB, |app, job| disputes::disputes_job(app, job).boxed()),
+    (charges::DISPUTES_JOB, |app, job| disputes::disputes_job(app, job).boxed()),
     (disputes::ACCOUNT_JOB, |app, job| disputes::account_job(app, job).boxed()),
     (events::DELIVER_JOB, |app, job| events::deliver_job(app, job).boxed()),
     (messages::EMAIL_JOB, |app, job| messages::deliver_job(app, job).boxed()),
@@ -154,7 +154,7 @@ const TABLES: Tables = Tables {
     ],
     has_virtual_accounts: |tx, account_id| Box::pin(virtual_accounts::is_any_at(tx, account_id)),
     transfer_job: virtual_accounts::TRANSFER_JOB,
-    dispute_job: disputes::CHARGE_JOB,
+    dispute_job: charges::DISPUTES_JOB,
 };
 
 impl App {
@@ -173,10 +173,7 @@ impl App {
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_with_cache(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
-        let (recorder, recordings) = recordings::recorder();
-        if settings.recording_hours > 0 {
-            plugins.set_recorder(recorder);
-        }
+        let recordings = record_calls(&settings, &plugins);
         let store = open_store(config, random.clone()).await?;
         plugins.sync_once(&store).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
@@ -192,10 +189,6 @@ impl App {
         let workers = Workers::new(JOBS, parts);
         let (metrics, server_metrics) = (Metrics::default(), server::ServerMetrics::default());
         let (recorder, logged) = requests::recorder(&metrics.api_log_dropped);
-        let (call_log, logged_calls) = calls::log(&metrics.call_log_dropped);
-        if settings.call_log_days > 0 {
-            plugins.set_call_log(call_log);
-        }
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
             .with(|registry| metrics.register(registry))
@@ -206,7 +199,7 @@ impl App {
             .with(|registry| tasks.register(registry))
             .with(|registry| recordings.register(registry));
         let slots = new_slots(config, &clock, &random).with(recordings);
-        let slots = slots.with(logged).with(logged_calls);
+        let slots = slots.with(logged).with(log_calls(&settings, &plugins, &metrics));
         let parts = Parts {
             server: Arc::new(server::ServerParts {
                 store: store.clone(),
@@ -239,6 +232,24 @@ impl App {
         };
         Ok(App::new(parts, plugins))
     }
+}
+
+/// Records plugin calls, unless the retention is 0. Returns the queue of recordings.
+fn record_calls(settings: &Settings, plugins: &Plugins) -> recordings::RecordingQueue {
+    let (recorder, recorded) = recordings::recorder();
+    if settings.recording_hours > 0 {
+        plugins.set_recorder(recorder);
+    }
+    recorded
+}
+
+/// Logs plugin calls, unless their retention is 0. Returns the buffer of the log.
+fn log_calls(settings: &Settings, plugins: &Plugins, metrics: &Metrics) -> LogBuffer<LoggedCall> {
+    let (log, logged) = calls::log(&metrics.call_log_dropped);
+    if settings.call_log_days > 0 {
+        plugins.set_call_log(log);
+    }
+    logged
 }
 
 /// Returns the state of slices that begins empty.
@@ -313,11 +324,13 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     if timeout_at(deadline, app.tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("shutdown timed out with requests of disconnected clients in flight");
     }
+    let flush = async || requests::flush(&app).await.and(calls::flush(&app).await);
+    let is_flushed = matches!(timeout_at(deadline, flush()).await, Ok(Ok(_)));
     if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
     }
-    let flushed = async { requests::flush(&app).await.and(calls::flush(&app).await) };
-    if !matches!(timeout_at(deadline, flushed).await, Ok(Ok(_))) {
+    // Also the calls of the last jobs.
+    if !is_flushed || !matches!(timeout_at(deadline, flush()).await, Ok(Ok(_))) {
         tracing::warn!("the last API requests or plugin calls could not be saved");
     }
     if let Ok(Err(error)) = timeout_at(deadline, hosts::leave(&app)).await {

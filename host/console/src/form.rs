@@ -40,13 +40,15 @@ pub struct Field {
     label: &'static str,
     hint: &'static str,
     kind: Kind,
-    /// Of a text or a choice, when the form is shown.
+    /// Of a text or a choice, when the form is shown. [`Sent::is_changed`] compares with it.
     value: String,
 }
 
 enum Kind {
     /// A text of this `type` of HTML.
     Text { input: &'static str, required: bool },
+    /// A required text of several lines.
+    Lines,
     /// One of these.
     Choice(Vec<(&'static str, &'static str)>),
     /// Any number of these.
@@ -72,6 +74,10 @@ impl Field {
             kind: Kind::Text { input, required: true },
             value: String::new(),
         }
+    }
+
+    pub fn lines(name: &'static str, label: &'static str) -> Field {
+        Field { name, label, hint: "", kind: Kind::Lines, value: String::new() }
     }
 
     pub fn choice(
@@ -116,6 +122,11 @@ impl Sent {
     /// Returns the value of a field if it is not empty.
     pub fn optional(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    /// Returns whether a field differs from what the form showed.
+    pub fn is_changed(&self, name: &str) -> bool {
+        self.text(name) != self.text(&format!("shown_{name}"))
     }
 
     /// Returns all values of a field; `None` if there are none.

@@ -6,7 +6,7 @@ use tollhouse_app::wiring::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables that belong to no single company.
-const SHARED: [(&str, &str); 16] = [
+const SHARED: [(&str, &str); 17] = [
     ("companies", "its id is the company"),
     ("hosts", "hosts serve everyone"),
     ("operators", "operators belong to the service, and members are found by their session"),
@@ -17,6 +17,7 @@ const SHARED: [(&str, &str); 16] = [
     ("operator_tokens", "operators belong to the service"),
     ("operator_views", "operators belong to the service"),
     ("approvals", "operators decide them"),
+    ("plugin_call_hours", "plugins serve everyone"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
     ("plugin_publishers", "plugins serve everyone"),

@@ -2,6 +2,7 @@
 
 use super::{
     charges::{self, Cause, Exception, State as ChargeState},
+    disputes,
     prelude::*,
 };
 
@@ -97,8 +98,10 @@ async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
 /// Begins the refund of a charge that settled nothing.
 async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
-    let left = charge.taken.unwrap_or_default().0 - charge.refunded.0 - charge.disputed.0;
-    if !is_taken || charge.counts || left <= 0 {
+    if disputes::is_disputed(tx, &charge.company_id, &charge.id).await? {
+        return Err(Error::invalid("the charge is disputed: answer the dispute instead"));
+    }
+    if !is_taken || charge.counts || charge.refundable() == Minor(0) {
         return Err(Error::invalid("this charge has no refundable amount"));
     }
     if !app.plugins.provider(&charge.provider, &charge.company_id)?.supports_refunds() {

@@ -29,6 +29,7 @@ fn columns(session: &Session) -> Vec<Column<'_>> {
         money("Fees", "fees", "currency"),
         money("Refunded", "refunded", "currency"),
         money("Reversed", "reversed", "currency"),
+        money("Disputed", "disputed", "currency"),
     ]
 }
 

@@ -82,6 +82,7 @@ fn taken(rows: &Value) -> Table {
         money("Fees", "fees", "currency"),
         money("Refunded", "refunded", "currency"),
         money("Reversed", "reversed", "currency"),
+        money("Disputed", "disputed", "currency"),
     ];
     Table::new("Money today", rows, &columns, "No money was taken today.")
 }

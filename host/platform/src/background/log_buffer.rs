@@ -22,8 +22,9 @@ use crate::{
 const MAX_BUFFERED: usize = 4_096;
 /// Maximum number of them that belong to one company.
 const MAX_OF_COMPANY: usize = MAX_BUFFERED / 4;
-/// Entries of one company from which the buffer is saved early.
+/// Numbers of entries, of one company and of all, at which the buffer is saved early.
 const EARLY_FLUSH: usize = MAX_OF_COMPANY / 2;
+const EARLY_FLUSH_OF_ALL: usize = MAX_BUFFERED / 2;
 /// Time until entries are saved.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -76,12 +77,12 @@ impl<T: LogEntry> LogBuffer<T> {
         }
         of_company.insert(entry.company().clone(), count + 1);
         entries.push(entry);
-        if count + 1 == EARLY_FLUSH {
+        if count + 1 == EARLY_FLUSH || entries.len() == EARLY_FLUSH_OF_ALL {
             self.shared.wake.notify_one();
         }
     }
 
-    /// Waits for a second, or until a company has used half of its share.
+    /// Waits for a second, or until half of the buffer or of a company's share is used.
     pub async fn wait(&self) {
         let _ = tokio::time::timeout(FLUSH_INTERVAL, self.shared.wake.notified()).await;
     }

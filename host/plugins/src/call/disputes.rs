@@ -8,8 +8,8 @@ use tollhouse_platform::{clock::Timestamp, values::money::Money};
 /// The interface of disputes.
 const DISPUTES: &str = "disputes";
 
-/// Maximum number of pages of a list; a plugin that returns more never ends.
-const MAX_PAGES: usize = 100;
+/// Maximum number of pages of a list: a plugin may return cursors without end.
+const MAX_PAGES: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,11 +97,12 @@ impl Provider {
         for _ in 0..MAX_PAGES {
             let page = self.list_disputes(credentials, filter, &cursor).await?;
             found.extend(page.disputes);
-            if page.next.is_none() || page.next == cursor {
-                break;
+            if page.next.is_none() {
+                return Ok(found);
             }
             cursor = page.next;
         }
+        tracing::error!(plugin = self.label(), "a list of disputes has too many pages");
         Ok(found)
     }
 }

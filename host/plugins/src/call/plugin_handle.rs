@@ -220,7 +220,8 @@ impl PluginHandle {
         if let Some(watch) = &self.observer {
             watch(progress.usage);
         }
-        if let Some(log) = self.calls.log.get() {
+        // A rejected call says nothing about the plugin.
+        if let Some(log) = self.calls.log.get().filter(|_| progress.usage.runs > 0) {
             log(LoggedCall::new(self, call, &result, began, started.elapsed()));
         }
         // Anyone can send a webhook that the provider did not sign.

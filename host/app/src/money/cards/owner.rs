@@ -102,6 +102,9 @@ impl ChargeOwner for Card {
 /// Begins the refund of a verification charge.
 async fn refund(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     let mut charge = charge.clone();
+    if charge.refundable() == Minor(0) {
+        return Ok(()); // a payer disputes it
+    }
     charges::begin_refund(tx, app, &mut charge, Cause::Verification, true).await.map(drop)
 }
 

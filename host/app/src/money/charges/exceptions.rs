@@ -26,7 +26,9 @@ pub struct Exception {
     pub company_id: CompanyId,
     pub id: String,
     /// `amount_mismatch`, `currency_mismatch`, `paid_twice`, `repaid_twice`,
-    /// `charge_without_an_owner`, `foreign_payment` or `unverified_charge`.
+    /// `charge_without_an_owner`, `foreign_payment`, `unverified_charge`,
+    /// `dispute_changed_after_its_end`, `dispute_won_after_a_reversal`,
+    /// `dispute_in_another_currency`, `dispute_lost_after_a_refund` or `dispute_lost_in_part`.
     pub kind: String,
     #[serde(skip)]
     pub charge_id: ChargeId,
@@ -86,7 +88,8 @@ fn amount_seen(seen: Option<&ProviderPayment>) -> (Option<Minor>, Option<&Curren
     seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip()
 }
 
-/// Inserts an open exception. Returns `false` if the charge already has one of this kind.
+/// Inserts an open exception. Returns `false` if the charge already has one of this kind. That of
+/// another dispute opens again, since each may differ.
 async fn insert(
     tx: &mut Tx,
     app: &App,
@@ -100,7 +103,9 @@ async fn insert(
         "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency,
              seen_minor, seen_currency, state, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'open', $9)
-         ON CONFLICT (company_id, charge_id, kind) DO NOTHING",
+         ON CONFLICT (company_id, charge_id, kind) DO UPDATE SET state = 'open', reason = NULL,
+             resolved_at = NULL
+         WHERE exceptions.state = 'resolved' AND exceptions.kind LIKE 'dispute%'",
     )
     .params(params![
         &charge.company_id,
@@ -134,10 +139,10 @@ pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
          WHERE company_id = $1 AND charge_id = $2
-             AND kind NOT IN ('foreign_payment', 'unverified_charge')
+             AND kind NOT IN ('foreign_payment', 'unverified_charge') AND kind NOT LIKE 'dispute%'
              AND resolved_at = (
                  SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2
-                     AND kind NOT IN ('foreign_payment', 'unverified_charge'))",
+                     AND kind NOT IN ('foreign_payment', 'unverified_charge') AND kind NOT LIKE 'dispute%')",
     )
     .params(params![&charge.company_id, &charge.id])
     .run()

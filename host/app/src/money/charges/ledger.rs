@@ -187,7 +187,7 @@ pub async fn hold(
     refund: &Refund,
     cover: Overdraft,
 ) -> Result<()> {
-    charge.credited = Minor(0);
+    charge.credited.0 -= refund.held.0;
     if refund.held == Minor(0) {
         return Ok(());
     }
@@ -209,7 +209,7 @@ pub async fn release(
     let names = (charge.owner_key(&format!("refund:{}:refused", refund.id)), "refund.refused");
     let accounts = [charge.provider_account(), charge.credited_to.account()];
     post(tx, app, charge, names, accounts, refund.held, Overdraft::Allowed).await?;
-    charge.credited = std::mem::take(&mut refund.held);
+    charge.credited.0 += std::mem::take(&mut refund.held).0;
     Ok(())
 }
 

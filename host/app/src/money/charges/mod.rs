@@ -36,7 +36,7 @@ pub use self::{
     exceptions::{
         Exception, find as find_exception, list as list_exceptions,
         list_of_charge as list_exceptions_of_charge, raise as raise_exception,
-        resolve as resolve_exception,
+        reopen as reopen_exception, resolve as resolve_exception,
     },
     ledger::{DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed},
     model::{
@@ -55,7 +55,9 @@ pub use self::{
     sessions::SEALED,
     settle::lock,
     state::fees,
-    store::{find, list, lock as lock_charge, sum_of_lane, update as update_charge},
+    store::{
+        find, list, lock as lock_charge, refresh_disputed, sum_of_lane, update as update_charge,
+    },
     verify::{Verified, reconcile_job, verify_all},
 };
 use super::prelude::*;
@@ -65,6 +67,8 @@ use tollhouse_plugins::{Credentials, IncomingTransfer};
 pub const REQUEST_JOB: &str = "charge.request";
 /// The job that verifies a charge.
 pub const RECONCILE_JOB: &str = "charge.reconcile";
+/// The job that queries the disputes of a charge.
+pub const DISPUTES_JOB: &str = "charge.disputes";
 /// The job that requests and polls a refund.
 pub const REFUND_JOB: &str = "charge.refund";
 

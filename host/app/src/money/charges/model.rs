@@ -158,6 +158,17 @@ impl Charge {
         matches!(self.state, State::Queued | State::Requested | State::Open)
     }
 
+    /// Returns the amount that can be refunded.
+    pub fn refundable(&self) -> Minor {
+        let taken = self.taken.unwrap_or_default();
+        Minor((taken.0 - self.refunded.0 - self.disputed.0).max(0))
+    }
+
+    /// Returns whether a lost dispute may find more money in the ledger than it has taken.
+    pub fn has_more_to_lose(&self) -> bool {
+        self.in_books && self.state != State::Reversed
+    }
+
     /// Returns whether the money arrived without a request, as a transfer to a virtual account
     /// does. A charge that was requested has the provider's reference only together with its
     /// session.

@@ -149,7 +149,8 @@ async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fa
         _ => return Ok(()),
     }
     store::update(tx, &charge).await?;
-    if charge.owner_kind == OwnerKind::Card && charge.state != State::Reversed {
+    let is_card = charge.owner_kind == OwnerKind::Card;
+    if is_card && charge.state != State::Reversed && charge.refundable() > Minor(0) {
         refund::begin(tx, app, &mut charge, Cause::Verification, true).await?;
     }
     Ok(())

@@ -189,3 +189,19 @@ pub async fn extend_lease(tx: &mut Tx, charge: &Charge, until: Timestamp) -> Res
     .affects_one()
     .await
 }
+
+/// Sets the disputed amount of a charge: that of its disputes that are open or lost, at most what
+/// was taken and not refunded. The caller writes the charge.
+pub async fn refresh_disputed(tx: &mut Tx, charge: &mut Charge) -> Result<()> {
+    let disputed: Minor = tx
+        .sql(
+            "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM disputes
+             WHERE company_id = $1 AND charge_id = $2 AND state <> 'won'",
+        )
+        .params(params![&charge.company_id, &charge.id])
+        .value()
+        .await?;
+    let most = charge.taken.unwrap_or_default().0 - charge.refunded.0;
+    charge.disputed = Minor(disputed.0.clamp(0, most.max(0)));
+    Ok(())
+}

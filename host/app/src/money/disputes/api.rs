@@ -1,7 +1,10 @@
 //! The endpoints for disputes.
 
-use super::{CHARGE_JOB, Dispute, DisputeState, record::record, store};
-use crate::money::{charges::OwnerKind, prelude::*};
+use super::{Dispute, DisputeState, record::record, store};
+use crate::money::{
+    charges::{DISPUTES_JOB, OwnerKind},
+    prelude::*,
+};
 use tollhouse_plugins::{DisputeAnswer, DisputeKey, Evidence};
 
 /// Lease of the request that answers a dispute, longer than any plugin call.
@@ -141,20 +144,18 @@ pub async fn answer(
     };
     match provider.answer_dispute(&credentials, &order).await {
         Ok(seen) => {
-            let recorded = record(&app, &company, &claimed.charge_id, seen).await?;
-            DataResponse::data(recorded.ok_or_else(not_found)?, "Dispute answered successfully")
+            let now = app.clock.now();
+            record(&app, &company, &claimed.charge_id, now, seen).await?;
+            let answered = release(&app, &claimed, false).await?;
+            DataResponse::data(answered, "Dispute answered successfully")
         }
         Err(error) => {
-            release(&app, &claimed).await?;
+            release(&app, &claimed, true).await?;
             let is_refused = error.certainty == Certainty::NotDone
                 && matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
             if is_refused {
-                tracing::warn!(
-                    provider = claimed.provider,
-                    code = error.fault.code,
-                    "answer refused"
-                );
-                let provider = &claimed.provider;
+                let (provider, code) = (&*claimed.provider, &*error.fault.code);
+                tracing::warn!(provider, code, "the provider refused the answer to a dispute");
                 return Err(Error::Invalid(format!("{provider} refused the answer")));
             }
             Err(error.into_error(&claimed.provider))
@@ -190,17 +191,22 @@ async fn claim(app: &App, actor: Actor, found: &Dispute, action: String) -> Resu
     .await
 }
 
-/// Ends the lease after a failure. The answer may have arrived, so the dispute is queried.
-async fn release(app: &App, claimed: &Dispute) -> Result<()> {
+/// Ends the lease, and returns the dispute. `is_unsure`: the answer may have arrived, so the dispute
+/// is queried.
+async fn release(app: &App, claimed: &Dispute, is_unsure: bool) -> Result<Dispute> {
     let (db, now, claimed) = (app.store.clone(), app.clock.now(), claimed.clone());
     db.write(async move |tx| {
-        let Dispute { company_id, charge_id, .. } = &claimed;
+        let Dispute { company_id, charge_id, id, answer_until, .. } = &claimed;
         charges::lock_charge(tx, company_id, charge_id).await?;
-        if let Some(dispute) = store::find(tx, company_id, &claimed.id).await? {
-            store::update(tx, &Dispute { answer_until: None, ..dispute }).await?;
+        let mut dispute = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
+        if dispute.answer_until == *answer_until {
+            dispute.answer_until = None;
+            store::update(tx, &dispute).await?;
         }
-        jobs::enqueue(tx, company_id, CHARGE_JOB, charge_id, now).await?;
-        Ok(())
+        if is_unsure {
+            jobs::enqueue(tx, company_id, DISPUTES_JOB, charge_id, now).await?;
+        }
+        Ok(dispute)
     })
     .await
 }

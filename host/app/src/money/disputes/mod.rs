@@ -23,8 +23,6 @@ pub use self::{
 use crate::money::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
-/// The job that queries the disputes of a charge. Its subject is the charge.
-pub const CHARGE_JOB: &str = "charge.disputes";
 /// The job that lists the disputes of a provider account. Its subject is the account.
 pub const ACCOUNT_JOB: &str = "account.disputes";
 

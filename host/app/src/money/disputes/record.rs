@@ -7,7 +7,9 @@ use super::{
 };
 use crate::{
     money::{
-        charges::{ChargeId, DisputedMoney, OwnerKind, RECONCILE_JOB, State as ChargeState},
+        charges::{
+            ChargeId, DisputedMoney, FundsAccount, OwnerKind, RECONCILE_JOB, State as ChargeState,
+        },
         prelude::*,
     },
     operations::operator_events::{self, DISPUTE_CLOSED, DISPUTE_OPENED},
@@ -57,11 +59,13 @@ impl From<&Dispute> for EventData {
     }
 }
 
-/// Records a report about a dispute of a charge. Returns the dispute; `None` if the charge is gone.
+/// Records the report of a query that began at `queried_at`, unless the dispute has changed since.
+/// Returns the dispute; `None` if the charge is gone.
 pub async fn record(
     app: &App,
     company_id: &CompanyId,
     charge_id: &ChargeId,
+    queried_at: Timestamp,
     seen: ProviderDispute,
 ) -> Result<Option<Dispute>> {
     let (db, app) = (app.store.clone(), app.clone());
@@ -70,13 +74,15 @@ pub async fn record(
         let found = charges::lock_charge(tx, &company_id, &charge_id).await?;
         let Some(charge) = found else { return Ok(None) };
         let known = store::find_at_provider(tx, &charge, &seen.key.id).await?;
-        let is_new = known.is_none();
-        let before = match known {
-            Some(known) => known,
-            None => insert(tx, &app, &charge, &seen).await?,
+        let (is_new, before) = match known {
+            Some(known) => (false, known),
+            None => (true, insert(tx, &app, &charge, &seen).await?),
         };
         if before.charge_id != charge.id {
             return Err(Error::internal("the dispute belongs to another charge"));
+        }
+        if queried_at < before.updated_at && !is_new {
+            return Ok(Some(before));
         }
         apply(tx, &app, charge, before, is_new, &seen).await.map(Some)
     })
@@ -105,6 +111,7 @@ async fn insert(
         amount: seen.amount.minor,
         currency: seen.amount.currency.clone(),
         held: Minor(0),
+        lost: Minor(0),
         postings: 0,
         reason: seen.reason.clone(),
         state: DisputeState::Open,
@@ -121,7 +128,8 @@ async fn insert(
     Ok(stored.unwrap_or(dispute))
 }
 
-/// Moves the money, writes charge and dispute, and reports the change.
+/// Moves the money, writes charge and dispute, and reports the change. Nothing is written if nothing
+/// changes.
 async fn apply(
     tx: &mut Tx,
     app: &App,
@@ -130,22 +138,68 @@ async fn apply(
     is_new: bool,
     seen: &ProviderDispute,
 ) -> Result<Dispute> {
-    let now = app.clock.now();
-    let taken_in = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
-    let is_in_currency = *taken_in == seen.amount.currency;
+    let change = change(&charge, &before, seen);
+    let was_closed = before.state.is_closed();
+    let mut dispute = with_report(before.clone(), &change, seen, app.clock.now());
+    let moves = [change.hold, change.lose, change.release];
+    let is_same = !is_new && dispute == before && moves == [Minor(0); 3];
+    if let Some(alarm) = change.alarm {
+        charges::raise_exception(tx, app, &charge, alarm, None).await?;
+    }
+    if is_same {
+        return Ok(before);
+    }
+    dispute.updated_at = app.clock.now();
+    move_money(tx, app, &mut charge, &mut dispute, change).await?;
+    store::update(tx, &dispute).await?;
+    charges::refresh_disputed(tx, &mut charge).await?;
+    charge.updated_at = dispute.updated_at;
+    charges::update_charge(tx, &charge).await?;
+    if let Some(alarm) = alarm_of(&charge, &dispute, was_closed) {
+        charges::raise_exception(tx, app, &charge, alarm, None).await?;
+    }
+    report(tx, app, &dispute, is_new, was_closed).await?;
+    Ok(dispute)
+}
+
+/// Decides what follows from a report. An amount in another currency than that of the charge moves
+/// no money.
+fn change(charge: &Charge, before: &Dispute, seen: &ProviderDispute) -> Change {
+    let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
+    let is_in_currency = [&seen.amount.currency, &before.currency] == [currency; 2];
     let standing = Standing {
         state: before.state,
         held: before.held,
+        lost: before.lost,
         available: if is_in_currency { charge.credited } else { Minor(0) },
         is_reversed: charge.state == ChargeState::Reversed,
     };
     let change = decide(standing, seen.status, seen.amount.minor);
-    let was_closed = before.state.is_closed();
-    let mut dispute = Dispute { state: change.state, answer_until: None, ..before };
-    if !was_closed {
+    if is_in_currency {
+        return change;
+    }
+    let (state, alarm) = match before.held {
+        Minor(0) => (change.state, "dispute in another currency"),
+        _ => (before.state, "dispute in another currency"),
+    };
+    Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm: Some(alarm) }
+}
+
+/// Returns a dispute with what the provider reports, apart from the money.
+fn with_report(
+    before: Dispute,
+    change: &Change,
+    seen: &ProviderDispute,
+    now: Timestamp,
+) -> Dispute {
+    let mut dispute = Dispute { state: change.state, ..before };
+    if !before.state.is_closed() && seen.amount.currency == dispute.currency {
         dispute.reason.clone_from(&seen.reason);
         dispute.due_at = seen.due_at.or(dispute.due_at);
-        (dispute.amount, dispute.currency) = (seen.amount.minor, seen.amount.currency.clone());
+        dispute.amount = seen.amount.minor;
+    }
+    if dispute.state != DisputeState::Open {
+        dispute.answer_until = None;
     }
     if dispute.state == DisputeState::Answered {
         dispute.answered_at.get_or_insert(now);
@@ -153,35 +207,22 @@ async fn apply(
     if dispute.state.is_closed() {
         dispute.closed_at.get_or_insert(now);
     }
-    dispute.updated_at = now;
-    move_money(tx, app, &mut charge, &mut dispute, change).await?;
-    store::update(tx, &dispute).await?;
-    let disputed = store::sum_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let most = charge.taken.unwrap_or_default().0 - charge.refunded.0;
-    charge.disputed = Minor(disputed.0.clamp(0, most.max(0)));
-    charge.updated_at = now;
-    charges::update_charge(tx, &charge).await?;
-    let alarm = change.alarm.or_else(|| alarm_of(&charge, &dispute, is_in_currency, was_closed));
-    if let Some(alarm) = alarm {
-        charges::raise_exception(tx, app, &charge, alarm, None).await?;
-    }
-    report(tx, app, &dispute, is_new, was_closed).await?;
-    Ok(dispute)
+    dispute
 }
 
-/// Returns why an operator must look at a report that is not a contradiction.
-fn alarm_of(
-    charge: &Charge,
-    dispute: &Dispute,
-    is_in_currency: bool,
-    was_closed: bool,
-) -> Option<&'static str> {
-    let is_lost_now = dispute.state == DisputeState::Lost && !was_closed;
-    let is_part = charge.taken.is_some_and(|taken| dispute.amount < taken);
+/// Returns the alarm of a report that the host cannot book by itself.
+fn alarm_of(charge: &Charge, dispute: &Dispute, was_closed: bool) -> Option<&'static str> {
+    if dispute.state != DisputeState::Lost || was_closed {
+        return None;
+    }
+    let taken = charge.taken.unwrap_or_default();
     match charge.owner_kind {
-        _ if !is_in_currency => Some("dispute in another currency"),
+        // The payer got the money twice.
+        _ if charge.refunded > Minor(0) && charge.refunded.0 + dispute.amount.0 > taken.0 => {
+            Some("dispute lost after a refund")
+        }
         // A loan is owed again only by a reversal of the whole repayment.
-        OwnerKind::Recollection if is_lost_now && is_part => Some("dispute lost in part"),
+        OwnerKind::Recollection if dispute.amount < taken => Some("dispute lost in part"),
         _ => None,
     }
 }
@@ -204,6 +245,10 @@ async fn move_money(
         charges::post_disputed(tx, app, charge, key, what, minor).await?;
     }
     dispute.held.0 += change.hold.0 - change.lose.0 - change.release.0;
+    dispute.lost.0 += change.lose.0;
+    if change.release > Minor(0) && charge.credited_to == FundsAccount::Suspense {
+        charges::reopen_exception(tx, charge).await?;
+    }
     Ok(())
 }
 

@@ -10,9 +10,11 @@ pub struct Standing {
     pub state: DisputeState,
     /// The amount in the ledger account `disputed`.
     pub held: Minor,
+    /// The amount that the ledger has given to the provider for it.
+    pub lost: Minor,
     /// What the ledger still has of the charge elsewhere.
     pub available: Minor,
-    /// The provider reported that it returned the whole charge.
+    /// The provider reported that it returned the whole charge: nothing is released.
     pub is_reversed: bool,
 }
 
@@ -30,15 +32,17 @@ pub struct Change {
     pub alarm: Option<&'static str>,
 }
 
-/// Decides by the reported status and amount. An ended dispute does not change.
+/// Decides by the reported status and amount. An ended dispute keeps its state; a lost one still
+/// takes what was not available before.
 pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change {
-    let Standing { state, held, available, is_reversed } = before;
+    let Standing { state, held, lost, available, is_reversed } = before;
     let none = Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm: None };
-    let target = Minor(amount.0.min(held.0 + available.0));
+    let target = Minor((amount.0 - lost.0).clamp(0, held.0 + available.0));
     let hold = Minor((target.0 - held.0).max(0));
-    let release = Minor((held.0 - target.0).max(0));
+    let release = Minor(if is_reversed { 0 } else { (held.0 - target.0).max(0) });
     match (state, status) {
-        (DisputeState::Won, DisputeStatus::Won) | (DisputeState::Lost, DisputeStatus::Lost) => none,
+        (DisputeState::Won, DisputeStatus::Won) => none,
+        (DisputeState::Lost, DisputeStatus::Lost) => Change { hold, lose: hold, ..none },
         (DisputeState::Won | DisputeState::Lost, _) => {
             Change { alarm: Some("dispute changed after its end"), ..none }
         }
@@ -47,10 +51,11 @@ pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change 
             Change { state: DisputeState::Answered, hold, release, ..none }
         }
         (_, DisputeStatus::Lost) => {
-            Change { state: DisputeState::Lost, hold, lose: target, release, ..none }
+            let lose = Minor(held.0 + hold.0 - release.0);
+            Change { state: DisputeState::Lost, hold, lose, release, ..none }
         }
-        // Either report is wrong: the money stays with the provider until an operator decides.
-        (_, DisputeStatus::Won) if is_reversed && held > Minor(0) => {
+        // One of the reports is wrong. The money stays with the provider until an operator decides.
+        (_, DisputeStatus::Won) if is_reversed => {
             let alarm = Some("dispute won after a reversal");
             Change { state: DisputeState::Won, lose: held, alarm, ..none }
         }
@@ -67,7 +72,8 @@ mod tests {
     use DisputeStatus as Status;
 
     fn standing(state: State, held: i64, available: i64) -> Standing {
-        Standing { state, held: Minor(held), available: Minor(available), is_reversed: false }
+        let (held, available) = (Minor(held), Minor(available));
+        Standing { state, held, lost: Minor(0), available, is_reversed: false }
     }
 
     #[test]
@@ -86,7 +92,6 @@ mod tests {
             ((State::Open, 60, 40), (Status::Lost, 100), (State::Lost, [40, 100, 0])),
             ((State::Open, 0, 100), (Status::Lost, 100), (State::Lost, [100, 100, 0])),
             ((State::Open, 0, 0), (Status::Lost, 100), (State::Lost, [0, 0, 0])),
-            ((State::Lost, 0, 40), (Status::Lost, 60), (State::Lost, [0, 0, 0])),
         ] {
             let (before_state, held, available) = before;
             let change = decide(standing(before_state, held, available), status, Minor(amount));
@@ -96,12 +101,30 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_dispute_takes_later_what_it_lacks() {
+        let lost = |lost, available| {
+            let before = Standing { lost: Minor(lost), ..standing(State::Lost, 0, available) };
+            let change = decide(before, Status::Lost, Minor(60));
+            assert_eq!((change.hold, change.release, change.alarm), (change.lose, Minor(0), None));
+            change.lose.0
+        };
+        assert_eq!(
+            [lost(0, 0), lost(0, 100), lost(20, 100), lost(20, 30), lost(60, 40)],
+            [0, 60, 40, 30, 0]
+        );
+    }
+
+    #[test]
     fn contradictions_move_no_money_to_the_company() {
         let late = decide(standing(State::Won, 0, 100), Status::Lost, Minor(60));
         assert_eq!((late.state, late.hold, late.alarm.is_some()), (State::Won, Minor(0), true));
-        let reversed = Standing { is_reversed: true, ..standing(State::Open, 60, 0) };
-        let won = decide(reversed, Status::Won, Minor(60));
-        assert_eq!((won.lose, won.release, won.alarm.is_some()), (Minor(60), Minor(0), true));
+        for held in [0, 60] {
+            let reversed = Standing { is_reversed: true, ..standing(State::Open, held, 0) };
+            let won = decide(reversed, Status::Won, Minor(60));
+            assert_eq!((won.lose.0, won.release.0, won.alarm.is_some()), (held, 0, true));
+            let less = decide(reversed, Status::Lost, Minor(20));
+            assert_eq!((less.lose.0, less.release.0), (held, 0));
+        }
     }
 
     proptest! {
@@ -118,7 +141,8 @@ mod tests {
             if matches!(change.state, State::Won | State::Lost) {
                 prop_assert_eq!(after, 0);
             }
-            prop_assert!(status != Status::Lost || change.lose.0 <= amount);
+            prop_assert!(status != Status::Lost || is_reversed || change.lose.0 <= amount);
+            prop_assert!(!is_reversed || change.release.0 == 0);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::money::{
 use crate::state::storage::*;
 
 /// A claim of a payer against a charge.
-#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Dispute {
     #[serde(rename = "company")]
     pub company_id: CompanyId,
@@ -38,6 +38,10 @@ pub struct Dispute {
     /// The part of it that the ledger holds until the dispute ends.
     #[sqlx(rename = "held_minor")]
     pub held: Minor,
+    /// The part of it that the ledger has given to the provider.
+    #[sqlx(rename = "lost_minor")]
+    #[serde(skip)]
+    pub lost: Minor,
     /// Number of its ledger transactions.
     #[serde(skip)]
     pub postings: i64,
@@ -60,13 +64,13 @@ pub struct Dispute {
 pub async fn insert(tx: &mut Tx, dispute: &Dispute) -> Result<()> {
     tx.sql(
         "INSERT INTO disputes (company_id, id, charge_id, account_id, provider_id, amount_minor,
-             currency, held_minor, postings, reason, state, due_at, opened_at, created_at,
+             currency, held_minor, lost_minor, postings, reason, state, due_at, opened_at, created_at,
              updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
     )
     .params(params![
         &dispute.company_id, &dispute.id, &dispute.charge_id, &dispute.account_id,
-        &dispute.provider_id, dispute.amount, &dispute.currency, dispute.held, dispute.postings,
+        &dispute.provider_id, dispute.amount, &dispute.currency, dispute.held, dispute.lost, dispute.postings,
         &dispute.reason, dispute.state, dispute.due_at, dispute.opened_at, dispute.created_at,
         dispute.updated_at
     ])
@@ -78,13 +82,13 @@ pub async fn update(tx: &mut Tx, dispute: &Dispute) -> Result<()> {
     tx.sql(
         "UPDATE disputes SET amount_minor = $3, held_minor = $4, postings = $5, reason = $6,
              state = $7, answer_until = $8, due_at = $9, answered_at = $10, closed_at = $11,
-             updated_at = $12
+             updated_at = $12, lost_minor = $13
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &dispute.company_id, &dispute.id, dispute.amount, dispute.held, dispute.postings,
         &dispute.reason, dispute.state, dispute.answer_until, dispute.due_at, dispute.answered_at,
-        dispute.closed_at, dispute.updated_at
+        dispute.closed_at, dispute.updated_at, dispute.lost
     ])
     .execute()
     .await
@@ -154,19 +158,20 @@ pub async fn list(
     tx.dynamic(&sql).all().await
 }
 
-/// Returns the sum of the disputes of a charge that are open or lost.
-pub async fn sum_of_charge(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    charge_id: &ChargeId,
-) -> Result<Minor> {
-    tx.sql(
-        "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM disputes
-         WHERE company_id = $1 AND charge_id = $2 AND state <> 'won'",
-    )
-    .params(params![company_id, charge_id])
-    .value()
-    .await
+/// Returns whether a dispute of a charge may still change: it has no outcome, or the ledger could
+/// not yet take a part of what was lost since `since`.
+pub async fn is_watched(tx: &mut Tx, charge: &Charge, since: Timestamp) -> Result<bool> {
+    let found: Option<String> = tx
+        .sql(
+            "SELECT id FROM disputes WHERE company_id = $1 AND charge_id = $2
+                 AND (state IN ('open', 'answered')
+                     OR $3 AND state = 'lost' AND lost_minor < amount_minor AND closed_at > $4)
+             LIMIT 1",
+        )
+        .params(params![&charge.company_id, &charge.id, charge.has_more_to_lose(), since])
+        .optional_value()
+        .await?;
+    Ok(found.is_some())
 }
 
 /// Returns whether a charge has a dispute without outcome.

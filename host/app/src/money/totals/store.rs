@@ -44,6 +44,9 @@ pub struct TakenTotals {
     /// Amount taken back by providers.
     #[sqlx(rename = "reversed_minor")]
     pub reversed: Minor,
+    /// Amount of disputes that are open or lost, without reversed charges.
+    #[sqlx(rename = "disputed_minor")]
+    pub disputed: Minor,
 }
 
 /// The group of a total. The fields of other dimensions are `null`.
@@ -150,7 +153,9 @@ pub async fn taken(
                  CAST(SUM(COALESCE(p.fees_minor, r.fees_minor, 0)) AS BIGINT) AS fees_minor,
                  CAST(SUM(c.refunded_minor) AS BIGINT) AS refunded_minor,
                  CAST(SUM(CASE WHEN c.state = 'reversed' THEN c.taken_minor ELSE 0 END) AS BIGINT)
-                     AS reversed_minor
+                     AS reversed_minor,
+                 CAST(SUM(CASE WHEN c.state = 'reversed' THEN 0 ELSE c.disputed_minor END) AS BIGINT)
+                     AS disputed_minor
              FROM charges c LEFT JOIN payments p
                  ON c.owner_kind = 'payment' AND p.company_id = c.company_id AND p.id = c.owner_id
              LEFT JOIN recollections r ON c.owner_kind = 'recollection'

@@ -154,9 +154,7 @@ pub const ROLES: &[BuiltInRole] = &[
     },
     BuiltInRole {
         name: "company-finance",
-        permissions: &[
-            COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ, DISPUTES_ANSWER,
-        ],
+        permissions: &[COMPANIES_READ, WALLET_READ, PAYMENTS_READ, REFUNDS_READ, LENDING_READ],
     },
     BuiltInRole {
         name: "company-support",

@@ -117,15 +117,18 @@ pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
     .await
 }
 
-/// Returns the accounts with credentials that have no job of this kind.
-pub async fn list_without_job(tx: &mut Tx, kind: &str) -> Result<Vec<Account>> {
-    tx.sql(
+/// Returns the usable accounts at these providers that have no job of this kind.
+pub async fn list_without_job(
+    tx: &mut Tx,
+    kind: &str,
+    providers: &[String],
+) -> Result<Vec<Account>> {
+    let select = DynamicStatement::from(
         "SELECT a.* FROM provider_accounts a
-         WHERE a.credentials IS NOT NULL AND NOT EXISTS (
-             SELECT 1 FROM jobs j
-             WHERE j.company_id = a.company_id AND j.kind = $1 AND j.subject = a.id)",
-    )
-    .bind(kind)
-    .all()
-    .await
+         WHERE a.active AND a.credentials IS NOT NULL AND NOT EXISTS (
+             SELECT 1 FROM jobs j WHERE j.company_id = a.company_id AND j.subject = a.id
+                 AND j.kind = ",
+    );
+    let select = select.bind(kind).append(") AND a.provider").append_in(providers);
+    tx.dynamic(&select).all().await
 }

@@ -41,7 +41,7 @@ pub struct NewRequest {
 
 pub async fn insert(tx: &mut Tx, rows: &[NewRequest]) -> Result<()> {
     let insert = "INSERT INTO api_requests (company_id, id, created_at, keep_until, request_id,
-             key_id, method, route, status, duration_us, address, error, field) VALUES";
+             key_id, method, route, status, duration_us, address, error, field) VALUES ";
     let values = |NewRequest { company_id, keep_until, request }: &NewRequest| {
         let optional = [&request.address, &request.error, &request.field];
         let [address, error, field] = optional.map(|text| SqlValue::from(text.clone()));

@@ -233,7 +233,8 @@ pub async fn list_entries(
             .append_period([" AND t.created_at >= ", " AND t.created_at < "], filter.created_at)
     };
     let total = tx.dynamic(&filtered("SELECT COUNT(*)")).value().await?;
-    // The key names the related record in the formats of `payments`, `recollections` and `billing`.
+    // The key names the related record in the formats of `payments`, `charges`, `recollections`
+    // and `billing`.
     let entries = filtered(
         "SELECT t.id AS transaction_id, t.key, t.kind, t.currency, t.created_at,
              CASE side.line WHEN 1 THEN t.debit ELSE t.credit END AS account,
@@ -241,6 +242,13 @@ pub async fn list_entries(
              CASE WHEN t.key LIKE 'payment:%' THEN
                  (SELECT reference FROM payments
                   WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
+             WHEN t.key LIKE 'taken:%' THEN
+                 (SELECT COALESCE(p.reference, r.reference) FROM charges c
+                  LEFT JOIN payments p ON c.owner_kind = 'payment'
+                      AND p.company_id = c.company_id AND p.id = c.owner_id
+                  LEFT JOIN recollections r ON c.owner_kind = 'recollection'
+                      AND r.company_id = c.company_id AND r.id = c.owner_id
+                  WHERE c.company_id = t.company_id AND c.id = substr(t.key, 7, 24))
              WHEN t.key LIKE 'recollection:%' THEN
                  (SELECT reference FROM recollections
                   WHERE company_id = t.company_id AND id = substr(t.key, 14, 24))

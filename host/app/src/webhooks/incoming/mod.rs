@@ -60,8 +60,8 @@ pub async fn charge_of(
     Ok(owner.and_then(|(company_id, _, _, charge_id)| Some((company_id, charge_id?))))
 }
 
-/// Returns the job that verifies the charge of a webhook, or that queries its disputes. If the reference is unknown, returns the
-/// job for a transfer to a virtual account, or `None`.
+/// Returns the job that verifies the charge of a webhook, or that queries its disputes. If the
+/// reference is unknown, returns the job for a transfer to a virtual account, or `None`.
 async fn find_verification(
     app: &App,
     account: &Account,

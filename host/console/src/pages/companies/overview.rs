@@ -69,7 +69,7 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
 /// The fields of the form, by their names in the interface, with their labels and hints.
 const FIELDS: [(&str, &str, &str); 8] = [
     ("name", "Name", ""),
-    ("event_url", "Event URL", "Setting it enables a disabled endpoint again."),
+    ("event_url", "Event URL", ""),
     ("logo", "URL of the logo", ""),
     ("payment_service", "Provider", "If a request names none. Empty: that of the service."),
     ("countries", "Countries", "Codes, for example NG, GH. Empty: those of the service."),
@@ -89,7 +89,7 @@ fn edit_form(session: &Session, id: &str, company: &Value) -> Option<FieldsForm>
         .into();
     fields.push(
         Field::choice("active", "State", &[("true", "active"), ("false", "suspended")])
-            .with_value(plain(&company["active"])),
+            .with_value(shown(company, "active")),
     );
     let (texts, action) =
         (("Edit the company", "Save the changes"), session.href(&["companies", id], &[]));
@@ -100,6 +100,7 @@ fn edit_form(session: &Session, id: &str, company: &Value) -> Option<FieldsForm>
 /// Returns a field as the form shows it.
 fn shown(company: &Value, name: &str) -> String {
     match &company[name] {
+        Value::Bool(flag) => flag.to_string(),
         Value::Array(texts) => texts.iter().map(plain).collect::<Vec<_>>().join(", "),
         value => plain(value),
     }
@@ -112,9 +113,8 @@ pub async fn edit(
     FormBody(sent): FormBody<Sent>,
 ) -> PageResult {
     session.check_form(sent.text("form_token"))?;
-    let company = session.get(&["companies", &id], &[]).await?;
     let names = FIELDS.iter().map(|(name, ..)| *name).chain(["active"]);
-    let changed = names.filter(|name| sent.text(name) != shown(&company, name));
+    let changed = names.filter(|name| sent.is_changed(name));
     let changes: Map<String, Value> =
         changed.map(|name| (name.to_owned(), to_json(name, sent.text(name)))).collect();
     if !changes.is_empty() {
@@ -123,7 +123,7 @@ pub async fn edit(
     session.redirect(&["companies", &id])
 }
 
-/// Returns a field as the interface expects it. What is no number stays a text, which it refuses.
+/// Returns a field as the interface expects it, which rejects a text that is not a number.
 fn to_json(name: &str, text: &str) -> Value {
     match name {
         "name" => json!(text),

@@ -7,8 +7,8 @@ use crate::store::{DynamicStatement, Result, SqlValue};
 const MAX_ROWS_PER_STATEMENT: usize = 256;
 
 impl Tx {
-    /// Inserts rows, many in each statement. `insert` ends with `VALUES`; rows that exist are left
-    /// as they are. The numbers of rows are powers of two, so that few texts are prepared.
+    /// Inserts rows, many in each statement. `insert` ends with `VALUES` and a space; rows that
+    /// exist are left as they are. The numbers of rows are powers of two, so that few texts are prepared.
     pub async fn insert_rows<R>(
         &mut self,
         insert: &'static str,
@@ -17,7 +17,7 @@ impl Tx {
     ) -> Result<()> {
         while let Some(power) = rows.len().checked_ilog2() {
             let (some, others) = rows.split_at(MAX_ROWS_PER_STATEMENT.min(1 << power));
-            let mut sql = DynamicStatement::from(insert).append(" ");
+            let mut sql = DynamicStatement::from(insert);
             for (n, row) in some.iter().enumerate() {
                 sql = sql.append_row(n == 0, values(row));
             }

@@ -15,7 +15,8 @@ use wit_parser::{Function, Resolve, SourceMap, Type, TypeDef, TypeDefKind};
 use self::type_names::{component_type_name, contract_type_name, primitive_name};
 use super::v1::versioned_name;
 
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
+    ("disputes.wit", include_str!("../../../../../wit/v1/disputes.wit")),
     ("host.wit", include_str!("../../../../../wit/v1/host.wit")),
     ("identity.wit", include_str!("../../../../../wit/v1/identity.wit")),
     ("payments.wit", include_str!("../../../../../wit/v1/payments.wit")),

@@ -23,8 +23,9 @@ pub use self::{
     },
 };
 use super::{
-    Charge, ChargeId, ChargeOwner, Outcome, OwnerKind, RECONCILE_JOB, REFUND_JOB, exceptions,
-    lease, lease::Leased, ledger, model::conflict, sessions, settle, store as charge_store,
+    Charge, ChargeId, ChargeOwner, DISPUTES_JOB, Outcome, OwnerKind, RECONCILE_JOB, REFUND_JOB,
+    exceptions, lease, lease::Leased, ledger, model::conflict, sessions, settle,
+    store as charge_store,
 };
 use crate::{
     money::prelude::*,
@@ -52,8 +53,8 @@ pub enum Cause {
 
 text_columns!(Cause);
 
-/// Begins the refund of what is left of a charge in the caller's transaction, under the owner's lock. `force`
-/// lets the wallet become negative.
+/// Begins the refund of what is left of a charge, in the caller's transaction and under the owner's
+/// lock. `force` lets the wallet become negative. 400 if nothing is left.
 pub async fn begin(
     tx: &mut Tx,
     app: &App,
@@ -61,18 +62,20 @@ pub async fn begin(
     cause: Cause,
     force: bool,
 ) -> Result<Refund> {
-    let now = app.clock.now();
+    let (now, amount) = (app.clock.now(), charge.refundable());
+    if amount == Minor(0) {
+        return Err(Error::invalid("nothing of the charge is left to refund"));
+    }
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
     let before = store::find_last(tx, &charge.company_id, &charge.id).await?;
     let id = app.random.id(now);
-    let taken = charge.taken.unwrap_or_default();
     let refund = Refund {
         company_id: charge.company_id.clone(),
         refund_ref: provider.manifest().reference.conform(&id),
         id,
         charge_id: charge.id.clone(),
         number: before.map_or(1, |before| before.number + 1),
-        amount: Minor(taken.0 - charge.refunded.0 - charge.disputed.0),
+        amount,
         held: charge.credited,
         currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
         cause,
@@ -215,6 +218,10 @@ async fn record<O: ChargeOwner>(
             charge.refunded.0 -= refund.amount.0;
             if refund.state == RefundState::Refused {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;
+            }
+            charge_store::refresh_disputed(tx, &mut charge).await?;
+            if charge.disputed > Minor(0) {
+                jobs::enqueue(tx, &charge.company_id, DISPUTES_JOB, &charge.id, now).await?;
             }
             if !charge.counts {
                 exceptions::reopen(tx, &charge).await?;

@@ -118,7 +118,9 @@ fn decide_seen(
     match (charge.state, seen.status) {
         (State::Succeeded | State::Reversed, PaymentStatus::Success) => Decision::Ignore,
         (_, PaymentStatus::Success) => match mismatch(&charge.money(), seen) {
-            _ if charge.state == State::Mismatched && charge.refunded > Minor(0) => {
+            _ if charge.state == State::Mismatched
+                && (charge.refunded > Minor(0) || charge.disputed > Minor(0)) =>
+            {
                 Decision::Ignore
             }
             Some(_) if charge.state == State::Mismatched => Decision::Ignore,

@@ -43,7 +43,10 @@ pub async fn flush(app: &App) -> Result<usize> {
 pub async fn sweep(app: App) -> Result<u64> {
     let now = app.clock.now();
     let oldest = now.plus_seconds(-24 * 3_600 * app.settings.call_log_days);
-    app.store.write(async move |tx| store::sweep_hours(tx, oldest).await).await?;
+    // A host that logs nothing leaves the numbers of others.
+    if app.settings.call_log_days > 0 {
+        app.store.write(async move |tx| store::sweep_hours(tx, oldest).await).await?;
+    }
     let sweep = async move |tx: &mut Tx, most| store::sweep(tx, now, most).await;
     Ok(app.store.write_in_batches(sweep).await?)
 }

@@ -58,7 +58,7 @@ pub struct CallHours {
 /// Inserts the calls that have a reference, and counts all.
 pub async fn insert(tx: &mut Tx, calls: &[NewCall]) -> Result<()> {
     let insert = "INSERT INTO plugin_calls (company_id, id, reference, plugin, version, function,
-             outcome, summary, is_unknown, began_at, duration_us, keep_until) VALUES";
+             outcome, summary, is_unknown, began_at, duration_us, keep_until) VALUES ";
     let of_references = calls.iter().filter(|new| new.call.reference.is_some());
     let values = |new: &&NewCall| {
         let call = &new.call;

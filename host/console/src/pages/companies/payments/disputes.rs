@@ -121,7 +121,7 @@ fn facts(session: &Session, company: &str, dispute: &Value) -> Vec<Fact> {
         ("Answer until", Cell::time(&dispute["due_at"])),
         ("Answered", Cell::time(&dispute["answered_at"])),
         ("Ended", Cell::time(&dispute["closed_at"])),
-        ("Held in the wallet", Cell::money(&dispute["held"], &dispute["currency"])),
+        ("Held until the dispute ends", Cell::money(&dispute["held"], &dispute["currency"])),
     ]
 }
 
@@ -131,19 +131,19 @@ fn forms(session: &Session, company: &str, id: &str) -> Vec<FieldsForm> {
         FieldsForm::new(session, "disputes.answer", texts, href, fields)
     };
     let contest = vec![
-        Field::required("message", "Message to the bank", "text"),
+        Field::lines("message", "Message to the bank"),
         Field::required("customer_name", "Name of the customer", "text"),
         Field::required("customer_email", "E-mail address of the customer", "email"),
         Field::text(
             "customer_phone", "Phone number of the customer", "With the country code, +234…",
         ),
-        Field::required("service", "Goods or service that the customer received", "text"),
+        Field::lines("service", "Goods or service that the customer received"),
         Field::text("document_url", "Link to a document", "For example a receipt or an agreement."),
     ];
-    let accept = vec![Field::required("message", "Message to the bank", "text")];
+    let accept = vec![Field::lines("message", "Message to the bank")];
     let forms = [
         form("contest", ("Contest the dispute", "Send the evidence"), contest),
-        form("accept", ("Accept the dispute", "Return the money to the payer"), accept),
+        form("accept", ("Accept the dispute", "Give the disputed amount to the payer"), accept),
     ];
     forms.into_iter().flatten().collect()
 }

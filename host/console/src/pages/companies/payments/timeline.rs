@@ -47,8 +47,7 @@ fn redeliver_button(session: &Session, company: &str, entry: &Value) -> Option<C
     session.button("events.redeliver", "Redeliver", "", action).not_empty()
 }
 
-/// Returns the outcome of a plugin call. That a provider does not know a payment is not that the
-/// payment failed.
+/// Returns the outcome of a plugin call. `not_found` does not mean that the payment failed.
 fn outcome(entry: &Value) -> String {
     match &*plain(&entry["outcome"]) {
         "not_found" => "not known to the provider".to_owned(),
