@@ -144,8 +144,8 @@ impl Examples<'_> {
         self.company.json(Method::POST, "/otp/send", &code).await.map(drop)
     }
 
-    /// Creates what support is asked about: a customer who was charged twice, a refund, a payment
-    /// whose webhook was lost, and a text message that the gateway refused.
+    /// Creates what support is asked about: a customer who was charged twice, a refund, a disputed
+    /// payment, a payment whose webhook was lost, and a text message that the gateway refused.
     async fn support_cases(&self) -> Result<(), Failure> {
         for reference in ["charged-twice-1", "charged-twice-2"] {
             let payment = self.initialize(reference, 3, 12_000.0, PROVIDERS[0]).await?;
@@ -158,6 +158,10 @@ impl Examples<'_> {
         let id = text(&refunded, "id")?;
         let refund = format!("/companies/{}/payments/{id}/refund", self.company_id);
         self.operator.json(Method::POST, &refund, &json!({})).await?;
+        let disputed = self.initialize("disputed", 2, 35_000.0, PROVIDERS[0]).await?;
+        self.complete(&disputed, "success").await?;
+        self.advance(600).await?;
+        self.simulators.paystack().open_dispute("disputed", None);
         self.simulators.faults().push(Fault::new("termii", FaultKind::Decline));
         self.send_code(8).await?;
         self.advance(60).await?;

@@ -60,6 +60,7 @@ both! {
     async fn a_payment_that_the_provider_does_not_know_differs_from_an_unpaid_one(app: TestApp) {
         let failed = app.initialize("order-2").await;
         app.complete(&failed, "failed").await;
+        app.post("/payment/verify/order-2", json!({})).await;
         app.run_until_idle().await;
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.status, 502);

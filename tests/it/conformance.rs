@@ -5,6 +5,7 @@
 mod accounts;
 mod cards;
 mod debits;
+mod disputes;
 mod flutterwave;
 mod jenga;
 mod momo;

@@ -103,6 +103,24 @@ describe('README.md and docs/guides', () => {
     assert.deepEqual(schedule.map((installment) => installment.amount_remaining), [0, 150]);
   });
 
+  test('a dispute in a minute', async () => {
+    const script = commands('docs/guides/disputes.md', '## A dispute in a minute').replaceAll('disputed-1', unused('disputed'));
+    const [names, pay, open, find, contest, decide] = script.split(/^# \d\. .*$/m);
+    assert.equal(JSON.parse(type(names + pay)).outcome, 'success');
+    await until('the dispute is opened', () => type(`curl -s -o /dev/null -w '%{http_code}' ${open.trim().slice('curl -s '.length)}`) === '204');
+    const id = await until('the dispute is recorded', () => {
+      const found = type(`${names}${find}echo $DISPUTE`).trim();
+      return found !== 'null' && found;
+    });
+    const answered = JSON.parse(type(`${names}DISPUTE=${id}${contest}`));
+    assert.equal(answered.data.state, 'answered', JSON.stringify(answered));
+    type(decide);
+    await until('the dispute is won', () => {
+      const state = type(`${names}curl -s $COMPANY/disputes/${id} -H "Authorization: Bearer $OPERATOR" | jq -r .data.state`).trim();
+      return state === 'won';
+    });
+  });
+
   test('install a plugin into a running host', () => {
     const output = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
     assert.match(output, /^sprout 1\.0\.0 is active/m);
