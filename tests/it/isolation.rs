@@ -72,7 +72,8 @@ async fn send(app: &TestApp, base: &str, route: &Route, company: &Company, value
     let is_operator = matches!(route.access, Access::Operator(_));
     let credential = if is_operator { OPERATOR_TOKEN } else { &company.key };
     let request = request(app, base, route, &company.id, value).bearer_auth(credential);
-    let body = json!({ "action": "none", "reason": "closed" });
+    let action = if route.path.ends_with("/answer") { "accept" } else { "none" };
+    let body = json!({ "action": action, "reason": "closed", "message": "closed" });
     reply(if route.method == "get" { request } else { request.json(&body) }).await
 }
 
