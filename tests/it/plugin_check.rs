@@ -92,9 +92,10 @@ async fn check_passes(wasm: &[u8], functions: &[&str]) {
     assert!(text.contains("cases passed") && !text.contains("FAILED"), "{text}");
 }
 
-const PROVIDER: [&str; 8] = [
+const PROVIDER: [&str; 11] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
-    "direct-debit.debit", "refunds.start", "refunds.check", "notifications.parse",
+    "direct-debit.debit", "refunds.start", "refunds.check", "disputes.list", "disputes.fetch",
+    "disputes.answer", "notifications.parse",
 ];
 const ACCOUNTS: [&str; 13] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",

@@ -163,6 +163,10 @@ async fn post_covered(
     posted.map_err(to_client_error)
 }
 
+fn is_zero(amount: &Minor) -> bool {
+    *amount == Minor(0)
+}
+
 /// Balances of a company in one currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Balance {
@@ -170,8 +174,11 @@ pub struct Balance {
     pub balance: Minor,
     /// Sum of initialized, unsettled payments.
     pub pending: Minor,
-    /// Money of disputed payments, held until the disputes end.
+    /// Money of disputed payments, held until the disputes end. Absent if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
     pub disputed: Minor,
-    /// What the company owes the service: the amount by which `balance` is below zero.
+    /// What the company owes the service: the amount by which `balance` is below zero. Absent if it
+    /// owes nothing.
+    #[serde(skip_serializing_if = "is_zero")]
     pub owed: Minor,
 }
