@@ -47,9 +47,14 @@ pub async fn collect(lab: &Lab) {
     lab.settle().await;
     lab.name("refund", &json!("none"));
     lab.send("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
-    lab.name("dispute", &json!("none"));
-    let answer = r#"{"action":"accept","message":"closed"}"#;
-    lab.send("POST /internal/v1/companies/{company}/disputes/{dispute}/answer", answer).await;
+    lab.pay("order-disputed").await;
+    lab.settle().await;
+    lab.simulators.paystack().open_dispute("order-disputed", Some(100)).expect("a dispute");
+    lab.settle().await;
+    let disputes = lab.send("GET /internal/v1/companies/{company}/disputes", "").await;
+    lab.name("dispute", &disputes["data"]["disputes"][0]["id"]);
+    let answer = json!({ "action": "accept", "message": "closed" });
+    lab.call("POST /internal/v1/companies/{company}/disputes/{dispute}/answer", answer).await;
     lab.name("exception", &json!("none"));
     let resolution = r#"{"action":"none","reason":"closed"}"#;
     let resolve = "POST /internal/v1/companies/{company}/exceptions/{exception}/resolve";

@@ -12,9 +12,11 @@ const SETTABLE: [&str; 12] = [
 /// Returns example data for a type of event. `id` is the id of the record, and its reference.
 pub fn data(kind: &str, id: &str, now: Timestamp) -> Map<String, Value> {
     let (noun, outcome) = kind.rsplit_once('.').expect("a type is `noun.verb`");
-    let data = match noun {
-        "payment" => payment(id, outcome, now),
-        "card.validation" => card(id, outcome == "success", now),
+    let data = match (noun, outcome) {
+        (_, "disputed") => dispute(id, false, now),
+        (_, "dispute_closed") => dispute(id, true, now),
+        ("payment", _) => payment(id, outcome, now),
+        ("card.validation", _) => card(id, outcome == "success", now),
         _ => recollection(id, outcome, now),
     };
     match data {
@@ -61,6 +63,24 @@ fn payment(id: &str, outcome: &str, now: Timestamp) -> Value {
         "metadata": {},
         "paid_at": is_paid.then_some(now),
         "payment_channel": if is_paid { "card" } else { "" },
+    })
+}
+
+/// A dispute that can be answered for two days, or that the company won.
+fn dispute(id: &str, is_closed: bool, now: Timestamp) -> Value {
+    json!({
+        "id": id,
+        "owner_id": id,
+        "reference": id,
+        "payment_service": "provider_a",
+        "service_ref": id,
+        "amount": 2500.5,
+        "currency": "NGN",
+        "reason": "chargeback",
+        "state": if is_closed { "won" } else { "open" },
+        "due_at": now.plus_seconds(2 * 86_400),
+        "opened_at": now,
+        "closed_at": is_closed.then_some(now),
     })
 }
 
