@@ -238,14 +238,14 @@ pub fn arguments(base_url: &str, narration: &str) -> (Credentials, CheckoutOrder
 /// Uses limits so small that they are reached quickly.
 async fn under_small_limits(engine: Engine) {
     let flags = [
-        "--plugin-call-timeout-s=1", "--plugin-cpu-ms=50", "--plugin-requests=2",
+        "--plugin-call-timeout-s=1", "--plugin-cpu-ms=50", "--plugin-requests=6",
         "--plugin-instances=2",
     ];
     let app = TestApp::start_with(engine, &flags).await;
     install_unruly(&app).await;
     check_contained(&app, "waits", "wait", TOO_LATE).await;
     check_contained(&app, "sleeps", "sleep 60000", TOO_LATE).await;
-    check_contained(&app, "asks", "many 3", UNAVAILABLE).await;
+    check_contained(&app, "asks", "many 7", UNAVAILABLE).await;
 
     // More hostile calls than instances, and other payments at the same time.
     let hostile = join_all((0..40).map(|n| {
