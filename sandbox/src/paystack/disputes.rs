@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{env::Env, fields::email, server::error_response};
 
-const PER_PAGE: usize = 50;
 /// The merchant's time to answer, and the time of the reminder before its end.
 const RESPONSE_SECONDS: i64 = 48 * 3_600;
 const REMINDER_SECONDS: i64 = 24 * 3_600;
@@ -327,8 +326,6 @@ pub(super) async fn list(
 ) -> ApiResult {
     let from = query.from.as_deref().map(parse_time).transpose()?;
     let to = query.to.as_deref().map(parse_time).transpose()?;
-    let (size, page) = (query.per_page.unwrap_or(PER_PAGE).max(1), query.page.unwrap_or(1).max(1));
-    let skipped = (page - 1).saturating_mul(size);
     let fits = |dispute: &&Dispute| {
         query.status.as_ref().is_none_or(|status| status == dispute.status)
             && query.transaction.as_ref().is_none_or(|id| *id == dispute.transaction.to_string())
@@ -336,13 +333,9 @@ pub(super) async fn list(
             && to.is_none_or(|to| dispute.created_at <= to)
     };
     paystack.with_account(&key, |account, _| {
-        let all: Vec<&Dispute> = account.disputes.values().rev().filter(fits).collect();
-        let rows = all.iter().skip(skipped).take(size).map(|d| account.dispute_json(d)).collect();
-        let meta = json!({
-            "total": all.len(), "skipped": skipped, "perPage": size, "page": page,
-            "pageCount": all.len().div_ceil(size),
-        });
-        Ok(Reply::page("Disputes retrieved", rows, meta))
+        let all = account.disputes.values().rev().filter(fits);
+        let all = all.map(|dispute| account.dispute_json(dispute)).collect();
+        Ok(Reply::numbered_page("Disputes retrieved", all, [query.per_page, query.page]))
     })
 }
 

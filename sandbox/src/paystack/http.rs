@@ -16,6 +16,9 @@ use crate::{
     server::error_response,
 };
 
+/// Rows of a page if the query does not say how many.
+const PER_PAGE: usize = 50;
+
 /// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
@@ -36,6 +39,21 @@ impl Reply {
 
     pub(super) fn page(message: &'static str, rows: Vec<Value>, meta: Value) -> Reply {
         Reply { message, data: Some(rows.into()), meta: Some(meta) }
+    }
+
+    /// Returns a page of all rows, by the query parameters `perPage` and `page`.
+    pub(super) fn numbered_page(
+        message: &'static str,
+        all: Vec<Value>,
+        [size, page]: [Option<usize>; 2],
+    ) -> Reply {
+        let (size, page) = (size.unwrap_or(PER_PAGE).max(1), page.unwrap_or(1).max(1));
+        let (skipped, total) = ((page - 1).saturating_mul(size), all.len());
+        let meta = json!({
+            "total": total, "skipped": skipped, "perPage": size, "page": page,
+            "pageCount": total.div_ceil(size),
+        });
+        Reply::page(message, all.into_iter().skip(skipped).take(size).collect(), meta)
     }
 }
 

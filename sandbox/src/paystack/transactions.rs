@@ -13,7 +13,6 @@ use super::{
 use crate::env::Env;
 
 const CURRENCIES: [&str; 6] = ["GHS", "KES", "NGN", "USD", "XOF", "ZAR"];
-const PER_PAGE: usize = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -242,18 +241,11 @@ pub(super) async fn list(
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
-    let (size, page) = (query.per_page.unwrap_or(PER_PAGE).max(1), query.page.unwrap_or(1).max(1));
-    let skipped = (page - 1).saturating_mul(size);
     paystack.with_account(&key, |account, _| {
         let fits = |t: &&Transaction| query.status.as_ref().is_none_or(|s| s == t.status.name());
-        let all: Vec<&Transaction> = account.transactions.values().rev().filter(fits).collect();
-        let rows =
-            all.iter().skip(skipped).take(size).map(|t| account.transaction_json(t)).collect();
-        let meta = json!({
-            "total": all.len(), "skipped": skipped, "perPage": size, "page": page,
-            "pageCount": all.len().div_ceil(size),
-        });
-        Ok(Reply::page("Transactions retrieved", rows, meta))
+        let all = account.transactions.values().rev().filter(fits);
+        let all = all.map(|transaction| account.transaction_json(transaction)).collect();
+        Ok(Reply::numbered_page("Transactions retrieved", all, [query.per_page, query.page]))
     })
 }
 

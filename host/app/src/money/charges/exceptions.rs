@@ -139,10 +139,12 @@ pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
          WHERE company_id = $1 AND charge_id = $2
-             AND kind NOT IN ('foreign_payment', 'unverified_charge') AND kind NOT LIKE 'dispute%'
+             AND kind NOT IN ('foreign_payment', 'unverified_charge')
+             AND kind NOT LIKE 'dispute%'
              AND resolved_at = (
                  SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2
-                     AND kind NOT IN ('foreign_payment', 'unverified_charge') AND kind NOT LIKE 'dispute%')",
+                     AND kind NOT IN ('foreign_payment', 'unverified_charge')
+                     AND kind NOT LIKE 'dispute%')",
     )
     .params(params![&charge.company_id, &charge.id])
     .run()

@@ -178,11 +178,10 @@ fn change(charge: &Charge, before: &Dispute, seen: &ProviderDispute) -> Change {
     if is_in_currency {
         return change;
     }
-    let (state, alarm) = match before.held {
-        Minor(0) => (change.state, "dispute in another currency"),
-        _ => (before.state, "dispute in another currency"),
-    };
-    Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm: Some(alarm) }
+    // Money that is held waits for a report in the currency of the charge.
+    let state = if before.held == Minor(0) { change.state } else { before.state };
+    let alarm = Some("dispute in another currency");
+    Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm }
 }
 
 /// Returns a dispute with what the provider reports, apart from the money.

@@ -64,15 +64,15 @@ pub struct Dispute {
 pub async fn insert(tx: &mut Tx, dispute: &Dispute) -> Result<()> {
     tx.sql(
         "INSERT INTO disputes (company_id, id, charge_id, account_id, provider_id, amount_minor,
-             currency, held_minor, lost_minor, postings, reason, state, due_at, opened_at, created_at,
-             updated_at)
+             currency, held_minor, lost_minor, postings, reason, state, due_at, opened_at,
+             created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
     )
     .params(params![
         &dispute.company_id, &dispute.id, &dispute.charge_id, &dispute.account_id,
-        &dispute.provider_id, dispute.amount, &dispute.currency, dispute.held, dispute.lost, dispute.postings,
-        &dispute.reason, dispute.state, dispute.due_at, dispute.opened_at, dispute.created_at,
-        dispute.updated_at
+        &dispute.provider_id, dispute.amount, &dispute.currency, dispute.held, dispute.lost,
+        dispute.postings, &dispute.reason, dispute.state, dispute.due_at, dispute.opened_at,
+        dispute.created_at, dispute.updated_at
     ])
     .execute()
     .await

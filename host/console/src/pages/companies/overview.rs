@@ -91,10 +91,9 @@ fn edit_form(session: &Session, id: &str, company: &Value) -> Option<FieldsForm>
         Field::choice("active", "State", &[("true", "active"), ("false", "suspended")])
             .with_value(shown(company, "active")),
     );
-    let (texts, action) =
-        (("Edit the company", "Save the changes"), session.href(&["companies", id], &[]));
-    let form = || FieldsForm::new(session, "companies.write", texts, action, fields);
-    session.me.company.is_none().then(form).flatten()
+    let texts = ("Edit the company", "Save the changes");
+    let action = session.href(&["companies", id], &[]);
+    FieldsForm::new(session, "companies.write", texts, action, fields)
 }
 
 /// Returns a field as the form shows it.

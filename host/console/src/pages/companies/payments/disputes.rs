@@ -9,11 +9,10 @@ use crate::{
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, company_cell, company_name,
+        Fact, Parent, company_cell, company_frame,
         lists::{Declared, List, ListQuery, Paging},
     },
     session::Session,
-    site::Site,
 };
 
 const FILTERS: Declared = &[("state", "State", &["open", "answered", "won", "lost"])];
@@ -83,14 +82,10 @@ struct DisputePage {
 
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
     let dispute = session.get(&["companies", &company, "disputes", &id], &[]).await?;
-    let title = match session.site() {
-        Site::Console => company_name(&session, &company).await?,
-        Site::Portal => "Dispute".to_owned(),
-    };
     let href = session.href(&["companies", &company, "disputes"], &[]);
     let is_open = dispute["state"] == "open";
     render(&DisputePage {
-        frame: Frame::of_company(&session, &company, "Disputes", title),
+        frame: company_frame(&session, &company, "Disputes").await?,
         parent: Some(Parent { href, label: "Disputes".to_owned() }),
         amount: Cell::money(&dispute["amount"], &dispute["currency"]),
         state: Cell::state(&dispute["state"]),
