@@ -10,6 +10,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{Reply, TestApp},
     principals::entries,
+    telemetry::execute_sql,
 };
 
 const DAY: i64 = 86_400;
@@ -199,6 +200,25 @@ both! {
         assert_eq!(disputes(app, "?state=open").await.len(), 1);
         app.advance(DAY).await;
         assert_eq!((disputes(app, "").await.len(), wallet(app).await), (1, amounts([1_362.99, 1_000.0, 0.0])));
+    }
+
+    async fn a_resolved_contradiction_is_not_reported_again_each_day(app: TestApp) {
+        let (id, _) = disputed(app, Some(100_000)).await;
+        app.simulators.paystack().decide_dispute(id, true);
+        app.run_until_idle().await;
+        execute_sql(app, "UPDATE disputes SET state = 'lost', lost_minor = amount_minor").await;
+        let open = async || {
+            let found = app.operator(Method::GET, "/exceptions?state=open", Value::Null).await;
+            found.data()["exceptions"].as_array().expect("a list").clone()
+        };
+        slice::sweep(app.app.clone()).await.expect("a sweep");
+        app.run_until_idle().await;
+        let found = open().await;
+        assert_eq!((found.len(), &found[0]["kind"]), (1, &json!("dispute_changed_after_its_end")));
+        let path = format!("/companies/{}/exceptions/{}/resolve", app.company.id, found[0]["id"].as_str().expect("an id"));
+        app.operator(Method::POST, &path, json!({ "action": "none", "reason": "the bank was asked" })).await.data();
+        app.advance(2 * DAY).await;
+        assert_eq!(open().await.len(), 0);
     }
 
     async fn duplicate_webhooks_hold_the_money_once(app: TestApp) {

@@ -88,8 +88,9 @@ fn amount_seen(seen: Option<&ProviderPayment>) -> (Option<Minor>, Option<&Curren
     seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip()
 }
 
-/// Inserts an open exception. Returns `false` if the charge already has one of this kind. That of
-/// another dispute opens again, since each may differ.
+/// Inserts an open exception. Returns `false` if the charge already has one of this kind. Those that
+/// the end of a dispute raises open again, because another dispute of the charge may raise them; a
+/// difference that each report repeats stays resolved.
 async fn insert(
     tx: &mut Tx,
     app: &App,
@@ -105,7 +106,8 @@ async fn insert(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'open', $9)
          ON CONFLICT (company_id, charge_id, kind) DO UPDATE SET state = 'open', reason = NULL,
              resolved_at = NULL
-         WHERE exceptions.state = 'resolved' AND exceptions.kind LIKE 'dispute%'",
+         WHERE exceptions.state = 'resolved' AND exceptions.kind IN ('dispute_lost_in_part',
+             'dispute_lost_after_a_refund', 'dispute_won_after_a_reversal')",
     )
     .params(params![
         &charge.company_id,
