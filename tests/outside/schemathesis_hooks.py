@@ -22,5 +22,5 @@ def before_load_schema(_context, document):
 
 @schemathesis.hook
 def filter_query(_context, query):
-    """An empty parameter counts as absent, so it violates no rule."""
-    return not any(value in ("", [], {}, None) for value in (query or {}).values())
+    """An empty parameter counts as absent, and of a repeated one the last counts: neither violates a rule."""
+    return not any(value in ("", {}, None) or isinstance(value, list) for value in (query or {}).values())
