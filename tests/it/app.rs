@@ -447,7 +447,11 @@ const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_a
     UNION ALL SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account = 'disputed' AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(d.held_minor), 0) AS BIGINT) FROM disputes d
-        WHERE d.company_id = b.company_id AND d.currency = b.currency)";
+        WHERE d.company_id = b.company_id AND d.currency = b.currency)
+    UNION ALL SELECT b.company_id, b.account FROM ledger_account_balances b
+    WHERE b.account = 'fees' AND -b.amount_minor <> (
+        SELECT CAST(COALESCE(SUM(r.fee_minor), 0) AS BIGINT) FROM charge_refunds r
+        WHERE r.company_id = b.company_id AND r.currency = b.currency AND r.fee_bearer = 'service')";
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {

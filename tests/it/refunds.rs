@@ -5,10 +5,44 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use crate::app::{PAYSTACK_KEY, TestApp};
+use crate::{
+    app::{PAYSTACK_KEY, Reply, TestApp},
+    simulation::minor,
+};
 
 fn path(app: &TestApp, payment: &Value) -> String {
     format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap())
+}
+
+async fn refund(app: &TestApp, payment: &Value, body: Value) -> Reply {
+    app.operator(Method::POST, &path(app, payment), body).await
+}
+
+/// Refunds at the provider, without the host.
+async fn refund_at_paystack(app: &TestApp, body: Value) {
+    let refund = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
+    let response = refund.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("a response");
+    assert!(response.status().is_success());
+}
+
+/// The amounts of all refunds at the provider, newest first.
+async fn refunded_at_paystack(app: &TestApp) -> Vec<i64> {
+    let list = app.client.get(format!("{}/paystack/refund", app.simulators.url()));
+    let response = list.bearer_auth(PAYSTACK_KEY).send().await.expect("a response");
+    let refunds: Value = response.json().await.expect("JSON");
+    refunds["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|made| made["amount"].as_i64().unwrap())
+        .collect()
+}
+
+/// The balance of a ledger account of the company.
+async fn balance_of(app: &TestApp, account: &str) -> Value {
+    let path = format!("/companies/{}/wallet/entries?account={account}&limit=1000", app.company.id);
+    let entries = app.operator(Method::GET, &path, Value::Null).await.data()["docs"].clone();
+    json!(entries.as_array().unwrap().iter().map(|entry| minor(&entry["amount"])).sum::<i64>())
 }
 
 both! {
@@ -57,10 +91,7 @@ both! {
 
     async fn a_refund_made_at_the_provider_is_recorded(app: TestApp) {
         app.paid_payment("order-1").await;
-        let body = json!({ "transaction": "order-1" });
-        let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
-        let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
-        assert!(refunded.expect("a response").status().is_success());
+        refund_at_paystack(app, json!({ "transaction": "order-1" })).await;
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         assert_eq!(app.wallet().await["balance"], json!(0));
@@ -134,5 +165,122 @@ both! {
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure(), (400, "payment service key not found"));
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
+    }
+}
+
+both! {
+    async fn parts_are_refunded_one_after_the_other(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        let part = refund(app, &payment, json!({ "amount": 1000 })).await.data().clone();
+        assert_eq!((&part["status"], &part["refunded"]), (&json!("success"), &json!(1000)));
+        // 2362.99 × 1000 / 2500.5, rounded down.
+        assert_eq!(app.wallet().await["balance"], json!(1417.99));
+        let busy = (409, "a refund of 1000 NGN is in progress: wait until it ends");
+        assert_eq!(refund(app, &payment, json!({ "amount": 500.5 })).await.failure(), busy);
+        assert_eq!(refund(app, &payment, json!({})).await.failure(), busy);
+        app.advance(3600).await;
+        assert_eq!(refund(app, &payment, json!({ "amount": 500.5 })).await.data()["refunded"], json!(1500.5));
+        app.advance(3600).await;
+        let rest = refund(app, &payment, json!({})).await.data().clone();
+        assert_eq!((&rest["status"], &rest["refunded"]), (&json!("refunded"), &Value::Null));
+        app.advance(3600).await;
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        let partly = "payment.partly_refunded";
+        assert_eq!(app.events(), ["payment.success", partly, partly, "payment.refunded"]);
+        assert_eq!(refunded_at_paystack(app).await, [100_000, 50_050, 100_000]);
+        assert_eq!(refund(app, &payment, json!({ "amount": 1 })).await.failure(), (400, "only successful payment can be refunded"));
+    }
+
+    async fn at_most_what_is_left_is_refunded(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        for (amount, message) in [
+            (json!(0), "the amount field must be greater than 0"),
+            (json!(-1), "the amount field must be greater than 0"),
+            (json!("1"), "the amount field must be a number"),
+            (json!(2500.51), "the amount field must be at most 2500.5, which is left to refund"),
+        ] {
+            assert_eq!(refund(app, &payment, json!({ "amount": amount })).await.failure(), (400, message));
+        }
+        refund(app, &payment, json!({ "amount": 2000 })).await.data();
+        app.advance(3600).await;
+        let message = "the amount field must be at most 500.5, which is left to refund";
+        assert_eq!(refund(app, &payment, json!({ "amount": 501 })).await.failure(), (400, message));
+        assert_eq!(refund(app, &payment, json!({ "amount": 500.5 })).await.data()["status"], "refunded");
+        app.run_until_idle().await;
+    }
+
+    async fn a_part_whose_response_is_lost_is_refunded_once(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        app.advance(3600).await;
+        // The second part has the amount of the first one.
+        app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.failure().0, 502);
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["refunded"], json!(2000));
+        assert_eq!(refunded_at_paystack(app).await, [100_000, 100_000]);
+        assert_eq!(app.wallet().await["balance"], json!(472.98));
+    }
+
+    async fn a_part_that_fails_at_the_provider_is_no_longer_shown_as_refunded(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let url = payment["checkout"]["url"].as_str().unwrap();
+        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
+        app.run_until_idle().await;
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.data()["refunded"], json!(1000));
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await.get("refunded"), None);
+        assert_eq!(app.wallet().await["balance"], json!(1417.99)); // held until the retry
+        assert_eq!(refund(app, &payment, json!({ "amount": 500 })).await.data()["refunded"], json!(500));
+        assert_eq!(app.wallet().await["balance"], json!(1890.49));
+        app.advance(3600).await;
+    }
+
+    async fn a_payment_whose_rest_is_refunded_at_the_provider_is_refunded(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        app.advance(3600).await;
+        let rest = json!({ "transaction": "order-1", "amount": 150_050 });
+        refund_at_paystack(app, rest).await;
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.partly_refunded", "payment.refunded"]);
+    }
+
+    async fn the_service_bears_the_fees_of_a_refund(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        assert_eq!(balance_of(app, "fees").await, json!(-5500));
+        app.advance(3600).await;
+        refund(app, &payment, json!({})).await.data();
+        assert_eq!(balance_of(app, "fees").await, json!(-13751));
+        // The provider has taken 2500.5, returned it, and kept its fees.
+        assert_eq!(balance_of(app, "provider:provider_a").await, json!(13751));
+        app.run_until_idle().await;
+    }
+
+    async fn the_company_bears_the_fees_of_a_refund_if_so_configured(app: TestApp, "--refund-fees=company") {
+        let payment = app.paid_payment("order-1").await;
+        let message = "insufficient balance, please top up your wallet.";
+        assert_eq!(refund(app, &payment, json!({})).await.failure(), (400, message));
+        assert_eq!(app.wallet().await["balance"], json!(2362.99));
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        assert_eq!(app.wallet().await["balance"], json!(1362.99));
+        assert_eq!(balance_of(app, "fees").await, json!(0));
+        app.advance(3600).await;
+        refund(app, &payment, json!({ "force": true })).await.data();
+        assert_eq!(app.wallet().await["balance"], json!(-137.51));
+        app.run_until_idle().await;
+    }
+
+    async fn a_refused_refund_returns_the_fees_too(app: TestApp, "--refund-fees=company") {
+        let payment = app.paid_payment("order-1").await;
+        let elsewhere = json!({ "transaction": "order-1", "amount": 200_000 });
+        refund_at_paystack(app, elsewhere).await;
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.failure().0, 502);
+        assert_eq!(app.wallet().await["balance"], json!(2362.99));
+        app.run_until_idle().await;
     }
 }

@@ -339,6 +339,7 @@ pub fn webhooks() -> Vec<Webhook> {
         "payment.success" payments::EventData: "A customer was charged";
         "payment.failed" payments::EventData: "A customer was not charged";
         "payment.refunded" payments::EventData: "A payment was refunded";
+        "payment.partly_refunded" payments::EventData: "A part of a payment was refunded";
         "payment.disputed" disputes::EventData: "A payer disputes a payment";
         "payment.dispute_closed" disputes::EventData: "A dispute of a payment was won or lost";
         "recollection.success" recollections::EventData: "A loan was repaid";

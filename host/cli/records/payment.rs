@@ -1,5 +1,7 @@
 //! `tollhouse payment`.
 
+use serde_json::Number;
+
 use crate::prelude::*;
 
 #[derive(Subcommand)]
@@ -18,10 +20,13 @@ Example:
     Show(PaymentArgs),
     /// Verify a payment with the provider now, and record the outcome
     Verify(PaymentArgs),
-    /// Refund a successful payment in full
+    /// Refund a successful payment: what is left of it, or a part
     Refund {
         #[command(flatten)]
         named: PaymentArgs,
+        /// Refund this amount only, in the payment's currency
+        #[arg(long)]
+        amount: Option<Number>,
         /// Allow a negative wallet balance
         #[arg(long)]
         force: bool,
@@ -70,7 +75,7 @@ pub struct PaymentFilter {
 const COLUMNS: &str = "payment: id, reference, status, amount as money, email, \
     provider: payment_service, created: created_at, paid: paid_at";
 const FIELDS: &str = "payment: id, reference, status, message, amount as money, fees as money, \
-    email, user: user_id, provider: payment_service, provider's reference: service_ref, \
+    refunded as money, email, user: user_id, provider: payment_service, provider's reference: service_ref, \
     channel: payment_channel, checkout: checkout/url, created: created_at, paid: paid_at, \
     refund: refund/status";
 
@@ -92,12 +97,19 @@ impl HostAction for Action {
                 let payment = named.fetch(host).await?;
                 host.change(Method::POST, &named.path(&payment, "verify"), &json!({})).await?
             }
-            Action::Refund { named, force, yes } => {
+            Action::Refund { named, amount, force, yes } => {
                 let payment = named.fetch(host).await?;
-                let amount = money(&payment["amount"], &payment["currency"]);
+                let whole = money(&payment["amount"], &payment["currency"]);
+                let what = match &amount {
+                    Some(part) => {
+                        format!("{} of {whole}", money(&json!(part), &payment["currency"]))
+                    }
+                    None => format!("what is left of {whole}"),
+                };
                 let whose = format!("{}, {}", text(&payment["reference"]), text(&payment["email"]));
-                yes.confirm(&format!("Refund {amount} ({whose})?"))?;
-                let (path, body) = (named.path(&payment, "refund"), json!({ "force": force }));
+                yes.confirm(&format!("Refund {what} ({whose})?"))?;
+                let path = named.path(&payment, "refund");
+                let body = json!({ "amount": amount, "force": force });
                 host.change(Method::POST, &path, &body).await?
             }
         };

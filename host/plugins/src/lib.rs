@@ -289,6 +289,14 @@ pub struct RefundOrder {
     pub reason: String,
 }
 
+/// A refund of a part of a payment to request.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PartialRefundOrder {
+    pub order: RefundOrder,
+    /// The provider's ids of the payment's earlier refunds.
+    pub earlier: Vec<String>,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct ProviderRefund {
     pub status: ProviderRefundStatus,

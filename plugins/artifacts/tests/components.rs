@@ -7,8 +7,10 @@ use serde_json::Value;
 use wasmparser::{Parser, Payload};
 
 const BASIC: [&str; 3] = ["checkout", "notifications", "verification"];
-const ALL: [&str; 6] =
-    ["checkout", "direct-debit", "notifications", "refunds", "saved-card", "verification"];
+const ALL: [&str; 7] = [
+    "checkout", "direct-debit", "notifications", "partial-refunds", "refunds", "saved-card",
+    "verification",
+];
 
 #[derive(Default)]
 struct Found {

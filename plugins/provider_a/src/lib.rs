@@ -21,7 +21,8 @@ mod transaction;
 pub struct Paystack;
 
 tollhouse_plugin::export!(
-    Paystack: checkout, verification, saved_card, direct_debit, refunds, disputes, notifications
+    Paystack: checkout, verification, saved_card, direct_debit, refunds, partial_refunds, disputes,
+    notifications
 );
 
 #[cfg(test)]

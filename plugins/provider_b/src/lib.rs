@@ -25,8 +25,8 @@ mod transaction;
 pub struct Flutterwave;
 
 tollhouse_plugin::export!(
-    Flutterwave: checkout, verification, saved_card, direct_debit, refunds, disputes,
-    notifications
+    Flutterwave: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
+    disputes, notifications
 );
 
 #[cfg(test)]

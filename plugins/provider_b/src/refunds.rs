@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder};
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
@@ -49,6 +50,17 @@ impl RefundRecord {
         Ok(self.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase())
     }
 
+    /// Recognizes the refund by the note that its request wrote.
+    fn has_note(&self, order: &RefundOrder) -> bool {
+        loose::either(&self.comments, &self.comment).contains(&refund_note(order))
+    }
+
+    /// A refund of the same amount also counts, whatever its origin.
+    fn is_of_amount(&self, order: &RefundOrder) -> Result<bool, Fault> {
+        let amount = self.amount().ok_or_else(unreadable_refund)?;
+        Ok(amount.minor() == order.amount.minor)
+    }
+
     pub(crate) fn is_for_transaction(&self, transaction: &str) -> Result<bool, Fault> {
         let named = self.transaction();
         if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
@@ -57,23 +69,39 @@ impl RefundRecord {
 
 impl refunds::Guest for Flutterwave {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
-        let transaction = transaction_id(&order)?;
-        if let Some(made) = find_existing(&transaction, &order)? {
-            return Ok(made);
-        }
-        let comments = format!("{} {}", order.reason, refund_note(&order)).trim().to_owned();
-        let body = RefundRequest { amount: Major::from(&order.amount), comments };
-        let path = format!("/transactions/{}/refund", http::encode(&transaction));
-        match api::post(&path, &body) {
-            Err(refusal) if refusal.is_refusal() => {
-                find_after_refusal(&transaction, &order, refusal)
-            }
-            result => parse_refund(&result?.data),
-        }
+        start(&order, find_existing)
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
         parse_refund(&api::get(&format!("/refunds/{}", http::encode(&provider_id)))?.data)
+    }
+}
+
+impl partial_refunds::Guest for Flutterwave {
+    fn start(part: PartialRefundOrder) -> Result<PartialRefund, Fault> {
+        let (order, earlier) = part.into();
+        let find = |transaction: &str, order: &RefundOrder| find_part(transaction, order, &earlier);
+        start(&order, find).map(PartialRefund::from)
+    }
+}
+
+/// Requests the refund unless `find` returns an earlier attempt.
+fn start(
+    order: &RefundOrder,
+    find: impl Fn(&str, &RefundOrder) -> Result<Option<Refund>, Fault>,
+) -> Result<Refund, Fault> {
+    let transaction = transaction_id(order)?;
+    if let Some(made) = find(&transaction, order)? {
+        return Ok(made);
+    }
+    let comments = format!("{} {}", order.reason, refund_note(order)).trim().to_owned();
+    let body = RefundRequest { amount: Major::from(&order.amount), comments };
+    let path = format!("/transactions/{}/refund", http::encode(&transaction));
+    match api::post(&path, &body) {
+        Err(refusal) if refusal.is_refusal() => {
+            find_after_refusal(find(&transaction, order), refusal)
+        }
+        result => parse_refund(&result?.data),
     }
 }
 
@@ -85,14 +113,13 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     transaction::find_id(&order.service_ref)
 }
 
-/// Looks again for the refund after it was refused: an attempt whose response was lost may be
-/// listed only now. If none is found but the message says that one exists, the outcome is unknown.
+/// Judges a refusal by what was found after it: an attempt whose response was lost may be listed
+/// only now. If none is found but the message says that one exists, the outcome is unknown.
 fn find_after_refusal(
-    transaction: &str,
-    order: &RefundOrder,
+    found: Result<Option<Refund>, Fault>,
     refusal: Fault,
 ) -> Result<Refund, Fault> {
-    match find_existing(transaction, order) {
+    match found {
         Ok(Some(made)) => Ok(made),
         Ok(None) if indicates_existing_refund(&refusal) => Err(refusal.into_unavailable()),
         Ok(None) => Err(refusal),
@@ -112,17 +139,11 @@ fn indicates_existing_refund(refusal: &Fault) -> bool {
 /// a part of the amount that was made elsewhere leaves too little: `partly-refunded`.
 fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let mut of_others = false;
-    for value in list(transaction)? {
-        let item: RefundRecord = value.read()?;
-        if !item.is_for_transaction(transaction)? {
-            continue;
+    for (item, made) in list_made(transaction)? {
+        if item.has_note(order) || item.is_of_amount(order)? {
+            return Ok(Some(made));
         }
-        let made = parse_refund(&value)?;
-        match made.status {
-            RefundStatus::Failed => {}
-            _ if matches_order(&item, order)? => return Ok(Some(made)),
-            _ => of_others = true,
-        }
+        of_others = true;
     }
     match of_others {
         true => {
@@ -132,6 +153,40 @@ fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund
     }
 }
 
+/// Returns this order's refund of a part, unless it does not exist or failed.
+fn find_part(
+    transaction: &str,
+    order: &RefundOrder,
+    earlier: &[String],
+) -> Result<Option<Refund>, Fault> {
+    let listed = list_made(transaction)?;
+    if let Some((_, made)) = listed.iter().find(|(item, _)| item.has_note(order)) {
+        return Ok(Some(made.clone()));
+    }
+    for (item, made) in listed {
+        if !earlier.contains(&made.provider_id) && item.is_of_amount(order)? {
+            return Ok(Some(made));
+        }
+    }
+    Ok(None)
+}
+
+/// Lists the transaction's refunds that did not fail.
+fn list_made(transaction: &str) -> Result<Vec<(RefundRecord, Refund)>, Fault> {
+    let mut found = Vec::new();
+    for value in list(transaction)? {
+        let item: RefundRecord = value.read()?;
+        if !item.is_for_transaction(transaction)? {
+            continue;
+        }
+        let made = parse_refund(&value)?;
+        if made.status != RefundStatus::Failed {
+            found.push((item, made));
+        }
+    }
+    Ok(found)
+}
+
 /// Lists all refunds of the transaction, and possibly others. An incomplete list is a fault,
 /// because it may miss this order's refund.
 fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
@@ -139,16 +194,6 @@ fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(Vec::new()),
         listed => listed,
     }
-}
-
-/// Recognizes the refund by the note that `start` wrote. A refund of the same amount also counts,
-/// whatever its origin.
-fn matches_order(item: &RefundRecord, order: &RefundOrder) -> Result<bool, Fault> {
-    if loose::either(&item.comments, &item.comment).contains(&refund_note(order)) {
-        return Ok(true);
-    }
-    let amount = item.amount().ok_or_else(unreadable_refund)?;
-    Ok(amount.minor() == order.amount.minor)
 }
 
 fn refund_note(order: &RefundOrder) -> String {

@@ -27,8 +27,8 @@ mod virtual_accounts;
 pub struct Monnify;
 
 tollhouse_plugin::export!(
-    Monnify: checkout, verification, saved_card, direct_debit, refunds, virtual_accounts,
-    account_enquiry, notifications
+    Monnify: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
+    virtual_accounts, account_enquiry, notifications
 );
 
 #[cfg(test)]

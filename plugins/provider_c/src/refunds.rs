@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder};
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
@@ -63,6 +64,14 @@ impl refunds::Guest for Monnify {
     fn check(provider_id: String) -> Result<Refund, Fault> {
         let path = format!("/api/v1/refunds/{}", http::encode(&provider_id));
         parse_refund(&api::get(&path)?)
+    }
+}
+
+/// Every refund has its own reference, so that one of a part is requested like one of the whole.
+impl partial_refunds::Guest for Monnify {
+    fn start(part: PartialRefundOrder) -> Result<PartialRefund, Fault> {
+        let (order, _) = part.into();
+        <Monnify as refunds::Guest>::start(order).map(PartialRefund::from)
     }
 }
 

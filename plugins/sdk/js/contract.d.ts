@@ -637,6 +637,50 @@ export interface Refunds {
   check(providerId: string): Refund;
 }
 
+export type PartialRefundStatus =
+  /** The provider accepted the refund. */
+  | 'pending'
+  | 'done'
+  /** The provider refused the refund. */
+  | 'failed';
+
+export interface PartialRefundOrder {
+  /** That of the payment. */
+  serviceRef: string;
+  /** That of the payment, as `verify` returned it. */
+  transactionId: string;
+  /** The host's reference of the refund. */
+  refundRef: string;
+  /** At most what earlier refunds have left of the payment. */
+  amount: Money;
+  reason: string;
+  /** The provider's ids of the payment's earlier refunds. */
+  earlier: string[];
+}
+
+export interface PartialRefund {
+  status: PartialRefundStatus;
+  /** The argument of `refunds.check`. */
+  providerId: string;
+  message: string;
+  raw: string;
+}
+
+/**
+ * Refunds of a part of a payment, of which a payment can have several. A plugin that exports this
+ * interface also exports `refunds`, whose `check` queries these refunds.
+ */
+export interface PartialRefunds {
+  /**
+   * Requests a refund. It may be called again for the same refund after a lost response: if the
+   * provider has a refund of this reference that did not fail, that one is returned, and no second
+   * one made. Where the provider keeps no reference, it is one of the same amount that is not
+   * among `earlier`.
+   * @throws {Fault}
+   */
+  start(order: PartialRefundOrder): PartialRefund;
+}
+
 export type SessionRefundStatus =
   /** The provider accepted the refund. */
   | 'pending'

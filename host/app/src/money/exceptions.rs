@@ -1,7 +1,7 @@
 //! Operator endpoints for exceptions, see `charges::exceptions`.
 
 use super::{
-    charges::{self, Cause, Exception, State as ChargeState},
+    charges::{self, Cause, Exception, RefundTerms, State as ChargeState},
     disputes,
     prelude::*,
 };
@@ -107,5 +107,6 @@ async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     if !app.plugins.provider(&charge.provider, &charge.company_id)?.supports_refunds() {
         return Err(Error::Invalid(format!("{} does not support refunds", charge.provider)));
     }
-    charges::begin_refund(tx, app, charge, Cause::Operator, true).await.map(drop)
+    let terms = RefundTerms { cause: Cause::Operator, amount: None, force: true };
+    charges::begin_refund(tx, app, charge, terms).await.map(drop)
 }

@@ -6,13 +6,15 @@ use bytes::Bytes;
 use super::webhook::{deserialize_text, serialize_text};
 use crate::prelude::*;
 use crate::{
-    CheckoutOrder, CheckoutSession, Provider, ProviderPayment, ProviderRefund, RefundOrder,
+    CheckoutOrder, CheckoutSession, PartialRefundOrder, Provider, ProviderPayment, ProviderRefund,
+    RefundOrder,
 };
 use tollhouse_platform::values::money::Money;
 
 pub const SESSIONS: &str = "sessions";
 pub const SESSION_REFUNDS: &str = "session-refunds";
 const REFUNDS: &str = "refunds";
+const PARTIAL_REFUNDS: &str = "partial-refunds";
 
 /// Data of a plugin, which only the plugin reads. Recordings contain it as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +88,11 @@ impl Provider {
         self.exports(REFUNDS) || self.has_session_refunds()
     }
 
+    #[must_use]
+    pub fn supports_partial_refunds(&self) -> bool {
+        self.exports(PARTIAL_REFUNDS) && self.exports(REFUNDS)
+    }
+
     /// Opens a session, in which the payer pays.
     pub async fn open_session(
         &self,
@@ -110,11 +117,12 @@ impl Provider {
         }
     }
 
-    /// Requests a refund.
+    /// Requests a refund. `earlier`: of a part, with the provider's ids of earlier refunds.
     pub async fn request_refund(
         &self,
         credentials: &Credentials,
         order: &SessionRefundOrder,
+        earlier: Option<Vec<String>>,
     ) -> Result<ProviderRefund, CallError> {
         if self.has_session_refunds() {
             return self.start_session_refund(credentials, order).await;
@@ -122,7 +130,13 @@ impl Provider {
         let SessionRefundOrder { session, refund_ref, amount, reason, .. } = order.clone();
         let KnownSession { service_ref, transaction_id, .. } = session;
         let order = RefundOrder { service_ref, transaction_id, refund_ref, amount, reason };
-        self.start_refund(credentials, &order).await
+        match earlier {
+            None => self.start_refund(credentials, &order).await,
+            Some(earlier) => {
+                let part = PartialRefundOrder { order, earlier };
+                self.start_partial_refund(credentials, &part).await
+            }
+        }
     }
 
     /// Queries the provider about a refund.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::prelude::*;
 use crate::{
     AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey,
-    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, Person, PluginData,
-    RefundOrder, SessionRefundOrder, TextMessage, Webhook,
+    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, PartialRefundOrder,
+    Person, PluginData, RefundOrder, SessionRefundOrder, TextMessage, Webhook,
 };
 use tollhouse_platform::values::money::{Currency, Minor, Money};
 
@@ -16,6 +16,7 @@ use tollhouse_platform::values::money::{Currency, Minor, Money};
 pub const SERVICE_REF: &str = "example-1";
 const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
+const EARLIER_REFUND_ID: &str = "2000";
 const REFUND_REF: &str = "example-refund-1";
 const AMOUNT: Minor = Minor(500_000);
 const ACCOUNT_ID: &str = "3001";
@@ -306,6 +307,7 @@ impl Call {
             Call::Debit(debit_order(manifest)),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
+            Call::StartPartialRefund(partial_refund_order(manifest)),
             Call::OpenAccount(account_order(manifest)),
             Call::CloseAccount(ACCOUNT_ID.to_owned()),
             Call::FindTransfer(reference(manifest)),
@@ -429,6 +431,12 @@ fn card_order(manifest: &Manifest) -> CardOrder {
 fn debit_order(manifest: &Manifest) -> DebitOrder {
     let CardOrder { token, email, amount, service_ref, narration, metadata } = card_order(manifest);
     DebitOrder { mandate: token, email, amount, service_ref, narration, metadata }
+}
+
+/// The refund of a part, after another one.
+fn partial_refund_order(manifest: &Manifest) -> PartialRefundOrder {
+    let earlier = vec![EARLIER_REFUND_ID.to_owned()];
+    PartialRefundOrder { order: refund_order(manifest), earlier }
 }
 
 fn refund_order(manifest: &Manifest) -> RefundOrder {

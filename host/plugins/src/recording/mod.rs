@@ -15,8 +15,9 @@ use crate::recording::{
     replay::{CallEffects, ResponseOrder, replay},
 };
 use crate::{
-    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, KnownRefund, KnownSession, PluginData,
-    RecordedResponse, RefundOrder, SessionRefundOrder, TextMessage, Transcript, Webhook,
+    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, KnownRefund, KnownSession,
+    PartialRefundOrder, PluginData, RecordedResponse, RefundOrder, SessionRefundOrder, TextMessage,
+    Transcript, Webhook,
 };
 
 /// A recorded call, which can be replayed.
@@ -131,11 +132,11 @@ impl Mask {
                 })
             }
             Call::Deauthorize(token) => Call::Deauthorize(self.text(&token)),
-            Call::StartRefund(order) => {
-                self.keep_references(&[
-                    &order.service_ref, &order.transaction_id, &order.refund_ref,
-                ]);
-                Call::StartRefund(RefundOrder { reason: self.text(&order.reason), ..order })
+            Call::StartRefund(order) => Call::StartRefund(self.plain_refund_order(order)),
+            Call::StartPartialRefund(PartialRefundOrder { order, earlier }) => {
+                self.keep_references(&earlier.iter().map(String::as_str).collect::<Vec<_>>());
+                let order = self.plain_refund_order(order);
+                Call::StartPartialRefund(PartialRefundOrder { order, earlier })
             }
             Call::ParseNotification(webhook) => Call::ParseNotification(self.webhook(webhook)),
             Call::SendText(message) => {
@@ -163,6 +164,11 @@ impl Mask {
             | Call::AnswerDispute(_)
             | Call::ResolveAccount(..) => call,
         }
+    }
+
+    fn plain_refund_order(&mut self, order: RefundOrder) -> RefundOrder {
+        self.keep_references(&[&order.service_ref, &order.transaction_id, &order.refund_ref]);
+        RefundOrder { reason: self.text(&order.reason), ..order }
     }
 
     fn refund_order(&mut self, order: SessionRefundOrder) -> SessionRefundOrder {

@@ -5,7 +5,8 @@ use url::form_urlencoded;
 
 use super::{invariants::FAKE_PLACEHOLDER, prelude::*};
 use tollhouse_plugins::{
-    CardOrder, DebitOrder, FaultCategory, RefundOrder, SessionRefundOrder, TextMessage,
+    CardOrder, DebitOrder, FaultCategory, PartialRefundOrder, RefundOrder, SessionRefundOrder,
+    TextMessage,
 };
 
 fn texts() -> [(&'static str, String); 8] {
@@ -48,6 +49,10 @@ fn with_text(mut call: Call, text: &str) -> Option<Call> {
             (*narration, *metadata) = (text.to_owned(), new_metadata());
         }
         Call::StartRefund(RefundOrder { reason: field, .. })
+        | Call::StartPartialRefund(PartialRefundOrder {
+            order: RefundOrder { reason: field, .. },
+            ..
+        })
         | Call::StartSessionRefund(SessionRefundOrder { reason: field, .. })
         | Call::SendText(TextMessage { text: field, .. }) => *field = text.to_owned(),
         Call::LookUp(question) | Call::Compare(question, _) => {

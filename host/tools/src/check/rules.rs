@@ -83,7 +83,8 @@ pub fn evaluate(
     result: ResultClass,
 ) -> Assessment {
     let (is_sms, verifies) = (kind == PluginKind::Sms, is_verification(function));
-    let starts_refund = matches!(function, "refunds.start" | "session-refunds.start");
+    let starts_refund =
+        matches!(function, "refunds.start" | "partial-refunds.start" | "session-refunds.start");
     let queries_status = verifies || matches!(function, "refunds.check" | "session-refunds.check");
     let enquires = function == "account-enquiry.resolve";
     match (meaning, result) {
@@ -196,6 +197,7 @@ mod tests {
         (Provider, "refunds.start", UnknownWords, Done, false),
         (Provider, "refunds.start", UnknownWords, Failed, true),
         (Provider, "refunds.start", Refusal, Failed, false),
+        (Provider, "partial-refunds.start", UnknownWords, Failed, true),
         (Provider, "session-refunds.check", Refusal, Failed, true),
         (Provider, "saved-card.charge", UnknownWords, Fault(Refused), false),
         (Sms, "sms.send", UnknownWords, Fault(Refused), true),

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder};
 use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
@@ -274,4 +275,41 @@ fn unknown_and_unreadable_refunds_are_faults() {
     let unknown = refused("Refund not found");
     assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+}
+
+/// Requests a part when these refunds already exist, of which the host knows 7; returns it and the
+/// number of refund requests sent.
+fn start_part(existing: Value) -> (PartialRefund, usize) {
+    let host = host()
+        .answer("GET", LIST, 200, success(existing))
+        .answer("POST", START, 200, success(refund(8612, "completed")))
+        .install();
+    let RefundOrder { service_ref, transaction_id, refund_ref, reason, .. } = order();
+    let order = PartialRefundOrder {
+        service_ref,
+        transaction_id,
+        refund_ref,
+        reason,
+        amount: naira(400_000),
+        earlier: vec!["7".to_owned()],
+    };
+    let made = <Flutterwave as partial_refunds::Guest>::start(order).unwrap();
+    (made, host.requests().iter().filter(|sent| sent.method == "POST").count())
+}
+
+#[test]
+fn a_part_is_requested_once_beside_earlier_parts() {
+    let of = |id: u64, amount: u64, comment: &str| {
+        refund_with(json!({"id": id, "amount_refunded": amount, "comment": comment}))
+    };
+    let earlier = of(7, 4000, "x [R-0]");
+    for (existing, id, requests) in [
+        (json!([earlier]), "8612", 1),
+        (json!([earlier, of(8, 3000, "")]), "8612", 1),
+        (json!([earlier, of(8, 4000, "")]), "8", 0),
+        (json!([earlier, of(8, 4000, ""), of(9, 1, "x [R-1]")]), "9", 0),
+    ] {
+        let (made, posts) = start_part(existing.clone());
+        assert_eq!((made.provider_id.as_str(), posts), (id, requests), "{existing}");
+    }
 }

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollhouse_plugin::partial_refunds::{self, PartialRefundOrder, PartialRefundStatus};
 use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::{Fault, FaultCategory, Money};
@@ -187,4 +188,22 @@ fn unknown_and_unreadable_refunds_are_faults() {
     assert_eq!(check(404, unknown()).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(400, unknown()).unwrap_err().category, FaultCategory::NotFound);
     assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+}
+
+#[test]
+fn a_part_has_a_reference_of_its_own() {
+    let host = fresh().answer("POST", START, 200, refund("IN_PROGRESS")).install();
+    let RefundOrder { service_ref, transaction_id, refund_ref, reason, .. } = order();
+    let part = PartialRefundOrder {
+        service_ref,
+        transaction_id,
+        refund_ref,
+        reason,
+        amount: naira(10_000),
+        earlier: vec!["R-0".to_owned()],
+    };
+    let made = <Monnify as partial_refunds::Guest>::start(part).unwrap();
+    assert_eq!((made.status, made.provider_id.as_str()), (PartialRefundStatus::Pending, "R-1"));
+    let sent = host.requests()[1].json();
+    assert_eq!((&sent["refundReference"], &sent["refundAmount"]), (&json!("R-1"), &json!(100)));
 }

@@ -89,6 +89,7 @@ pub mod loose;
 pub mod normal;
 pub mod raw_json;
 pub mod record;
+mod refund_parts;
 pub mod repeat;
 pub mod settings;
 pub mod state;
@@ -187,6 +188,12 @@ interface!(
     /// Refunds: returns money to the payer.
     refunds,
     "package tollhouse:sdk-refunds; world with-refunds { export tollhouse:plugin/refunds@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
+    /// Refunds of a part of a payment, of which a payment can have several.
+    partial_refunds,
+    "package tollhouse:sdk-partial-refunds; world with-partial-refunds { export tollhouse:plugin/partial-refunds@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(

@@ -180,7 +180,11 @@ impl ChargeOwner for Recollection {
                 store::delete(tx, &now).await?;
                 return Ok(now);
             }
-            Outcome::Failed(_) | Outcome::Surplus | Outcome::Refunded => return Ok(now),
+            Outcome::Failed(_)
+            | Outcome::Surplus
+            | Outcome::Refunded
+            | Outcome::PartlyRefunded
+            | Outcome::RefundFailed => return Ok(now),
         }
         now.updated_at = app.clock.now();
         store::update(tx, &now, Some(charge)).await?;

@@ -5,7 +5,7 @@ use super::{
     store::{self, CardDetails},
 };
 use crate::money::{
-    charges::{Cause, ChargeOwner, Failure, Order, Outcome, OwnerKind},
+    charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, RefundTerms},
     prelude::*,
 };
 use tollhouse_plugins::Instrument;
@@ -91,6 +91,8 @@ impl ChargeOwner for Card {
             | Outcome::Pending(_)
             | Outcome::Reversed(_)
             | Outcome::Refunded
+            | Outcome::PartlyRefunded
+            | Outcome::RefundFailed
             | Outcome::Abandoned => return Ok(card),
         }
         card.updated_at = app.clock.now();
@@ -105,7 +107,7 @@ async fn refund(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     if charge.refundable() == Minor(0) {
         return Ok(()); // a payer disputes it
     }
-    charges::begin_refund(tx, app, &mut charge, Cause::Verification, true).await.map(drop)
+    charges::begin_refund(tx, app, &mut charge, RefundTerms::VERIFICATION).await.map(drop)
 }
 
 /// Records a successful charge. A removed card stays hidden: its charge is only refunded.

@@ -9,7 +9,7 @@ use super::{
     refund::{self, Cause, Refund, RefundState},
     store,
 };
-use crate::money::prelude::*;
+use crate::{money::prelude::*, state::config::FeeBearer};
 use tollhouse_platform::store::{DynamicStatement, FromRow, params};
 
 /// Number of records that one transaction adopts: each takes several statements.
@@ -316,6 +316,8 @@ impl FormerRefund {
             number: 1,
             amount: self.amount_minor,
             held: charge.credited,
+            fee: Minor(0),
+            fee_bearer: FeeBearer::Service,
             currency: self.currency.clone(),
             cause: match charge.owner_kind {
                 OwnerKind::Card => Cause::Verification,

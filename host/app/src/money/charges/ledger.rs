@@ -11,7 +11,9 @@
 //! | surplus after a mismatch | provider | suspense | `taken:C:surplus` |
 //! | exception resolved in the company's favor | suspense | wallet | `taken:C:credited` |
 //! | refund requested | where the money is | provider | `KIND:ID:refund:R` |
-//! | refund refused | provider | where it was | `KIND:ID:refund:R:refused` |
+//! | provider's fees on it | wallet or fees | provider | `KIND:ID:refund:R:fee` |
+//! | refund refused, or retried | provider | where it was | `KIND:ID:refund:R:refused` |
+//! | fees of that refund | provider | where they were | `KIND:ID:refund:R:fee_returned` |
 //! | dispute opened | where the money is | disputed | `taken:C:dispute:D:N` |
 //! | dispute lost | disputed | provider | the same |
 //! | dispute won, or for less | disputed | where it was | the same |
@@ -22,7 +24,7 @@
 //! Amounts are net of the provider's fees.
 
 use super::{Charge, ChargeId, OwnerKind, Refund, fees, store};
-use crate::money::prelude::*;
+use crate::{money::prelude::*, state::config::FeeBearer};
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 /// The ledger account that holds the money of a charge.
@@ -179,7 +181,16 @@ pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<bool>
     Ok(true)
 }
 
-/// Debits a refund from the account that holds the money.
+/// Returns what a refund of `amount` debits of the `credited` money, and the provider's fees on it.
+/// `left` can be refunded. The last refund debits what the others left.
+pub fn shares(credited: Minor, amount: Minor, left: Minor) -> (Minor, Minor) {
+    let share = i128::from(credited.0) * i128::from(amount.0) / i128::from(left.0.max(1));
+    let share = i64::try_from(share).map_or(amount, |share| Minor(share.min(amount.0)));
+    let held = if amount == left { credited } else { share };
+    (held, Minor((amount.0 - held.0).max(0)))
+}
+
+/// Debits a refund from the account that holds the money, and the fees from their bearer.
 pub async fn hold(
     tx: &mut Tx,
     app: &App,
@@ -188,29 +199,47 @@ pub async fn hold(
     cover: Overdraft,
 ) -> Result<()> {
     charge.credited.0 -= refund.held.0;
-    if refund.held == Minor(0) {
-        return Ok(());
+    if refund.held > Minor(0) {
+        let names = (charge.owner_key(&format!("refund:{}", refund.id)), "refund");
+        let accounts = [charge.credited_to.account(), charge.provider_account()];
+        post(tx, app, charge, names, accounts, refund.held, cover).await?;
     }
-    let names = (charge.owner_key(&format!("refund:{}", refund.id)), "refund");
-    let accounts = [charge.credited_to.account(), charge.provider_account()];
-    post(tx, app, charge, names, accounts, refund.held, cover).await.map(drop)
+    if refund.fee > Minor(0) {
+        let names = (charge.owner_key(&format!("refund:{}:fee", refund.id)), "refund.fee");
+        let accounts = [bearer(refund.fee_bearer), charge.provider_account()];
+        post(tx, app, charge, names, accounts, refund.fee, cover).await?;
+    }
+    Ok(())
 }
 
-/// Returns the money of a refund that was refused.
+/// Returns the money and the fees of a refund that was refused, or that a retry replaces.
 pub async fn release(
     tx: &mut Tx,
     app: &App,
     charge: &mut Charge,
     refund: &mut Refund,
 ) -> Result<()> {
-    if refund.held == Minor(0) {
-        return Ok(());
+    let (held, fee) = (std::mem::take(&mut refund.held), std::mem::take(&mut refund.fee));
+    if held > Minor(0) {
+        let names = (charge.owner_key(&format!("refund:{}:refused", refund.id)), "refund.refused");
+        let accounts = [charge.provider_account(), charge.credited_to.account()];
+        post(tx, app, charge, names, accounts, held, Overdraft::Allowed).await?;
     }
-    let names = (charge.owner_key(&format!("refund:{}:refused", refund.id)), "refund.refused");
-    let accounts = [charge.provider_account(), charge.credited_to.account()];
-    post(tx, app, charge, names, accounts, refund.held, Overdraft::Allowed).await?;
-    charge.credited.0 += std::mem::take(&mut refund.held).0;
+    if fee > Minor(0) {
+        let key = charge.owner_key(&format!("refund:{}:fee_returned", refund.id));
+        let accounts = [charge.provider_account(), bearer(refund.fee_bearer)];
+        let names = (key, "refund.fee_returned");
+        post(tx, app, charge, names, accounts, fee, Overdraft::Allowed).await?;
+    }
+    charge.credited.0 += held.0;
     Ok(())
+}
+
+fn bearer(bearer: FeeBearer) -> Ledger {
+    match bearer {
+        FeeBearer::Service => Ledger::Fees,
+        FeeBearer::Company => Ledger::Wallet,
+    }
 }
 
 /// A movement of disputed money.
@@ -252,4 +281,30 @@ pub async fn post_disputed(
         DisputedMoney::Lost => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_all_parts_add_up_to_what_was_credited() {
+        for (credited, parts) in [
+            (236_299, vec![250_050]),
+            (236_299, vec![100_000, 50_050, 100_000]),
+            (236_299, vec![1, 1, 250_048]),
+            (0, vec![100_000, 150_050]),
+            // More than what can be refunded.
+            (250_100, vec![100_000, 150_050]),
+        ] {
+            let (mut of_wallet, mut left, mut fees) = (credited, 250_050, 0);
+            for part in parts {
+                let (held, fee) = shares(Minor(of_wallet), Minor(part), Minor(left));
+                of_wallet -= held.0;
+                left -= part;
+                fees += fee.0;
+            }
+            assert_eq!((of_wallet, fees), (0, (250_050 - credited).max(0)));
+        }
+    }
 }

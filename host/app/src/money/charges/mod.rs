@@ -44,9 +44,9 @@ pub use self::{
         State, Turn, conflict,
     },
     refund::{
-        Cause, ListedRefund, Refund, RefundState, RefundsFilter, advance as advance_refund,
-        begin as begin_refund, find as find_refund, find_last, find_listed, list as list_refunds,
-        list_of_charge, refund_job,
+        Cause, ListedRefund, Refund, RefundState, RefundTerms, RefundsFilter,
+        advance as advance_refund, begin as begin_refund, find as find_refund, find_last,
+        find_listed, list as list_refunds, list_of_charge, refund_job,
     },
     request::{
         NewCharge, Received, check_amount, compose, compose_received, insert_composed,

@@ -244,8 +244,12 @@ pub enum Outcome<'a> {
     Surplus,
     /// The provider returned the money of the charge that settled the owner.
     Reversed(&'a ProviderPayment),
-    /// The provider accepted a refund of the charge.
+    /// The provider accepted a refund after which nothing of the charge is left.
     Refunded,
+    /// The provider accepted a refund of a part of the charge.
+    PartlyRefunded,
+    /// A refund failed after the provider accepted it.
+    RefundFailed,
     /// The payer has not acted in time. The charge may still succeed.
     Abandoned,
     /// The first request was invalid, and no client knows the owner: it is deleted.

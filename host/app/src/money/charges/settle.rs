@@ -4,7 +4,7 @@
 use super::{
     Charge, ChargeOwner, Decision, Fact, Failure, Outcome, OwnerKind, REQUEST_JOB, ReferenceSource,
     Rejection, State, adopt, decide, exceptions, ledger,
-    refund::{self, Cause},
+    refund::{self, RefundTerms},
     request::insert_next,
     sessions, store,
 };
@@ -151,7 +151,7 @@ async fn record_without_owner(tx: &mut Tx, app: &App, before: &Charge, fact: &Fa
     store::update(tx, &charge).await?;
     let is_card = charge.owner_kind == OwnerKind::Card;
     if is_card && charge.state != State::Reversed && charge.refundable() > Minor(0) {
-        refund::begin(tx, app, &mut charge, Cause::Verification, true).await?;
+        refund::begin(tx, app, &mut charge, RefundTerms::VERIFICATION).await?;
     }
     Ok(())
 }

@@ -262,6 +262,8 @@ pub async fn verify_of_company(
 fields! {
     /// Options of a refund.
     Body RefundOrder {
+        /// The amount, in the payment's currency. Default: what earlier refunds have left.
+        amount: Option<Amount>,
         /// `true` lets the wallet balance become negative.
         force: Option<Flag>,
     }
@@ -273,17 +275,19 @@ pub async fn refund(
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
     body: Body<RefundOrder>,
 ) -> Result<PaymentResponse> {
-    let force = body.read()?.force.unwrap_or(false);
+    let RefundOrder { amount, force } = body.read()?;
+    let force = force.unwrap_or(false);
     companies::find(&app, &company).await?;
     if force {
-        let (subject, detail) = (ApprovalSubject::ForcedRefunds, json!({ "payment": payment }));
+        let (subject, detail) =
+            (ApprovalSubject::ForcedRefunds, json!({ "payment": payment, "amount": amount }));
         approvals::require(&app, &actor, subject, &company, "payment.refund", &detail).await?;
     }
-    let refunded = refund::refund(&app, &actor, &company, &payment, force).await?;
+    let refunded = refund::refund(&app, &actor, &company, &payment, amount, force).await?;
     respond_with_user(&app, refunded, "Payment refunded successfully").await
 }
 
-/// Returns the refund of a payment. Its amount is in the payment's currency.
+/// Returns the last refund of a payment. Its amount is in the payment's currency.
 pub async fn fetch_refund(
     State(app): State<App>,
     Path((company, payment)): Path<(CompanyId, PaymentId)>,

@@ -69,13 +69,22 @@ impl ChargeOwner for Payment {
             Outcome::Refunded if self.status == Status::Success => {
                 (Payment { status: Status::Refunded, ..self }, Some("payment.refunded"))
             }
+            Outcome::PartlyRefunded if self.status == Status::Success => {
+                (Payment { refunded: charge.refunded, ..self }, Some("payment.partly_refunded"))
+            }
+            Outcome::RefundFailed if self.status == Status::Success => {
+                (Payment { refunded: charge.refunded, ..self }, None)
+            }
             Outcome::Forgotten => {
                 store::delete(tx, &self).await?;
                 return Ok(self);
             }
-            Outcome::Refunded | Outcome::Pending(_) | Outcome::Surplus | Outcome::Abandoned => {
-                return Ok(self);
-            }
+            Outcome::Refunded
+            | Outcome::PartlyRefunded
+            | Outcome::RefundFailed
+            | Outcome::Pending(_)
+            | Outcome::Surplus
+            | Outcome::Abandoned => return Ok(self),
         };
         let payment = Payment { updated_at: now, ..payment };
         store::update(tx, &payment, charge).await?;

@@ -2,25 +2,27 @@
 
 use super::{Payment, PaymentId, Status, find_by_id, not_found};
 use crate::money::{
-    charges::{Cause, Refund, State as ChargeState},
+    charges::{Cause, Refund, RefundTerms, State as ChargeState},
     disputes,
     prelude::*,
 };
 
-/// Refunds a successful payment in full. `force` lets the wallet go below zero. An open refund is
-/// requested again.
+/// Refunds a successful payment: `amount`, or what is left of it. `force` lets the wallet go below
+/// zero. An open refund is requested again.
 #[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
 pub async fn refund(
     app: &App,
     actor: &Actor,
     company_id: &CompanyId,
     payment_id: &PaymentId,
+    amount: Option<Minor>,
     force: bool,
 ) -> Result<Payment> {
+    let terms = RefundTerms { cause: Cause::Operator, amount, force };
     // Fails before the wallet is debited if the provider account is gone.
     let payment = find_by_id(app, company_id, payment_id).await?;
     ChargeVerifier::open(app, company_id, &payment.payment_service, &payment.account_id).await?;
-    let (charge, refund) = request(app, actor, payment, force).await?;
+    let (charge, refund) = request(app, actor, payment, terms).await?;
     match charges::advance_refund::<Payment>(app, &charge, &refund.id).await? {
         (_, Some(error)) => Err(error),
         (_, None) => find_by_id(app, company_id, payment_id).await,
@@ -32,7 +34,7 @@ async fn request(
     app: &App,
     actor: &Actor,
     payment: Payment,
-    force: bool,
+    terms: RefundTerms,
 ) -> Result<(Charge, Refund)> {
     let (db, app, actor) = (app.store.clone(), app.clone(), actor.clone());
     let Payment { company_id, id, payment_service, .. } = payment;
@@ -58,12 +60,25 @@ async fn request(
             _ => return Err(rejected()),
         };
         let refund = match open {
-            Some(refund) => refund,
-            None => charges::begin_refund(tx, &app, &mut charge, Cause::Operator, force).await?,
+            Some(refund) => continue_refund(&charge, refund, terms.amount)?,
+            None => charges::begin_refund(tx, &app, &mut charge, terms).await?,
         };
-        let detail = json!({ "payment": id, "force": force });
+        let RefundTerms { force, .. } = terms;
+        let detail = json!({ "payment": id, "amount": refund.amount, "force": force });
         audit::record(tx, &app, &actor, &company_id, "payment.refund", detail).await?;
         Ok((charge, refund))
     })
     .await
+}
+
+/// Returns the open refund, which must be the one that the caller wants: the next one waits for its
+/// end.
+fn continue_refund(charge: &Charge, open: Refund, amount: Option<Minor>) -> Result<Refund> {
+    let wanted = amount.unwrap_or(Minor(charge.refundable().0 + open.amount.0));
+    if wanted != open.amount {
+        let (amount, currency) = (open.amount.to_major(), &open.currency);
+        let message = format!("a refund of {amount} {currency} is in progress: wait until it ends");
+        return Err(Error::Conflict(message));
+    }
+    Ok(open)
 }

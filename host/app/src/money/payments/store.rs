@@ -46,6 +46,9 @@ pub struct Payment {
     pub amount: Minor,
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
+    /// What providers have accepted to refund, of a payment that is not refunded as a whole.
+    #[sqlx(rename = "refunded_minor")]
+    pub refunded: Minor,
     pub currency: Currency,
     pub reference: String,
     pub status: Status,
@@ -127,13 +130,14 @@ pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
              service_ref = $6, message = $7, checkout_url = $8, paid_at = $9,
              payment_channel = $10, updated_at = $11, charge_id = $12, checkout_prompt = $13,
-             revision = revision + 1
+             refunded_minor = $14, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
         &payment.service_ref, &payment.message, &payment.checkout.url, payment.paid_at,
-        &payment.payment_channel, payment.updated_at, &charge.id, &payment.checkout.prompt
+        &payment.payment_channel, payment.updated_at, &charge.id, &payment.checkout.prompt,
+        payment.refunded
     ])
     .require_one()
     .await
@@ -165,7 +169,8 @@ pub async fn find_by_reference(
 /// The shown columns of the payments of a page, whose ids are found first.
 const SELECT_LISTED: &str = select_with_user_id!(
     "t.company_id, t.id, t.user_key, t.email, t.phone, t.payment_service, t.account_id,
-     t.amount_minor, t.fees_minor, t.currency, t.reference, t.status, t.narration, '' AS payment_response,
+     t.amount_minor, t.fees_minor, t.refunded_minor, t.currency, t.reference, t.status,
+     t.narration, '' AS payment_response,
      t.metadata, t.service_ref, t.message, t.callback_url, t.success_url, t.cancel_url,
      t.checkout_url, t.checkout_prompt, t.channels, t.paid_at, t.payment_channel, t.created_at,
      t.updated_at",

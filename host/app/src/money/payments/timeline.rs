@@ -273,6 +273,8 @@ fn ledger_keys(
     for refund in refunds {
         keys.push(of_payment(&format!("refund:{}", refund.id)));
         keys.push(of_payment(&format!("refund:{}:refused", refund.id)));
+        keys.push(of_payment(&format!("refund:{}:fee", refund.id)));
+        keys.push(of_payment(&format!("refund:{}:fee_returned", refund.id)));
     }
     keys
 }

@@ -25,6 +25,9 @@ struct OrderView<Payer> {
     amount: Minor,
     /// The provider fees; 0 until the payment succeeds.
     fees: Minor,
+    /// The amount that was refunded; absent unless a part of a successful payment was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunded: Option<Minor>,
     currency: Currency,
     /// The reference from the request, or a generated one with the prefix `pay-`; of a transfer to a
     /// virtual account `trf-`.
@@ -80,6 +83,9 @@ pub struct EventData {
     payment_service: String,
     amount: Minor,
     fees: Minor,
+    /// As in the payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunded: Option<Minor>,
     currency: Currency,
     reference: String,
     status: Status,
@@ -109,13 +115,18 @@ impl Payment {
         }
     }
 
+    fn partly_refunded(&self) -> Option<Minor> {
+        let is_in_part = self.status == Status::Success && self.refunded > Minor(0);
+        is_in_part.then_some(self.refunded)
+    }
+
     pub fn listed<Payer>(self, user: Option<Payer>) -> Listed<Payer> {
         let View { order, course, .. } = self.view(user);
         Listed { order, course }
     }
 
     pub fn view<Payer>(self, user: Option<Payer>) -> View<Payer> {
-        let payment_channel = self.shown_channel();
+        let (payment_channel, refunded) = (self.shown_channel(), self.partly_refunded());
         let order = OrderView {
             id: self.id,
             user,
@@ -124,6 +135,7 @@ impl Payment {
             payment_service: self.payment_service,
             amount: self.amount,
             fees: self.fees,
+            refunded,
             currency: self.currency,
             reference: self.reference,
             status: self.status,
@@ -154,6 +166,7 @@ impl Payment {
             payment_service: self.payment_service.clone(),
             amount: self.amount,
             fees: self.fees,
+            refunded: self.partly_refunded(),
             currency: self.currency.clone(),
             reference: self.reference.clone(),
             status: self.status,

@@ -3,7 +3,7 @@
 use super::{AnyRefund, CardRefund, RefundStatus};
 use crate::money::{
     cards::Card,
-    charges::{Cause, OwnerKind, RefundState, RefundsFilter, State as ChargeState},
+    charges::{OwnerKind, RefundState, RefundTerms, RefundsFilter, State as ChargeState},
     prelude::*,
 };
 
@@ -121,8 +121,7 @@ pub async fn retry_of_card(
                 return Err(Error::invalid("the provider has returned the money"));
             }
             RefundState::Refused | RefundState::Failed => {
-                let cause = Cause::Verification;
-                charges::begin_refund(tx, &app, &mut charge, cause, true).await?.id
+                charges::begin_refund(tx, &app, &mut charge, RefundTerms::VERIFICATION).await?.id
             }
             RefundState::Requested | RefundState::Pending | RefundState::Done => {
                 return Err(Error::invalid("only a failed refund can be retried"));

@@ -40,7 +40,7 @@ impl RefundStatus {
     }
 }
 
-/// The refund of a payment, which is always the full amount.
+/// A refund of a payment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Refund")]
 pub struct PaymentRefund {

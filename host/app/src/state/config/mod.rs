@@ -20,7 +20,7 @@ pub use self::{
     oidc::{OpenIdProvider, OpenIdSettings},
     otp::Otp,
     remote::Remote,
-    service::Service,
+    service::{FeeBearer, Service},
 };
 use tollhouse_http::{ServerLimits, settings::listeners::ListenerSettings};
 pub use tollhouse_platform::config::ConfigError;

@@ -1,7 +1,23 @@
 //! Settings of the service as a whole.
 
 use crate::state::settings::{ExportLimits, Quota};
-use tollhouse_platform::{config::settings, outbound::egress::EgressPolicy, values::money::Minor};
+use clap::ValueEnum;
+use tollhouse_platform::{
+    config::settings,
+    outbound::egress::EgressPolicy,
+    store::{EnumString, IntoStaticStr, text_columns},
+    values::money::Minor,
+};
+
+/// Who bears a fee that a provider keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, ValueEnum)]
+#[strum(serialize_all = "snake_case")]
+pub enum FeeBearer {
+    Service,
+    Company,
+}
+
+text_columns!(FeeBearer);
 
 settings! {
     "Service" Service;
@@ -18,6 +34,9 @@ settings! {
     /// Verification charge of cards in USD; at least the provider's minimum for charges and refunds
     card_charge_usd: Minor, "TOLLHOUSE_CARD_CHARGE_USD", "USD", default_value = "1",
         value_parser = charge;
+    /// Who bears the fees that a provider keeps of a refunded payment: the company pays them from its
+    /// wallet, or they are booked in the ledger account `fees`
+    refund_fees: FeeBearer = FeeBearer::Service, "TOLLHOUSE_REFUND_FEES", "bearer", value_enum;
     /// Retention of finished messages and of operator events
     history_days: u16 [1..=3_650] = 90, "TOLLHOUSE_HISTORY_DAYS", "days";
     /// Retention of API requests in the log of their company, without their content. 0: no log

@@ -35,10 +35,10 @@ fields! {
     /// Filter of ledger entries.
     Query EntryFilter {
         /// Ledger account: `wallet`, `pending`, `billing`, `operator`, `verification`, `disputed`,
-        /// `suspense` or `provider:NAME`.
+        /// `fees`, `suspense` or `provider:NAME`.
         account: Exactly => match &account {
             Some(name) if !LedgerAccount::is_name(name) => {
-                let names = "wallet, pending, billing, operator, verification, disputed, suspense or provider:NAME";
+                let names = "wallet, pending, billing, operator, verification, disputed, fees, suspense or provider:NAME";
                 Err(Error::invalid(format!("the account field must be {names}")))
             }
             _ => Ok(account),

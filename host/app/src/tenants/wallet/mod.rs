@@ -37,6 +37,8 @@ pub enum LedgerAccount {
     Verification,
     /// Money of charges that payers dispute.
     Disputed,
+    /// Providers' fees that the service bears.
+    Fees,
     /// Money that providers took and that settled nothing, until an operator decides.
     Suspense,
 }
@@ -51,6 +53,7 @@ impl LedgerAccount {
             LedgerAccount::Billing => "billing".to_owned(),
             LedgerAccount::Verification => "verification".to_owned(),
             LedgerAccount::Disputed => "disputed".to_owned(),
+            LedgerAccount::Fees => "fees".to_owned(),
             LedgerAccount::Suspense => "suspense".to_owned(),
         }
     }
@@ -63,8 +66,8 @@ impl LedgerAccount {
 }
 
 /// The names of the accounts, beside `provider:NAME`.
-const NAMES: [&str; 7] =
-    ["wallet", "pending", "operator", "billing", "verification", "disputed", "suspense"];
+const NAMES: [&str; 8] =
+    ["wallet", "pending", "operator", "billing", "verification", "disputed", "fees", "suspense"];
 
 /// A ledger transaction: a transfer between two ledger accounts of one company.
 #[derive(Clone, Debug)]

@@ -15,6 +15,11 @@ pub fn data(kind: &str, id: &str, now: Timestamp) -> Map<String, Value> {
     let data = match (noun, outcome) {
         (_, "disputed") => dispute(id, false, now),
         (_, "dispute_closed") => dispute(id, true, now),
+        ("payment", "partly_refunded") => {
+            let mut payment = payment(id, "success", now);
+            payment["refunded"] = json!(1000);
+            payment
+        }
         ("payment", _) => payment(id, outcome, now),
         ("card.validation", _) => card(id, outcome == "success", now),
         _ => recollection(id, outcome, now),

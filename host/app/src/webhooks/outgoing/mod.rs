@@ -24,11 +24,11 @@ use crate::tenants::prelude::*;
 pub const DELIVER_JOB: &str = "event.deliver";
 
 /// The types of events. `routes::webhooks` has their data.
-pub const TYPES: [&str; 12] = [
+pub const TYPES: [&str; 13] = [
     "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
-    "payment.refunded", "payment.disputed", "payment.dispute_closed", "recollection.success",
-    "recollection.failed", "recollection.reversed", "recollection.disputed",
-    "recollection.dispute_closed",
+    "payment.refunded", "payment.partly_refunded", "payment.disputed", "payment.dispute_closed",
+    "recollection.success", "recollection.failed", "recollection.reversed",
+    "recollection.disputed", "recollection.dispute_closed",
 ];
 
 /// A change of a company's record.

@@ -18,9 +18,9 @@ use crate::{
 /// The types of events, as the interface names them.
 pub const TYPES: &[&str] = &[
     "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
-    "payment.refunded", "payment.disputed", "payment.dispute_closed", "recollection.success",
-    "recollection.failed", "recollection.reversed", "recollection.disputed",
-    "recollection.dispute_closed",
+    "payment.refunded", "payment.partly_refunded", "payment.disputed", "payment.dispute_closed",
+    "recollection.success", "recollection.failed", "recollection.reversed",
+    "recollection.disputed", "recollection.dispute_closed",
 ];
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::{exported, imported, wit};
 use crate::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, FaceComparison, Fault, FaultCategory,
-    IdentityQuery, Image, Instrument, KnownRefund, KnownSession, Notification, NotificationRefusal,
-    NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment, ProviderRefund,
-    ProviderRefundStatus, RefundOrder, RegisterEntry, SessionRefundOrder, TextMessage,
+    IdentityQuery, Image, Instrument, KnownSession, Notification, NotificationRefusal,
+    NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment, ProviderRefundStatus,
+    RefundOrder, RegisterEntry, TextMessage,
 };
 use imported::identity;
 use tollhouse_platform::{clock::Timestamp, values::money::Money};
@@ -41,7 +41,7 @@ pub(super) fn truncate(text: String, max_bytes: usize) -> String {
     text
 }
 
-fn truncate_text(text: String) -> String {
+pub(super) fn truncate_text(text: String) -> String {
     truncate(text, MAX_TEXT_BYTES)
 }
 
@@ -95,6 +95,7 @@ enumerations! {
     }
     imported::payments::PaymentStatus => PaymentStatus { Pending, Success, Failed, Reversed }
     exported::refunds::RefundStatus => ProviderRefundStatus { Pending, Done, Failed }
+    exported::partial_refunds::PartialRefundStatus => ProviderRefundStatus { Pending, Done, Failed }
     exported::session_refunds::SessionRefundStatus => ProviderRefundStatus { Pending, Done, Failed }
     exported::notifications::Subject => NotificationSubject { Payment, Refund, Mandate, Other }
 }
@@ -149,31 +150,6 @@ impl From<&KnownSession> for imported::payments::KnownSession {
             started_at,
             state: state.map(Into::into),
             notified: notified.map(Into::into),
-        }
-    }
-}
-
-impl From<&SessionRefundOrder> for exported::session_refunds::SessionRefundOrder {
-    fn from(order: &SessionRefundOrder) -> exported::session_refunds::SessionRefundOrder {
-        exported::session_refunds::SessionRefundOrder {
-            session: (&order.session).into(),
-            refund_ref: order.refund_ref.clone(),
-            amount: order.amount.clone().into(),
-            reason: order.reason.clone(),
-            notification_url: order.notification_url.clone(),
-        }
-    }
-}
-
-impl From<&KnownRefund> for exported::session_refunds::KnownRefund {
-    fn from(refund: &KnownRefund) -> exported::session_refunds::KnownRefund {
-        exported::session_refunds::KnownRefund {
-            session: (&refund.session).into(),
-            refund_ref: refund.refund_ref.clone(),
-            amount: refund.amount.clone().into(),
-            provider_id: refund.provider_id.clone(),
-            state: refund.state.clone().map(Into::into),
-            notified: refund.notified.clone().map(Into::into),
         }
     }
 }
@@ -243,21 +219,8 @@ impl TryFrom<exported::sessions::Session> for CheckoutSession {
     }
 }
 
-impl TryFrom<exported::session_refunds::SessionRefund> for ProviderRefund {
-    type Error = Fault;
-
-    fn try_from(refund: exported::session_refunds::SessionRefund) -> Result<ProviderRefund, Fault> {
-        Ok(ProviderRefund {
-            status: refund.status.into(),
-            provider_id: truncate_text(refund.provider_id),
-            message: truncate_text(refund.message),
-            state: Some(data(refund.state)?),
-        })
-    }
-}
-
 /// Rejects data that is too large: the plugin could not read a truncated one.
-fn data(bytes: Vec<u8>) -> Result<PluginData, Fault> {
+pub(super) fn data(bytes: Vec<u8>) -> Result<PluginData, Fault> {
     match bytes.len() > MAX_DATA_BYTES {
         true => Err(unexpected("the state is larger than 4 KiB")),
         false => Ok(PluginData(bytes.into())),
@@ -266,17 +229,6 @@ fn data(bytes: Vec<u8>) -> Result<PluginData, Fault> {
 
 pub fn received(result: Result<Vec<u8>, wit::Fault>) -> Result<PluginData, Fault> {
     data(result?)
-}
-
-impl From<exported::refunds::Refund> for ProviderRefund {
-    fn from(refund: exported::refunds::Refund) -> ProviderRefund {
-        ProviderRefund {
-            status: refund.status.into(),
-            provider_id: truncate_text(refund.provider_id),
-            message: truncate_text(refund.message),
-            state: None,
-        }
-    }
 }
 
 impl TryFrom<imported::payments::Payment> for ProviderPayment {

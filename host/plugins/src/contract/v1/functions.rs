@@ -19,8 +19,8 @@ use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
     Credentials, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, FaceComparison,
     Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer, KnownRefund,
-    KnownSession, Notification, NotificationRefusal, PluginData, PluginReply, Provider,
-    ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
+    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData, PluginReply,
+    Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
     SessionRefundOrder, TextMessage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
@@ -222,6 +222,11 @@ functions! {
         CheckRefund(provider_id: str) = "refunds.check",
         check_refund -> Refund(ProviderRefund),
         call_check(provider_id) as converted;
+    }
+    partial_refunds = "partial-refunds" of Provider, personal: false {
+        StartPartialRefund(order: PartialRefundOrder) = "partial-refunds.start",
+        start_partial_refund -> Refund(ProviderRefund),
+        call_start(&order.into()) as converted;
     }
     virtual_accounts = "virtual-accounts" of Provider, personal: true {
         OpenAccount(order: AccountOrder) = "virtual-accounts.open",

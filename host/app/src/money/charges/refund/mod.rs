@@ -28,8 +28,12 @@ use super::{
     store as charge_store,
 };
 use crate::{
-    money::prelude::*,
+    money::{
+        charges::{FundsAccount, State as ChargeState},
+        prelude::*,
+    },
     operations::operator_events::{self, CARD_REFUND_FAILED, PAYMENT_REFUND_FAILED},
+    state::config::FeeBearer,
 };
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
@@ -53,30 +57,55 @@ pub enum Cause {
 
 text_columns!(Cause);
 
-/// Begins the refund of what is left of a charge, in the caller's transaction and under the owner's
-/// lock. `force` lets the wallet become negative. 400 if nothing is left.
+/// What to refund of a charge, and from which balance.
+#[derive(Clone, Copy, Debug)]
+pub struct RefundTerms {
+    pub cause: Cause,
+    /// `None`: what is left.
+    pub amount: Option<Minor>,
+    /// Lets the wallet become negative.
+    pub force: bool,
+}
+
+impl RefundTerms {
+    pub const VERIFICATION: RefundTerms =
+        RefundTerms { cause: Cause::Verification, amount: None, force: true };
+}
+
+/// Begins a refund of a charge, in the caller's transaction and under the owner's lock. 400 if less
+/// is left, or if the provider does not refund parts.
 pub async fn begin(
     tx: &mut Tx,
     app: &App,
     charge: &mut Charge,
-    cause: Cause,
-    force: bool,
+    terms: RefundTerms,
 ) -> Result<Refund> {
-    let (now, amount) = (app.clock.now(), charge.refundable());
-    if amount == Minor(0) {
-        return Err(Error::invalid("nothing of the charge is left to refund"));
-    }
+    let now = app.clock.now();
+    let RefundTerms { cause, force, .. } = terms;
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
-    let before = store::find_last(tx, &charge.company_id, &charge.id).await?;
+    let (left, amount) = (charge.refundable(), choose_amount(charge, &provider, terms.amount)?);
+    let mut earlier = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+    // This refund replaces those that failed after the provider accepted them.
+    for failed in earlier.iter_mut().filter(|refund| refund.state == RefundState::Failed) {
+        ledger::release(tx, app, charge, failed).await?;
+        store::update(tx, failed).await?;
+    }
+    let (held, fee) = ledger::shares(charge.credited, amount, left);
+    let fee_bearer = match charge.credited_to {
+        FundsAccount::Wallet => app.settings.service.refund_fees,
+        FundsAccount::Verification | FundsAccount::Suspense => FeeBearer::Service,
+    };
     let id = app.random.id(now);
     let refund = Refund {
         company_id: charge.company_id.clone(),
         refund_ref: provider.manifest().reference.conform(&id),
         id,
         charge_id: charge.id.clone(),
-        number: before.map_or(1, |before| before.number + 1),
+        number: earlier.last().map_or(1, |last| last.number + 1),
         amount,
-        held: charge.credited,
+        held,
+        fee: if charge.in_books { fee } else { Minor(0) },
+        fee_bearer,
         currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
         cause,
         provider_id: String::new(),
@@ -98,6 +127,30 @@ pub async fn begin(
     let first = if cause == Cause::Operator { now.plus_seconds(RETRY_SECONDS) } else { now };
     jobs::enqueue(tx, &refund.company_id, REFUND_JOB, &refund.id, first).await?;
     Ok(refund)
+}
+
+/// Returns the amount to refund: the `wanted` one, or what is left of the charge.
+fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) -> Result<Minor> {
+    let (left, name) = (charge.refundable(), &charge.provider);
+    let amount = wanted.unwrap_or(left);
+    let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
+    let invalid = |message: String| Err(Error::Invalid(message));
+    if left == Minor(0) {
+        return invalid("nothing of the charge is left to refund".to_owned());
+    }
+    if amount > left {
+        let left = left.to_major();
+        return invalid(format!(
+            "the amount field must be at most {left}, which is left to refund"
+        ));
+    }
+    if amount.0 % currency.unit().0 != 0 {
+        return invalid(format!("the amount field must be a whole number of {currency}"));
+    }
+    if amount < left && !provider.supports_partial_refunds() {
+        return invalid(format!("{name} does not support refunds of a part"));
+    }
+    Ok(amount)
 }
 
 /// Begins a request under a new fence and lease. `None`: another request holds the lease, or the
@@ -169,6 +222,7 @@ async fn send(
     if refund.state == RefundState::Pending || known.notified.is_some() {
         return Ok(provider.query_refund(&credentials, &known).await);
     }
+    let earlier = earlier_ids(app, &provider, charge, refund).await?;
     let order = SessionRefundOrder {
         session: known.session,
         notification_url: sessions::notification_url(app, charge, &refund.id),
@@ -183,8 +237,24 @@ async fn send(
     if refund.lease_until <= Some(app.clock.now()) {
         return Err(Error::internal("the lease of the refund ended before its request"));
     }
-    let call = provider.request_refund(&credentials, &order);
+    let call = provider.request_refund(&credentials, &order, earlier);
     Ok(Leased::Refund(refund.clone()).hold(app, call).await)
+}
+
+/// Returns the provider's ids of the charge's other refunds if this is one of a part.
+async fn earlier_ids(
+    app: &App,
+    provider: &Provider,
+    charge: &Charge,
+    refund: &Refund,
+) -> Result<Option<Vec<String>>> {
+    if charge.taken == Some(refund.amount) || !provider.supports_partial_refunds() {
+        return Ok(None);
+    }
+    let list = async |tx: &mut Tx| store::list_of_charge(tx, &charge.company_id, &charge.id).await;
+    let others = app.store.select(list).await?.into_iter().filter(|other| other.id != refund.id);
+    let ids = others.map(|other| other.provider_id).filter(|id| !id.is_empty());
+    Ok(Some(ids.collect()))
 }
 
 /// Records the result of a call for a refund.
@@ -216,7 +286,8 @@ async fn record<O: ChargeOwner>(
         }
         if refund.state.has_failed() && was != refund.state {
             charge.refunded.0 -= refund.amount.0;
-            if refund.state == RefundState::Refused {
+            // What a reversal returned to the payer includes the refused amount.
+            if refund.state == RefundState::Refused && charge.state != ChargeState::Reversed {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;
             }
             charge_store::refresh_disputed(tx, &mut charge).await?;
@@ -233,10 +304,15 @@ async fn record<O: ChargeOwner>(
         store::update(tx, &refund).await?;
         report(tx, &app, &charge, &refund, was).await?;
         let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
+        let outcome = match (is_accepted(refund.state), is_accepted(was)) {
+            (true, false) if charge.refundable() == Minor(0) => Some(Outcome::Refunded),
+            (true, false) => Some(Outcome::PartlyRefunded),
+            (false, true) => Some(Outcome::RefundFailed),
+            _ => None,
+        };
         let settled = found.filter(|_| charge.counts);
-        if let Some((owner, _)) = settled.filter(|_| is_accepted(refund.state) && !is_accepted(was))
-        {
-            owner.apply(tx, &app, &charge, Outcome::Refunded).await?;
+        if let Some(((owner, _), outcome)) = settled.zip(outcome) {
+            owner.apply(tx, &app, &charge, outcome).await?;
         }
         Ok(refund)
     })

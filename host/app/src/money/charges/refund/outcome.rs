@@ -125,6 +125,7 @@ impl Refund {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::config::FeeBearer;
 
     fn refund(state: RefundState, cause: Cause, unsure: bool) -> Refund {
         Refund {
@@ -134,6 +135,8 @@ mod tests {
             number: 1,
             amount: Minor(500),
             held: Minor(500),
+            fee: Minor(0),
+            fee_bearer: FeeBearer::Service,
             currency: "NGN".into(),
             cause,
             refund_ref: "r1".to_owned(),

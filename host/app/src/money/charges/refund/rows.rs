@@ -1,7 +1,7 @@
 //! The rows of refunds.
 
 use super::{Cause, ChargeId, OwnerKind, RefundState};
-use crate::state::storage::*;
+use crate::state::{config::FeeBearer, storage::*};
 
 /// A refund of a charge. A retry after a failure is another refund.
 #[derive(Clone, Debug, FromRow)]
@@ -16,6 +16,10 @@ pub struct Refund {
     /// The amount that the ledger has debited for it.
     #[sqlx(rename = "held_minor")]
     pub held: Minor,
+    /// The provider's fees on the amount, which the ledger has debited from their bearer.
+    #[sqlx(rename = "fee_minor")]
+    pub fee: Minor,
+    pub fee_bearer: FeeBearer,
     pub currency: Currency,
     pub cause: Cause,
     /// The reference at the provider: every retry names the same refund.
@@ -45,14 +49,15 @@ pub async fn insert(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO charge_refunds (company_id, id, charge_id, number, amount_minor, held_minor,
              currency, cause, refund_ref, provider_id, state, fence, lease_until, unsure, message,
-             last_error, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+             last_error, created_at, updated_at, fee_minor, fee_bearer)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20)",
     )
     .params(params![
         &refund.company_id, &refund.id, &refund.charge_id, refund.number, refund.amount,
         refund.held, &refund.currency, refund.cause, &refund.refund_ref, &refund.provider_id,
         refund.state, refund.fence, refund.lease_until, refund.unsure, &refund.message,
-        &refund.last_error, refund.created_at, refund.updated_at
+        &refund.last_error, refund.created_at, refund.updated_at, refund.fee, refund.fee_bearer
     ])
     .execute()
     .await
@@ -62,13 +67,14 @@ pub async fn insert(tx: &mut Tx, refund: &Refund) -> Result<()> {
 pub async fn update(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "UPDATE charge_refunds SET held_minor = $3, provider_id = $4, state = $5, fence = $6,
-             lease_until = $7, unsure = $8, message = $9, last_error = $10, updated_at = $11
+             lease_until = $7, unsure = $8, message = $9, last_error = $10, updated_at = $11,
+             fee_minor = $12
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &refund.company_id, &refund.id, refund.held, &refund.provider_id, refund.state,
         refund.fence, refund.lease_until, refund.unsure, &refund.message, &refund.last_error,
-        refund.updated_at
+        refund.updated_at, refund.fee
     ])
     .execute()
     .await

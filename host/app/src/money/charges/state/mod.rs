@@ -128,9 +128,9 @@ fn decide_seen(
             None if is_settled => Decision::Surplus,
             None => Decision::Succeed,
         },
-        // A refund of the host caused it.
+        // Refunds of the host caused it.
         (State::Succeeded | State::Mismatched, PaymentStatus::Reversed)
-            if charge.refunded > Minor(0) =>
+            if charge.refunded > Minor(0) && charge.refundable() == Minor(0) =>
         {
             Decision::Ignore
         }

@@ -146,10 +146,18 @@ fn a_card_charge_that_waits_for_its_repetition_ends_if_its_request_had_arrived()
 }
 
 #[test]
-fn a_refund_explains_a_reversal() {
-    let refunded = Charge { refunded: Minor(500), ..charge(State::Succeeded) };
-    let decided = decide(&refunded, false, 1, &fact(PaymentStatus::Reversed), Timestamp(0));
-    assert_eq!(decided, Decision::Ignore);
+fn only_refunds_of_everything_explain_a_reversal() {
+    let taken = charge(State::Succeeded).taken.unwrap();
+    for (refunded, disputed, expected) in [
+        (Minor(0), Minor(0), Decision::Reverse),
+        (taken, Minor(0), Decision::Ignore),
+        (Minor(taken.0 - 1), Minor(0), Decision::Reverse),
+        (Minor(taken.0 - 1), Minor(1), Decision::Ignore),
+    ] {
+        let refunded = Charge { refunded, disputed, ..charge(State::Succeeded) };
+        let decided = decide(&refunded, false, 1, &fact(PaymentStatus::Reversed), Timestamp(0));
+        assert_eq!(decided, expected, "{:?} {:?}", refunded.refunded, refunded.disputed);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod timeline;
 
 use askama::Template;
 use axum::extract::{Form as FormBody, Path};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::timeline::TimelineRow;
@@ -95,6 +96,7 @@ fn facts(payment: &Value) -> Vec<Fact> {
         ("Service reference", Cell::code(&payment["service_ref"])),
         ("Channel", Cell::text(&payment["payment_channel"])),
         ("Fees", Cell::money(&payment["fees"], &payment["currency"])),
+        ("Refunded", Cell::money(&payment["refunded"], &payment["currency"])),
         ("Narration", Cell::text(&payment["narration"])),
         ("Provider message", Cell::text(&payment["message"])),
         ("Created", Cell::time(&payment["created_at"])),
@@ -112,12 +114,26 @@ pub async fn verify(
     act(&session, [&company, &id, "verify"], form, &json!({})).await
 }
 
+/// The form of a refund.
+#[derive(Deserialize)]
+pub struct RefundForm {
+    /// Empty: what is left.
+    #[serde(default)]
+    amount: String,
+    #[serde(flatten)]
+    form: Form,
+}
+
 pub async fn refund(
     session: Session,
     Path((company, id)): Path<(String, String)>,
-    FormBody(form): FormBody<Form>,
+    FormBody(sent): FormBody<RefundForm>,
 ) -> PageResult {
-    act(&session, [&company, &id, "refund"], form, &json!({})).await
+    let amount = match sent.amount.trim() {
+        "" => Value::Null,
+        text => text.parse().map_or_else(|_| json!(text), Value::Number),
+    };
+    act(&session, [&company, &id, "refund"], sent.form, &json!({ "amount": amount })).await
 }
 
 async fn act(

@@ -106,7 +106,7 @@ fn row_charge(world: &World, n: usize) -> usize {
 /// At the end, a charge is what the provider says, or waits for its payer.
 fn check_end(world: &World) -> Result<(), &'static str> {
     for (n, row) in world.rows() {
-        let is_refunded = row.refunded > 0;
+        let is_refunded = row.refunded > 0 && row.taken == Some(row.refunded);
         // Its owner may open another one.
         let lacks_page = row.method == Method::Checkout && !row.has_page;
         let agrees = match world.records[n] {

@@ -8,8 +8,8 @@ use super::{
 use crate::money::charges::{State, refund::RefundState};
 
 impl Steps {
-    /// `refund::begin`: the whole rest of what was taken.
-    pub fn begin_refund(&self, world: &World, n: usize) -> Option<Next> {
+    /// `refund::begin`: a part, or the whole rest of what was taken.
+    pub fn begin_refund(&self, world: &World, n: usize, is_part: bool) -> Option<Next> {
         let mut row = world.charge(n);
         let index = world.refunds.iter().position(Option::is_none)?;
         let is_open = world
@@ -17,7 +17,8 @@ impl Steps {
             .iter()
             .flatten()
             .any(|refund| refund.charge == n && refund.state.is_open());
-        let amount = row.taken? - row.refunded;
+        let left = row.taken? - row.refunded;
+        let amount = if is_part { left / 2 } else { left };
         let is_taken = matches!(row.state, State::Succeeded | State::Mismatched);
         let lacks_index = self.lacks(Without::RefundIndex);
         if index >= self.scope.refunds || !is_taken || !lacks_index && (is_open || amount == 0) {

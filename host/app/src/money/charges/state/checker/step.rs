@@ -103,7 +103,9 @@ impl Steps {
                 world.tasks[host] = Task::Verifying { charge: n, fence: row.fence, response };
                 next.push((("verify", n), Ok(world)));
             }
-            next.extend(self.begin_refund(world, n).map(|world| (("begin a refund", n), world)));
+            for (what, is_part) in [("begin a refund", false), ("begin to refund a part", true)] {
+                next.extend(self.begin_refund(world, n, is_part).map(|world| ((what, n), world)));
+            }
         }
         for n in 0..REFUNDS {
             let Some(refund) = world.refunds[n] else { continue };
