@@ -9,6 +9,7 @@ use tollhouse_platform::random::Random;
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},
+    exceptions::insert_exception,
     principals::{TestOperator, call, create, create_by, entries},
 };
 
@@ -155,6 +156,51 @@ both! {
             waiting(&by(method, path, body).await);
         }
         assert_eq!(call(app, OPERATOR_TOKEN, Method::GET, "/operators", Value::Null).await.status, 401);
+    }
+
+    async fn a_large_exception_is_resolved_with_an_approval(
+        app: TestApp, "--approvals=exceptions", "--approval-amount=2500"
+    ) {
+        let ada = create(app, "ada", &["finance-act"]).await;
+        let ben = create(app, "ben", &["finance-act"]).await;
+        app.initialize("order-1").await; // of 2500.5
+        let exception = insert_exception(app, &app.company.id).await;
+        let path = format!("/companies/{}/exceptions/{exception}/resolve", app.company.id);
+        let resolve = async |reason: &str| {
+            let body = json!({ "action": "none", "reason": reason });
+            call(app, &ada.token, Method::POST, &path, body).await
+        };
+        let approval = waiting(&resolve("never paid").await);
+        decide(app, &ben, &approval, "approve").await.data();
+        assert_ne!(waiting(&resolve("another reason").await), approval);
+        assert_eq!(resolve("never paid").await.data()["state"], "resolved");
+    }
+
+    async fn a_small_exception_needs_no_approval(
+        app: TestApp, "--approvals=exceptions", "--approval-amount=2500.5"
+    ) {
+        app.initialize("order-1").await;
+        let exception = insert_exception(app, &app.company.id).await;
+        let path = format!("/companies/{}/exceptions/{exception}/resolve", app.company.id);
+        let body = json!({ "action": "none", "reason": "never paid" });
+        assert_eq!(app.operator(Method::POST, &path, body).await.data()["state"], "resolved");
+    }
+
+    async fn an_approval_of_a_forced_part_allows_one_refund(app: TestApp, "--approvals=forced-refunds") {
+        let ada = create(app, "ada", &["finance-act"]).await;
+        let ben = create(app, "ben", &["finance-act"]).await;
+        let payment = app.paid_payment("order-1").await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
+        let refund = async || {
+            let body = json!({ "amount": 1000, "force": true });
+            call(app, &ada.token, Method::POST, &path, body).await
+        };
+        let approval = waiting(&refund().await);
+        decide(app, &ben, &approval, "approve").await.data();
+        refund().await.data();
+        app.advance(3600).await;
+        assert_ne!(waiting(&refund().await), approval);
+        assert_eq!(app.fetch("order-1").await["refunded"], 1000);
     }
 
     async fn an_approval_of_a_token_allows_one_token(app: TestApp, "--approvals=operators") {

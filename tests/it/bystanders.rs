@@ -215,6 +215,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
         |_| json!({ "action": "accept", "message": "Our mistake" }),
     ),
     (
+        "patch",
+        "/internal/v1/companies/{company}/exceptions/{exception}",
+        |_| json!({ "note": "asked the payer" }),
+    ),
+    (
         "post",
         "/internal/v1/companies/{company}/exceptions/{exception}/resolve",
         |_| json!({ "action": "none", "reason": "asked the payer" }),

@@ -288,3 +288,26 @@ both! {
         assert_eq!(app.operator(Method::POST, &unknown, body).await.failure(), (404, "exception not found"));
     }
 }
+
+both! {
+    async fn an_exception_has_an_owner_and_notes(app: TestApp) {
+        app.initialize("order-1").await;
+        let id = insert_exception(app, &app.company.id).await;
+        let path = format!("/companies/{}/exceptions/{id}", app.company.id);
+        let edit = async |body: Value| app.operator(Method::PATCH, &path, body).await;
+        assert_eq!(edit(json!({})).await.failure(), (400, "the mine or the note field is required"));
+        edit(json!({ "mine": true, "note": "asked the bank" })).await.data();
+        edit(json!({ "note": "the bank confirms it" })).await.data();
+        let found = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        let texts: Vec<&Value> = found["notes"].as_array().unwrap().iter().map(|note| &note["text"]).collect();
+        assert_eq!((&found["owner"], texts), (&json!("operator"), vec![&json!("asked the bank"), &json!("the bank confirms it")]));
+        assert_eq!(edit(json!({ "mine": false })).await.data()["owner"], Value::Null);
+        let unknown = format!("/companies/{}/exceptions/none", app.company.id);
+        assert_eq!(app.operator(Method::GET, &unknown, Value::Null).await.failure(), (404, "exception not found"));
+        assert_eq!(app.operator(Method::PATCH, &unknown, json!({ "mine": true })).await.failure(), (404, "exception not found"));
+        for _ in 2..100 {
+            edit(json!({ "note": "again" })).await.data();
+        }
+        assert_eq!(edit(json!({ "note": "again" })).await.failure(), (400, "an exception has at most 100 notes"));
+    }
+}

@@ -281,29 +281,21 @@ fn dispute_actions() -> Vec<Action> {
 
 /// The same for loans, direct debits and refunds of card verification charges.
 fn lending_actions() -> Vec<Action> {
+    let log = Log::Company;
+    let (debit, retry, exception, resolve) = (
+        "/companies/{company}/direct-debits/{direct_debit}",
+        "/companies/{company}/card-refunds/{refund}/retry",
+        "/companies/{company}/exceptions/{exception}",
+        "/companies/{company}/exceptions/{exception}/resolve",
+    );
+    let mandate = direct_debit_body("ada", "AUTH_hidden_from_logs");
+    let resolution = json!({ "action": "none", "reason": "asked the payer" });
     vec![
-        ("put", "/companies/{company}/loans/{loan}", loan_body("ada"), "loan.put", Log::Company),
-        (
-            "put",
-            "/companies/{company}/direct-debits/{direct_debit}",
-            direct_debit_body("ada", "AUTH_hidden_from_logs"),
-            "direct_debit.put",
-            Log::Company,
-        ),
-        (
-            "post",
-            "/companies/{company}/card-refunds/{refund}/retry",
-            json!({}),
-            "card_refund.retry",
-            Log::Company,
-        ),
-        (
-            "post",
-            "/companies/{company}/exceptions/{exception}/resolve",
-            json!({ "action": "none", "reason": "asked the payer" }),
-            "exception.resolve",
-            Log::Company,
-        ),
+        ("put", "/companies/{company}/loans/{loan}", loan_body("ada"), "loan.put", log),
+        ("put", debit, mandate, "direct_debit.put", log),
+        ("post", retry, json!({}), "card_refund.retry", log),
+        ("patch", exception, json!({ "note": "asked the payer" }), "exception.edit", log),
+        ("post", resolve, resolution, "exception.resolve", log),
     ]
 }
 

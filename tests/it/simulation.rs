@@ -1,4 +1,5 @@
-//! A seeded simulation of payments by page and by push, cards, loans and repayments under faults of
+//! A seeded simulation of payments by page and by push, refunds of parts, disputes, cards, loans and
+//! repayments under faults of
 //! the providers, lost, duplicate and late webhooks, disconnecting clients, and crashes between any
 //! two transactions (`CrashPoint::crash_after`).
 //!
@@ -11,6 +12,7 @@
 
 mod crashing_host;
 mod debts;
+mod disputes;
 mod payments;
 mod pushes;
 
@@ -81,7 +83,7 @@ impl World<'_> {
 
     /// Runs a random action, then checks the invariants.
     async fn step(&mut self) {
-        match self.pick(35) {
+        match self.pick(38) {
             0..=1 => self.begin_payment().await,
             2 => self.repeat_initialize().await,
             3..=4 => self.pay_payment().await,
@@ -99,6 +101,9 @@ impl World<'_> {
             27..=29 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
             30 => self.begin_push().await,
             31..=32 => self.answer_push().await,
+            33 => self.open_dispute().await,
+            34 => self.answer_dispute().await,
+            35 => self.decide_dispute().await,
             _ => self.app.advance(DAY).await,
         }
         self.check().await;
@@ -227,7 +232,9 @@ impl World<'_> {
         let mut events = Events::new();
         for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
             let kinds = events.entry(subject).or_default();
-            assert!(!kinds.contains(&kind), "more than one event {kind}, after {kinds:?}");
+            let repeats = ["payment.partly_refunded", "payment.disputed", "payment.dispute_closed"];
+            let is_first = !kinds.contains(&kind) || repeats.contains(&&*kind);
+            assert!(is_first, "more than one event {kind}, after {kinds:?}");
             kinds.push(kind);
         }
         events
@@ -254,6 +261,9 @@ impl World<'_> {
         self.check().await;
         self.check_paid_succeeded().await;
         self.check_provider().await;
+        self.check_refunds().await;
+        self.check_disputes().await;
+        self.app.check_charges().await;
         self.check_pushes().await;
         for company in 0..2 {
             for event in self.all_events(company).await {
@@ -264,11 +274,15 @@ impl World<'_> {
 
     /// The provider's status of a charge on the service account.
     async fn at_provider(&self, service_ref: &str) -> Value {
-        let url =
-            format!("{}/paystack/transaction/verify/{service_ref}", self.app.simulators.url());
+        self.ask_provider(&format!("transaction/verify/{service_ref}")).await["status"].clone()
+    }
+
+    /// The data of the provider's response to a query on the service account.
+    async fn ask_provider(&self, path: &str) -> Value {
+        let url = format!("{}/paystack/{path}", self.app.simulators.url());
         let response = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
         let response: Value = response.expect("a response").json().await.expect("JSON");
-        response["data"]["status"].clone()
+        response["data"].clone()
     }
 }
 
@@ -279,8 +293,8 @@ type Events = BTreeMap<String, Vec<String>>;
 fn check_events(kind: &str, status: &str, kinds: &[String]) {
     let emitted = |outcome: &str| kinds.contains(&format!("{kind}.{outcome}"));
     let later: &[&str] = match status {
-        "pending" => &["failed", "success", "refunded"],
-        "failed" => &["success", "refunded"],
+        "pending" => &["failed", "success", "partly_refunded", "refunded"],
+        "failed" => &["success", "partly_refunded", "refunded"],
         "success" => &["refunded"],
         _ => &[],
     };

@@ -42,8 +42,9 @@ describe('the operator console', () => {
     assert.ok(await page.getByRole('cell', { name, exact: true }).first().isVisible());
   });
 
-  test('a refund is confirmed, and the timeline shows it', async (t) => {
-    const [company, page, reference] = [await Company.create(), await open(t), unused('refund')];
+  /** Opens the page of a new successful payment at the form of its refund. */
+  async function openRefund(t, prefix) {
+    const [company, page, reference] = [await Company.create(), await open(t), unused(prefix)];
     const begun = await company.initialize({ reference, checkout: { success_url: 'https://lender.example/' } });
     const paid = await fetch(`${begun.checkout.url}/complete`, {
       method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"outcome":"success"}',
@@ -53,6 +54,20 @@ describe('the operator console', () => {
     await signIn(page);
     await page.goto(`${sandbox.internal}/console?q=${reference}`);
     await page.getByText('Refund…').click();
+    return page;
+  }
+
+  test('a part of a payment is refunded', async (t) => {
+    const page = await openRefund(t, 'part');
+    await page.getByLabel('Amount').fill('1000');
+    await page.getByRole('button', { name: 'Refund the payment' }).click();
+    await page.getByText('Refund requested').waitFor();
+    assert.ok(await page.locator('.summary').getByText('success').isVisible());
+    assert.match(await page.locator('.facts').innerText(), /Refunded\s+1\s000\.00\sNGN/);
+  });
+
+  test('a refund is confirmed, and the timeline shows it', async (t) => {
+    const page = await openRefund(t, 'refund');
     await page.getByRole('button', { name: 'Refund the payment' }).click();
     await page.getByText('Refund requested').waitFor();
     assert.ok(await page.locator('.summary').getByText('refunded').isVisible());

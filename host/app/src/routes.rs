@@ -200,7 +200,9 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
         post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
         get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
-        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [];
+        get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
+        patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception, or add a note" [];
+        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [409];
         get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
         get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];

@@ -104,6 +104,7 @@ impl HostAction for Action {
                     Some(part) => {
                         format!("{} of {whole}", money(&json!(part), &payment["currency"]))
                     }
+                    None if payment["refunded"].is_null() => whole,
                     None => format!("what is left of {whole}"),
                 };
                 let whose = format!("{}, {}", text(&payment["reference"]), text(&payment["email"]));

@@ -27,6 +27,7 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/recollection/fetch/{recollection}", |a| a.of_recollection()),
     ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),
     ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
+    ("/internal/v1/companies/{company}/exceptions/{exception}", |a| vec![&a.exception]),
     ("/internal/v1/companies/{company}/exceptions/{exception}/resolve", |a| vec![&a.exception]),
     ("/internal/v1/companies/{company}/disputes/{dispute}", |a| vec![&a.dispute]),
     ("/internal/v1/companies/{company}/disputes/{dispute}/answer", |a| vec![&a.dispute]),

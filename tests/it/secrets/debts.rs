@@ -57,6 +57,9 @@ pub async fn collect(lab: &Lab) {
     lab.call("POST /internal/v1/companies/{company}/disputes/{dispute}/answer", answer).await;
     lab.name("exception", &json!("none"));
     let resolution = r#"{"action":"none","reason":"closed"}"#;
+    let exception = "/internal/v1/companies/{company}/exceptions/{exception}";
+    lab.send(&format!("GET {exception}"), "").await;
+    lab.send(&format!("PATCH {exception}"), r#"{"note":"asked the payer"}"#).await;
     let resolve = "POST /internal/v1/companies/{company}/exceptions/{exception}/resolve";
     lab.send(resolve, resolution).await;
     let first = card["id"].clone();

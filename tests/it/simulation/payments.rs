@@ -13,7 +13,7 @@ const LEASE_WAIT_SECONDS: i64 = 21;
 
 /// A payment as the simulation knows it.
 pub struct Payment {
-    company: usize,
+    pub company: usize,
     pub reference: String,
     pub order: Value,
     /// The payer confirms on a phone.
@@ -31,7 +31,7 @@ pub struct Payment {
 pub type Balances = BTreeMap<&'static str, (i64, i64)>;
 
 impl World<'_> {
-    fn any_payment(&self) -> Option<usize> {
+    pub fn any_payment(&self) -> Option<usize> {
         (!self.payments.is_empty()).then(|| self.pick(self.payments.len()))
     }
 
@@ -102,7 +102,11 @@ impl World<'_> {
         // The payment may not have been stored.
         let Some(id) = payment.body["data"]["id"].as_str() else { return };
         let path = format!("/companies/{}/payments/{id}/refund", company.id);
-        let body = json!({ "force": self.pick(2) == 0 });
+        let mut body = json!({ "force": self.pick(2) == 0 });
+        if !known.is_push && self.pick(2) == 0 {
+            let most = known.order["amount"].as_i64().expect("an amount");
+            body["amount"] = json!(1 + self.random.up_to(most - 1));
+        }
         self.send(Caller::Operator, Method::POST, &path, Some(body)).await;
     }
 
@@ -119,7 +123,7 @@ impl World<'_> {
 
     /// Returns the balances that result from the payments, for both companies.
     pub async fn check_payments(&mut self, events: &[Events; 2]) -> [Balances; 2] {
-        let refunds = self.payment_refunds().await;
+        let removed = self.removed().await;
         let mut listed = BTreeMap::new();
         for company in &self.companies {
             let list = self.app.request(company, Method::GET, "/payment/list?limit=1000", None);
@@ -139,10 +143,8 @@ impl World<'_> {
             known.check(payment, kinds);
             // Payments of the other company go to its own account.
             if known.company == 0 {
-                let held = refunds
-                    .get(id)
-                    .is_some_and(|state| ["requested", "stalled"].contains(&&**state));
-                let (balance, pending) = share(payment, held);
+                let removed = removed.get(id).copied().unwrap_or_default();
+                let (balance, pending) = share(payment, removed);
                 let currency = if known.is_push { pushes::CURRENCY } else { "NGN" };
                 let sum = shares[0].entry(currency).or_default();
                 *sum = (sum.0 + balance, sum.1 + pending);
@@ -151,16 +153,39 @@ impl World<'_> {
         shares
     }
 
-    /// State of the last refund by payment.
-    async fn payment_refunds(&self) -> BTreeMap<String, String> {
+    /// What refunds and disputes have removed from the wallet, by payment, in minor units.
+    async fn removed(&self) -> BTreeMap<String, i64> {
         let company = &self.companies[0].id;
         let read = async |tx: &mut Tx| {
-            let refunds = "SELECT c.owner_id, r.state FROM charge_refunds r
-                 JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
-                 WHERE r.company_id = $1 AND c.owner_kind = 'payment' ORDER BY r.number";
-            tx.sql(refunds).bind(company).all::<(String, String)>().await
+            let removed = "SELECT c.owner_id, CAST(SUM(p.minor) AS BIGINT) FROM (
+                     SELECT company_id, charge_id, held_minor AS minor FROM charge_refunds
+                     UNION ALL SELECT company_id, charge_id, held_minor + lost_minor FROM disputes) p
+                 JOIN charges c ON c.company_id = p.company_id AND c.id = p.charge_id
+                 WHERE p.company_id = $1 AND c.owner_kind = 'payment' GROUP BY c.owner_id";
+            tx.sql(removed).bind(company).all::<(String, i64)>().await
         };
-        self.app.app.store.read(read).await.expect("the refunds").into_iter().collect()
+        self.app.app.store.read(read).await.expect("the amounts").into_iter().collect()
+    }
+
+    /// Checks that the provider has exactly the refunds that the host recorded.
+    pub async fn check_refunds(&self) {
+        let company = &self.companies[0].id;
+        let read = async |tx: &mut Tx| {
+            let refunds = "SELECT c.transaction_id, CAST(SUM(r.amount_minor) AS BIGINT)
+                 FROM charge_refunds r
+                 JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
+                 WHERE r.company_id = $1 AND c.provider = 'provider_a' AND r.state = 'done'
+                 GROUP BY c.transaction_id";
+            tx.sql(refunds).bind(company).all::<(String, i64)>().await
+        };
+        let recorded = self.app.app.store.read(read).await.expect("the refunds");
+        for (transaction, refunded) in recorded {
+            let made = self.ask_provider(&format!("refund?transaction={transaction}")).await;
+            let made = made.as_array().expect("a list").iter();
+            let done = made.filter(|refund| refund["status"] == "processed");
+            let sum = done.map(|refund| refund["amount"].as_i64().expect("an amount")).sum::<i64>();
+            assert_eq!(refunded, sum, "refunds of the transaction {transaction}");
+        }
     }
 
     pub async fn check_paid_succeeded(&self) {
@@ -211,12 +236,13 @@ impl Payment {
     }
 }
 
-/// Balance and pending balance of a payment in minor units. `held`: a refund holds the money.
-fn share(payment: &Value, held: bool) -> (i64, i64) {
+/// Balance and pending balance of a payment in minor units. `removed`: what refunds and disputes
+/// have taken from the balance.
+fn share(payment: &Value, removed: i64) -> (i64, i64) {
     let amount = minor(&payment["amount"]);
     match payment["status"].as_str().expect("a status") {
         "pending" => (0, amount),
-        "success" if !held => (amount - minor(&payment["fees"]), 0),
+        "success" => (amount - minor(&payment["fees"]) - removed, 0),
         _ => (0, 0),
     }
 }

@@ -1,10 +1,14 @@
 //! Operator endpoints for exceptions, see `charges::exceptions`.
 
 use super::{
-    charges::{self, Cause, Exception, RefundTerms, State as ChargeState},
+    charges::{self, Cause, Exception, Note, RefundTerms, State as ChargeState},
     disputes,
     prelude::*,
 };
+use crate::{operations::operators::approvals, state::config::ApprovalSubject};
+
+/// Maximum number of notes of an exception.
+const MAX_NOTES: usize = 100;
 
 choices! {
     StateFilter = &["open", "resolved"];
@@ -43,6 +47,67 @@ pub async fn list(
     DataResponse::data(Exceptions { exceptions, next }, "Exceptions fetched successfully")
 }
 
+fn not_found() -> Error {
+    Error::not_found("exception not found")
+}
+
+async fn find(app: &App, company: &CompanyId, id: &str) -> Result<Exception> {
+    let read = async |tx: &mut Tx| charges::find_exception(tx, company, id).await;
+    app.store.select(read).await?.ok_or_else(not_found)
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Path((company, exception)): Path<(CompanyId, String)>,
+) -> Result<DataResponse<Exception>> {
+    let found = find(&app, &company, &exception).await?;
+    DataResponse::data(found, "Exception fetched successfully")
+}
+
+fields! {
+    /// A change of an exception.
+    Body EditException {
+        /// `true`: the caller works on the exception. `false`: nobody does.
+        mine: Option<Flag>,
+        /// A note, added to the earlier ones.
+        note: Option<Text<1_000>>,
+    }
+}
+
+pub async fn edit(
+    State(app): State<App>,
+    actor: Actor,
+    Path((company, exception)): Path<(CompanyId, String)>,
+    body: Body<EditException>,
+) -> Result<DataResponse<Exception>> {
+    let EditException { mine, note } = body.read()?;
+    if mine.is_none() && note.is_none() {
+        return Err(Error::invalid("the mine or the note field is required"));
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let found = charges::find_exception(tx, &company, &exception).await?;
+        let found = found.ok_or_else(not_found)?;
+        // Serializes changes of the exception.
+        charges::lock_charge(tx, &company, &found.charge_id).await?;
+        let found = charges::find_exception(tx, &company, &exception).await?;
+        let mut edited = found.ok_or_else(not_found)?;
+        if let Some(mine) = mine {
+            edited.owner = mine.then(|| actor.name.clone());
+        }
+        let note = note.map(|text| Note { at: app.clock.now(), by: actor.name.clone(), text });
+        edited.notes.0.extend(note);
+        if edited.notes.0.len() > MAX_NOTES {
+            return Err(Error::Invalid(format!("an exception has at most {MAX_NOTES} notes")));
+        }
+        charges::update_exception(tx, &edited).await?;
+        let detail = json!({ "exception": edited.id, "owner": edited.owner });
+        audit::record(tx, &app, &actor, &company, "exception.edit", detail).await?;
+        DataResponse::data(edited, "Exception edited successfully")
+    })
+    .await
+}
+
 fields! {
     /// The resolution of an exception.
     Body ResolveException {
@@ -62,9 +127,14 @@ pub async fn resolve(
     body: Body<ResolveException>,
 ) -> Result<DataResponse<Exception>> {
     let ResolveException { action, reason } = body.read()?;
+    let found = find(&app, &company, &exception).await?;
+    if found.seen.unwrap_or(found.expected) > app.settings.approvals.approval_amount {
+        let detail = json!({ "exception": found.id, "action": action, "reason": reason });
+        let (subject, kind) = (ApprovalSubject::Exceptions, "exception.resolve");
+        approvals::require(&app, &actor, subject, &company, kind, &detail).await?;
+    }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let not_found = || Error::not_found("exception not found");
         let found =
             charges::find_exception(tx, &company, &exception).await?.ok_or_else(not_found)?;
         let charge = charges::lock_charge(tx, &company, &found.charge_id).await?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Parent, company_cell,
+    Fact, Parent, company_cell,
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
@@ -27,11 +27,9 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         money("Requested", "expected", "currency"),
         money("At the provider", "seen", "seen_currency"),
         column("State", |exception| Cell::state(&exception["state"])),
+        column("Owner", |exception| Cell::text(&exception["owner"])),
         column("Reason", |exception| Cell::text(&exception["reason"])),
-        column("", |exception| match exception["state"] == "open" {
-            true => resolve_link(&session, exception),
-            false => Cell::Empty,
-        }),
+        column("", |exception| show_link(&session, exception)),
     ];
     let list = List {
         title: "Exceptions",
@@ -44,27 +42,106 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     list.show(&session, &sent).await
 }
 
-fn resolve_link(session: &Session, exception: &Value) -> Cell {
+fn show_link(session: &Session, exception: &Value) -> Cell {
     let [company, id] = ["company", "id"].map(|field| plain(&exception[field]));
     let href = session.href(&["companies", &company, "exceptions", &id], &[]);
     match session.me.may("exceptions.resolve") {
-        true => Cell::Link { href, text: "Resolve".to_owned() },
+        true if exception["state"] == "open" => Cell::Link { href, text: "Resolve".to_owned() },
+        true => Cell::Link { href, text: "Show".to_owned() },
         false => Cell::Empty,
     }
 }
 
 #[derive(Template)]
-#[template(path = "resolve.html")]
-struct ResolvePage {
+#[template(path = "exception.html")]
+struct ExceptionPage {
     frame: Frame,
     parent: Option<Parent>,
+    facts: Vec<Fact>,
+    notes: Vec<Note>,
+    is_open: bool,
+    is_mine: bool,
+    /// The path to which the form that edits the exception posts.
+    edit: String,
 }
 
-/// Shows the form that resolves an exception.
-pub async fn show(session: Session) -> PageResult {
+struct Note {
+    at: Cell,
+    by: String,
+    text: String,
+}
+
+/// Shows an exception, what was noted about it, and the form that resolves it.
+pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
+    let exception = session.get(&["companies", &company, "exceptions", &id], &[]).await?;
     let (href, label) = (session.href(&["exceptions"], &[]), "Exceptions".to_owned());
-    let frame = Frame::new(&session, "Exceptions", "Resolve an exception");
-    render(&ResolvePage { frame, parent: Some(Parent { href, label }) })
+    let notes = exception["notes"].as_array().into_iter().flatten().map(|note| Note {
+        at: Cell::time(&note["at"]),
+        by: plain(&note["by"]),
+        text: plain(&note["text"]),
+    });
+    render(&ExceptionPage {
+        frame: Frame::new(&session, "Exceptions", "Exception"),
+        parent: Some(Parent { href, label }),
+        facts: facts(&session, &exception),
+        notes: notes.collect(),
+        is_open: exception["state"] == "open",
+        is_mine: plain(&exception["owner"]) == session.me.name,
+        edit: session.href(&["companies", &company, "exceptions", &id, "edit"], &[]),
+    })
+}
+
+fn facts(session: &Session, exception: &Value) -> Vec<Fact> {
+    let [company, owner] = ["company", "owner_id"].map(|field| plain(&exception[field]));
+    let record = match &*plain(&exception["owner_kind"]) {
+        "payment" => Some("payments"),
+        "recollection" => Some("recollections"),
+        _ => None,
+    };
+    let charged = match record {
+        Some(record) => Cell::link(
+            session.href(&["companies", &company, record, &owner], &[]),
+            &exception["owner_id"],
+        ),
+        None => Cell::code(&exception["owner_id"]),
+    };
+    vec![
+        ("Kind", Cell::state(&exception["kind"])),
+        ("State", Cell::state(&exception["state"])),
+        ("Company", company_cell(session, &exception["company"])),
+        ("Charge of", charged),
+        ("Provider", Cell::text(&exception["payment_service"])),
+        ("Service reference", Cell::code(&exception["service_ref"])),
+        ("Requested", Cell::money(&exception["expected"], &exception["currency"])),
+        ("At the provider", Cell::money(&exception["seen"], &exception["seen_currency"])),
+        ("Owner", Cell::text(&exception["owner"])),
+        ("Detected", Cell::time(&exception["created_at"])),
+        ("Resolved", Cell::time(&exception["resolved_at"])),
+        ("Reason", Cell::text(&exception["reason"])),
+    ]
+}
+
+/// What the form that edits an exception sends: one of its buttons, or a note.
+#[derive(Deserialize)]
+pub struct Edit {
+    form_token: String,
+    mine: Option<bool>,
+    #[serde(default)]
+    note: String,
+}
+
+pub async fn edit(
+    session: Session,
+    Path((company, id)): Path<(String, String)>,
+    FormBody(sent): FormBody<Edit>,
+) -> PageResult {
+    session.check_form(&sent.form_token)?;
+    let mut body = json!({ "note": sent.note });
+    if let Some(mine) = sent.mine {
+        body["mine"] = json!(mine);
+    }
+    session.patch(&["companies", &company, "exceptions", &id], &body).await?;
+    session.redirect(&["companies", &company, "exceptions", &id])
 }
 
 #[derive(Deserialize)]

@@ -3,10 +3,12 @@
 //! One row per charge and kind. It is open until an operator resolves it with a reason, or until
 //! the provider reports a success or a reversal.
 
+use serde::Deserialize;
+
 use super::{Charge, ChargeId, OwnerKind};
 use crate::money::prelude::*;
 use tollhouse_platform::store::{
-    DynamicStatement, EnumString, FromRow, IntoStaticStr, Result, params, text_columns,
+    DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, Result, params, text_columns,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
@@ -18,6 +20,16 @@ pub enum ExceptionState {
 }
 
 text_columns!(ExceptionState);
+
+/// What an operator noted about an exception.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ExceptionNote")]
+pub struct Note {
+    pub at: Timestamp,
+    /// The name of the operator.
+    pub by: String,
+    pub text: String,
+}
 
 /// A difference between a charge and its provider.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
@@ -48,6 +60,11 @@ pub struct Exception {
     pub seen: Option<Minor>,
     pub seen_currency: Option<Currency>,
     pub state: ExceptionState,
+    /// The name of the operator who works on it.
+    pub owner: Option<String>,
+    /// Oldest first.
+    #[schemars(with = "Vec<Note>")]
+    pub notes: Json<Vec<Note>>,
     /// Why it was resolved.
     pub reason: Option<String>,
     pub created_at: Timestamp,
@@ -163,6 +180,14 @@ pub async fn resolve(tx: &mut Tx, app: &App, exception: &Exception, reason: &str
     .params(params![&exception.company_id, &exception.id, reason, app.clock.now()])
     .affects_one()
     .await
+}
+
+/// Writes owner and notes of an exception.
+pub async fn update(tx: &mut Tx, exception: &Exception) -> Result<()> {
+    tx.sql("UPDATE exceptions SET owner = $3, notes = $4 WHERE company_id = $1 AND id = $2")
+        .params(params![&exception.company_id, &exception.id, &exception.owner, &exception.notes])
+        .execute()
+        .await
 }
 
 const SELECT: &str = "SELECT e.*, c.owner_kind, c.owner_id, c.provider, c.service_ref

@@ -281,7 +281,9 @@ pub async fn refund(
     if force {
         let (subject, detail) =
             (ApprovalSubject::ForcedRefunds, json!({ "payment": payment, "amount": amount }));
-        approvals::require(&app, &actor, subject, &company, "payment.refund", &detail).await?;
+        // Repeating the refund of a part makes another one.
+        let action = if amount.is_some() { "payment.refund_part" } else { "payment.refund" };
+        approvals::require(&app, &actor, subject, &company, action, &detail).await?;
     }
     let refunded = refund::refund(&app, &actor, &company, &payment, amount, force).await?;
     respond_with_user(&app, refunded, "Payment refunded successfully").await

@@ -70,6 +70,7 @@ pub fn operators_router() -> Router<Console> {
         .route("/", post(overview::edit))
         .route("/providers/{provider}/test", post(overview::test_account))
         .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
+        .route("/exceptions/{exception}/edit", post(exceptions::edit))
         .route("/payments/{payment}/refund", post(payments::refund))
 }
 

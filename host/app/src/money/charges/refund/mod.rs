@@ -85,8 +85,8 @@ pub async fn begin(
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
     let (left, amount) = (charge.refundable(), choose_amount(charge, &provider, terms.amount)?);
     let mut earlier = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    // This refund replaces those that failed after the provider accepted them.
-    for failed in earlier.iter_mut().filter(|refund| refund.state == RefundState::Failed) {
+    // This refund replaces failed ones that kept their money.
+    for failed in earlier.iter_mut().filter(|refund| refund.state.has_failed()) {
         ledger::release(tx, app, charge, failed).await?;
         store::update(tx, failed).await?;
     }
@@ -286,8 +286,7 @@ async fn record<O: ChargeOwner>(
         }
         if refund.state.has_failed() && was != refund.state {
             charge.refunded.0 -= refund.amount.0;
-            // What a reversal returned to the payer includes the refused amount.
-            if refund.state == RefundState::Refused && charge.state != ChargeState::Reversed {
+            if refund.state == RefundState::Refused && !keeps_money(tx, &charge).await? {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;
             }
             charge_store::refresh_disputed(tx, &mut charge).await?;
@@ -317,6 +316,14 @@ async fn record<O: ChargeOwner>(
         Ok(refund)
     })
     .await
+}
+
+/// Returns whether the money of a refused refund stays debited: a reversal has returned it to the
+/// payer, or the refund replaced one that the provider had accepted.
+async fn keeps_money(tx: &mut Tx, charge: &Charge) -> Result<bool> {
+    let refunds = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+    let was_accepted = refunds.iter().any(|refund| refund.state == RefundState::Failed);
+    Ok(was_accepted || charge.state == ChargeState::Reversed)
 }
 
 /// Reports to operators, once, that a refund needs attention.

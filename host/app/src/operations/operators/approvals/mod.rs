@@ -30,6 +30,7 @@ fn permission(subject: ApprovalSubject) -> Permission {
     match subject {
         ApprovalSubject::Wallet => permissions::WALLET_WRITE,
         ApprovalSubject::ForcedRefunds => permissions::REFUNDS_WRITE,
+        ApprovalSubject::Exceptions => permissions::EXCEPTIONS_RESOLVE,
         ApprovalSubject::PluginGrants => permissions::PLUGINS_WRITE,
         ApprovalSubject::Publishers => permissions::PUBLISHERS_WRITE,
         ApprovalSubject::Operators => permissions::OPERATORS_WRITE,
