@@ -13,6 +13,7 @@ pub mod monnify;
 pub mod mpesa;
 mod paystack;
 mod recordings;
+mod refunds;
 mod reversals;
 pub mod sessions;
 
@@ -75,8 +76,9 @@ macro_rules! conforms {
                 async fn usd_payments_succeed_or_are_rejected(app: TestApp) { handles_usd::<S>(app).await }
                 async fn a_different_amount_or_currency_is_not_a_success(app: TestApp) { rejects_mismatches::<S>(app).await }
                 async fn an_undercharged_payment_is_not_a_success(app: TestApp) { rejects_undercharges::<S>(app).await }
-                async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
-                async fn a_payment_partially_refunded_elsewhere_is_not_refunded(app: TestApp) { rejects_partial_refund::<S>(app).await }
+                async fn a_refund_is_made_once(app: TestApp) { refunds::are_made_once::<S>(app).await }
+                async fn parts_of_a_payment_are_refunded_once(app: TestApp) { refunds::of_parts_are_made_once::<S>(app).await }
+                async fn a_payment_partially_refunded_elsewhere_is_not_refunded(app: TestApp) { refunds::beside_others_are_refused::<S>(app).await }
                 async fn a_payment_returned_elsewhere_is_refunded_at_the_next_check(app: TestApp) { reversals::a_reversal_is_recorded_at_the_next_check::<S>(app).await }
                 async fn only_signed_webhooks_are_accepted(app: TestApp) { checks_signatures::<S>(app).await }
                 async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { replaces_reference::<S>(app).await }
@@ -322,54 +324,6 @@ async fn rejects_undercharges<S: Subject>(app: &TestApp) {
     S::tamper_taken(app, "order-4", 260_050);
     app.run_until_idle().await;
     assert_eq!(app.fetch("order-4").await["status"], "success");
-}
-
-async fn refunds<S: Subject>(app: &TestApp) {
-    S::set_up(app).await;
-    for (n, fault) in
-        [None, Some(FaultKind::CutAfter), Some(FaultKind::Malformed)].into_iter().enumerate()
-    {
-        let reference = format!("order-{n}");
-        let id = paid::<S>(app, &reference).await["id"].as_str().expect("an id").to_owned();
-        let (path, made) = (
-            format!("/companies/{}/payments/{id}/refund", app.company.id),
-            request_count::<S>(app, S::REFUND),
-        );
-        if let Some(kind) = fault {
-            app.simulators.faults().push(Fault::new("refund", kind));
-        }
-        let refunded = app.operator(Method::POST, &path, Value::Null).await;
-        match fault {
-            None => assert_eq!(refunded.data()["status"], "refunded"),
-            Some(_) => assert_eq!(refunded.failure(), (502, &*unavailable::<S>())),
-        }
-        app.advance(3600).await;
-        assert_eq!(app.fetch(&reference).await["status"], "refunded", "{fault:?}");
-        // A refund that was not made is requested again; one that was made is found.
-        let attempts = if fault == Some(FaultKind::Malformed) { 2 } else { 1 };
-        assert_eq!(request_count::<S>(app, S::REFUND) - made, attempts, "{fault:?}");
-        let again = app.operator(Method::POST, &path, Value::Null).await;
-        assert_eq!(again.failure(), (400, "only successful payment can be refunded"));
-        assert_eq!(app.wallet().await["balance"], json!(0));
-    }
-    assert_eq!(app.events(), ["payment.success", "payment.refunded"].repeat(3));
-}
-
-async fn rejects_partial_refund<S: Subject>(app: &TestApp) {
-    S::set_up(app).await;
-    let id = paid::<S>(app, "order-1").await["id"].as_str().expect("an id").to_owned();
-    let balance = app.wallet().await["balance"].clone();
-    let path = format!("/companies/{}/payments/{id}/refund", app.company.id);
-    S::refund_elsewhere(app, "order-1", 100_000).await;
-    let refused = app.operator(Method::POST, &path, Value::Null).await;
-    assert_eq!(refused.failure(), (502, &*unavailable::<S>()));
-    let refund = app.operator(Method::GET, &path, Value::Null).await.data().clone();
-    assert_eq!(refund["status"], "failed");
-    assert_eq!(refund["message"], "Refused partly-refunded");
-    app.advance(3600).await;
-    assert_eq!(app.fetch("order-1").await["status"], "success");
-    assert_eq!(app.wallet().await["balance"], balance);
-    assert_eq!(app.events(), ["payment.success"]);
 }
 
 async fn checks_signatures<S: Subject>(app: &TestApp) {

@@ -4,10 +4,18 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tollhouse_app::money::charges;
+use tollhouse_app::{
+    money::charges,
+    tenants::wallet::{self, LedgerAccount, LedgerTransaction, Overdraft},
+};
 use tollhouse_platform::{
     background::jobs,
+    error::Error,
     store::{self, Record, Tx},
+    values::{
+        id::CompanyId,
+        money::{Minor, Money},
+    },
 };
 use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 
@@ -30,8 +38,32 @@ async fn select<T: Record>(app: &TestApp, sql: &'static str) -> Vec<T> {
     app.app.store.read(async |tx: &mut Tx| tx.sql(sql).all().await).await.expect("rows")
 }
 
+/// Returns the fees of refunds, which the previous version did not book.
+async fn forget_fees(app: &TestApp) {
+    type Fees = (String, String, i64);
+    const FEES: &str = "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT)
+        FROM ledger_entries WHERE account = 'fees' GROUP BY company_id, currency";
+    for (company, currency, minor) in select::<Fees>(app, FEES).await {
+        let (company, app) = (CompanyId::from(company), app.app.clone());
+        let returned = LedgerTransaction {
+            key: format!("test:fees:{currency}"),
+            kind: "test.fees".into(),
+            from: LedgerAccount::Operator,
+            to: LedgerAccount::Fees,
+            money: Money { minor: Minor(-minor), currency: currency.into() },
+        };
+        let db = app.store.clone();
+        let post = async move |tx: &mut Tx| {
+            wallet::post(tx, &app, &company, &returned, Overdraft::Allowed).await.map(drop)
+        };
+        let posted: Result<(), Error> = db.write(post).await;
+        posted.expect("a ledger transaction");
+    }
+}
+
 /// Makes all records those of the previous version, as they were before their adoption.
 async fn forget_charges(app: &TestApp) {
+    forget_fees(app).await;
     for sql in [
         "DELETE FROM charge_refunds",
         "DELETE FROM charges",

@@ -73,7 +73,8 @@ async fn send(app: &TestApp, base: &str, route: &Route, company: &Company, value
     let credential = if is_operator { OPERATOR_TOKEN } else { &company.key };
     let request = request(app, base, route, &company.id, value).bearer_auth(credential);
     let action = if route.path.ends_with("/answer") { "accept" } else { "none" };
-    let body = json!({ "action": action, "reason": "closed", "message": "closed" });
+    let body =
+        json!({ "action": action, "reason": "closed", "message": "closed", "note": "closed" });
     reply(if route.method == "get" { request } else { request.json(&body) }).await
 }
 

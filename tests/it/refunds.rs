@@ -232,8 +232,47 @@ both! {
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await.get("refunded"), None);
         assert_eq!(app.wallet().await["balance"], json!(1417.99)); // held until the retry
+        // Another part needs none of that money.
         assert_eq!(refund(app, &payment, json!({ "amount": 500 })).await.data()["refunded"], json!(500));
-        assert_eq!(app.wallet().await["balance"], json!(1890.49));
+        assert_eq!(app.wallet().await["balance"], json!(945.49));
+        app.advance(3600).await;
+        assert_eq!(app.wallet().await["balance"], json!(945.49));
+        // The repetition of the first one does.
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.data()["refunded"], json!(1000));
+        assert_eq!(app.wallet().await["balance"], json!(945.49));
+        app.advance(3600).await;
+    }
+
+    async fn a_part_that_is_requested_twice_by_mistake_is_refunded_once(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        let body = json!({ "amount": 1000, "already_refunded": 0 });
+        refund(app, &payment, body.clone()).await.data();
+        let message = "1000 NGN has already been refunded";
+        assert_eq!(refund(app, &payment, body.clone()).await.failure(), (409, message));
+        app.advance(3600).await;
+        assert_eq!(refund(app, &payment, body).await.failure(), (409, message));
+        let more = json!({ "amount": 500, "already_refunded": 1000 });
+        assert_eq!(refund(app, &payment, more).await.data()["refunded"], json!(1500));
+        app.run_until_idle().await;
+    }
+
+    async fn a_refused_retry_of_a_failed_refund_keeps_the_money(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let url = payment["checkout"]["url"].as_str().unwrap();
+        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
+        app.run_until_idle().await;
+        assert_eq!(refund(app, &payment, json!({})).await.data()["status"], "refunded");
+        app.advance(3600).await;
+        let message = "the refund of the whole rest failed: repeat it without an amount";
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.failure(), (400, message));
+        // Leaves too little, until it fails too.
+        refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 1_000 })).await;
+        assert_eq!(refund(app, &payment, json!({})).await.failure().0, 502);
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        app.advance(3600).await;
+        assert_eq!(refund(app, &payment, json!({})).await.data()["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
         app.advance(3600).await;
     }
 

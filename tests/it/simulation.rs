@@ -1,7 +1,6 @@
 //! A seeded simulation of payments by page and by push, refunds of parts, disputes, cards, loans and
-//! repayments under faults of
-//! the providers, lost, duplicate and late webhooks, disconnecting clients, and crashes between any
-//! two transactions (`CrashPoint::crash_after`).
+//! repayments under faults of the providers, lost, duplicate and late webhooks, disconnecting
+//! clients, and crashes between any two transactions (`CrashPoint::crash_after`).
 //!
 //! After each step no money was created or lost, no status has moved back, and payments, loans,
 //! schedules, wallets, fees and events agree. At the end, without faults, every payment has

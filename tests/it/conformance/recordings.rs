@@ -19,7 +19,7 @@ pub async fn repeats<S: Subject>() {
     for part in 0..5 {
         let app = TestApp::start_with(Engine::Sqlite, RECORDING_FLAGS).await;
         match part {
-            0 => refunds::<S>(&app).await,
+            0 => refunds::are_made_once::<S>(&app).await,
             1 => replaces_reference::<S>(&app).await,
             2 => cards::verifies::<S>(&app).await,
             3 => cards::charges::<S>(&app).await,

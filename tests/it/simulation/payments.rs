@@ -171,10 +171,11 @@ impl World<'_> {
     pub async fn check_refunds(&self) {
         let company = &self.companies[0].id;
         let read = async |tx: &mut Tx| {
-            let refunds = "SELECT c.transaction_id, CAST(SUM(r.amount_minor) AS BIGINT)
-                 FROM charge_refunds r
-                 JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
-                 WHERE r.company_id = $1 AND c.provider = 'provider_a' AND r.state = 'done'
+            let refunds =
+                "SELECT c.transaction_id, CAST(COALESCE(SUM(r.amount_minor), 0) AS BIGINT)
+                 FROM charges c LEFT JOIN charge_refunds r
+                     ON r.company_id = c.company_id AND r.charge_id = c.id AND r.state = 'done'
+                 WHERE c.company_id = $1 AND c.provider = 'provider_a' AND c.transaction_id <> ''
                  GROUP BY c.transaction_id";
             tx.sql(refunds).bind(company).all::<(String, i64)>().await
         };

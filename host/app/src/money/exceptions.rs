@@ -2,7 +2,6 @@
 
 use super::{
     charges::{self, Cause, Exception, Note, RefundTerms, State as ChargeState},
-    disputes,
     prelude::*,
 };
 use crate::{operations::operators::approvals, state::config::ApprovalSubject};
@@ -56,6 +55,19 @@ async fn find(app: &App, company: &CompanyId, id: &str) -> Result<Exception> {
     app.store.select(read).await?.ok_or_else(not_found)
 }
 
+/// Returns an exception, and the largest of the amounts that were requested, seen or taken.
+async fn find_with_amount(app: &App, company: &CompanyId, id: &str) -> Result<(Exception, Minor)> {
+    let read = async |tx: &mut Tx| {
+        let Some(found) = charges::find_exception(tx, company, id).await? else { return Ok(None) };
+        let charge = charges::find(tx, company, &found.charge_id).await?;
+        Ok::<_, tollhouse_platform::store::Error>(Some((found, charge)))
+    };
+    let (found, charge) = app.store.select(read).await?.ok_or_else(not_found)?;
+    let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
+    let amount = found.expected.max(found.seen.unwrap_or_default()).max(taken);
+    Ok((found, amount))
+}
+
 pub async fn fetch(
     State(app): State<App>,
     Path((company, exception)): Path<(CompanyId, String)>,
@@ -70,7 +82,7 @@ fields! {
         /// `true`: the caller works on the exception. `false`: nobody does.
         mine: Option<Flag>,
         /// A note, added to the earlier ones.
-        note: Option<Text<1_000>>,
+        note: Option<Prose<1_000>>,
     }
 }
 
@@ -127,9 +139,10 @@ pub async fn resolve(
     body: Body<ResolveException>,
 ) -> Result<DataResponse<Exception>> {
     let ResolveException { action, reason } = body.read()?;
-    let found = find(&app, &company, &exception).await?;
-    if found.seen.unwrap_or(found.expected) > app.settings.approvals.approval_amount {
-        let detail = json!({ "exception": found.id, "action": action, "reason": reason });
+    let (found, amount) = find_with_amount(&app, &company, &exception).await?;
+    if amount > app.settings.approvals.approval_amount {
+        let detail =
+            json!({ "exception": found.id, "action": action, "reason": reason, "amount": amount });
         let (subject, kind) = (ApprovalSubject::Exceptions, "exception.resolve");
         approvals::require(&app, &actor, subject, &company, kind, &detail).await?;
     }
@@ -168,7 +181,7 @@ async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
 /// Begins the refund of a charge that settled nothing.
 async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
-    if disputes::is_disputed(tx, &charge.company_id, &charge.id).await? {
+    if charges::is_disputed(tx, &charge.company_id, &charge.id).await? {
         return Err(Error::invalid("the charge is disputed: answer the dispute instead"));
     }
     if !is_taken || charge.counts || charge.refundable() == Minor(0) {

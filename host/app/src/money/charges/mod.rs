@@ -56,7 +56,8 @@ pub use self::{
     settle::lock,
     state::fees,
     store::{
-        find, list, lock as lock_charge, refresh_disputed, sum_of_lane, update as update_charge,
+        find, is_disputed, list, lock as lock_charge, refresh_disputed, sum_of_lane,
+        update as update_charge,
     },
     verify::{Verified, reconcile_job, verify_all},
 };

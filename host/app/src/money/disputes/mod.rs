@@ -18,7 +18,7 @@ mod store;
 pub use self::{
     jobs::{account_job, disputes_job, sweep},
     record::EventData,
-    store::{Dispute, is_disputed, list_of_charge},
+    store::{Dispute, list_of_charge},
 };
 use crate::money::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};

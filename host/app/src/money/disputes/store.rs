@@ -173,20 +173,3 @@ pub async fn is_watched(tx: &mut Tx, charge: &Charge, since: Timestamp) -> Resul
         .await?;
     Ok(found.is_some())
 }
-
-/// Returns whether a charge has a dispute without outcome.
-pub async fn is_disputed(
-    tx: &mut Tx,
-    company_id: &CompanyId,
-    charge_id: &ChargeId,
-) -> Result<bool> {
-    let found: Option<String> = tx
-        .sql(
-            "SELECT id FROM disputes
-             WHERE company_id = $1 AND charge_id = $2 AND state IN ('open', 'answered') LIMIT 1",
-        )
-        .params(params![company_id, charge_id])
-        .optional_value()
-        .await?;
-    Ok(found.is_some())
-}

@@ -7,7 +7,11 @@ use super::{
     CHANNELS, Payment, PaymentId, Status, find_by_id, flow, not_found, refund, store,
     view::{Listed, UserId, View},
 };
-use crate::money::{prelude::*, refunds::PaymentRefund};
+use crate::money::{
+    charges::{Cause, RefundTerms},
+    prelude::*,
+    refunds::PaymentRefund,
+};
 
 const FEATURE: &str = "payments";
 
@@ -264,6 +268,9 @@ fields! {
     Body RefundOrder {
         /// The amount, in the payment's currency. Default: what earlier refunds have left.
         amount: Option<Amount>,
+        /// What has been refunded of the payment as the caller knows it: 409 if that has changed.
+        /// Protects against refunding a part twice.
+        already_refunded: Option<NonNegative>,
         /// `true` lets the wallet balance become negative.
         force: Option<Flag>,
     }
@@ -275,7 +282,7 @@ pub async fn refund(
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
     body: Body<RefundOrder>,
 ) -> Result<PaymentResponse> {
-    let RefundOrder { amount, force } = body.read()?;
+    let RefundOrder { amount, already_refunded, force } = body.read()?;
     let force = force.unwrap_or(false);
     companies::find(&app, &company).await?;
     if force {
@@ -285,7 +292,9 @@ pub async fn refund(
         let action = if amount.is_some() { "payment.refund_part" } else { "payment.refund" };
         approvals::require(&app, &actor, subject, &company, action, &detail).await?;
     }
-    let refunded = refund::refund(&app, &actor, &company, &payment, amount, force).await?;
+    let terms = RefundTerms { cause: Cause::Operator, amount, force };
+    let refunded =
+        refund::refund(&app, &actor, &company, &payment, terms, already_refunded).await?;
     respond_with_user(&app, refunded, "Payment refunded successfully").await
 }
 

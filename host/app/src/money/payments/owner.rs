@@ -63,8 +63,11 @@ impl ChargeOwner for Payment {
             Outcome::Failed(failure) => (fail(self, failure), Some("payment.failed")),
             Outcome::Mismatched(what) => (Payment { message: what.to_owned(), ..self }, None),
             Outcome::Reversed(seen) => {
+                // A refund of what a lost dispute had left was reported before.
+                let is_known = self.status == Status::Refunded;
                 let payment = Payment { status: Status::Refunded, ..self };
-                (with_provider_result(payment, seen), Some("payment.refunded"))
+                let event = (!is_known).then_some("payment.refunded");
+                (with_provider_result(payment, seen), event)
             }
             Outcome::Refunded if self.status == Status::Success => {
                 (Payment { status: Status::Refunded, ..self }, Some("payment.refunded"))

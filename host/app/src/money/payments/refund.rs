@@ -2,8 +2,7 @@
 
 use super::{Payment, PaymentId, Status, find_by_id, not_found};
 use crate::money::{
-    charges::{Cause, Refund, RefundTerms, State as ChargeState},
-    disputes,
+    charges::{Refund, RefundTerms, State as ChargeState},
     prelude::*,
 };
 
@@ -15,14 +14,13 @@ pub async fn refund(
     actor: &Actor,
     company_id: &CompanyId,
     payment_id: &PaymentId,
-    amount: Option<Minor>,
-    force: bool,
+    terms: RefundTerms,
+    already_refunded: Option<Minor>,
 ) -> Result<Payment> {
-    let terms = RefundTerms { cause: Cause::Operator, amount, force };
     // Fails before the wallet is debited if the provider account is gone.
     let payment = find_by_id(app, company_id, payment_id).await?;
     ChargeVerifier::open(app, company_id, &payment.payment_service, &payment.account_id).await?;
-    let (charge, refund) = request(app, actor, payment, terms).await?;
+    let (charge, refund) = request(app, actor, payment, terms, already_refunded).await?;
     match charges::advance_refund::<Payment>(app, &charge, &refund.id).await? {
         (_, Some(error)) => Err(error),
         (_, None) => find_by_id(app, company_id, payment_id).await,
@@ -35,6 +33,7 @@ async fn request(
     actor: &Actor,
     payment: Payment,
     terms: RefundTerms,
+    already_refunded: Option<Minor>,
 ) -> Result<(Charge, Refund)> {
     let (db, app, actor) = (app.store.clone(), app.clone(), actor.clone());
     let Payment { company_id, id, payment_service, .. } = payment;
@@ -49,14 +48,22 @@ async fn request(
             |charge: &Charge| charge.counts && charge.state == ChargeState::Succeeded;
         let charge = charges.into_iter().find(is_refundable);
         let mut charge = charge.ok_or_else(rejected)?;
-        if disputes::is_disputed(tx, &company_id, &charge.id).await? {
+        check_refunded(&payment, already_refunded)?;
+        if charges::is_disputed(tx, &company_id, &charge.id).await? {
             return Err(Error::invalid("the payment is disputed: answer the dispute instead"));
         }
         let last = charges::find_last(tx, &company_id, &charge.id).await?;
         let open = match (payment.status, last) {
             (Status::Success, last) => last.filter(Refund::is_open),
             // The provider accepted a refund that failed later: the wallet was debited for it.
-            (Status::Refunded, Some(refund)) if refund.state.has_failed() => None,
+            (Status::Refunded, Some(refund)) if refund.state.has_failed() => {
+                if terms.amount.is_some_and(|amount| amount != charge.refundable()) {
+                    let message =
+                        "the refund of the whole rest failed: repeat it without an amount";
+                    return Err(Error::invalid(message));
+                }
+                None
+            }
             _ => return Err(rejected()),
         };
         let refund = match open {
@@ -69,6 +76,18 @@ async fn request(
         Ok((charge, refund))
     })
     .await
+}
+
+/// Refuses a request that does not know all refunds of the payment, such as a form that is sent
+/// twice.
+fn check_refunded(payment: &Payment, already_refunded: Option<Minor>) -> Result<()> {
+    let is_known = payment.status != Status::Success
+        || already_refunded.is_none_or(|known| known == payment.refunded);
+    if !is_known {
+        let (refunded, currency) = (payment.refunded.to_major(), &payment.currency);
+        return Err(Error::Conflict(format!("{refunded} {currency} has already been refunded")));
+    }
+    Ok(())
 }
 
 /// Returns the open refund, which must be the one that the caller wants: the next one waits for its

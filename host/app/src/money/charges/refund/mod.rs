@@ -85,12 +85,8 @@ pub async fn begin(
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
     let (left, amount) = (charge.refundable(), choose_amount(charge, &provider, terms.amount)?);
     let mut earlier = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    // This refund replaces failed ones that kept their money.
-    for failed in earlier.iter_mut().filter(|refund| refund.state.has_failed()) {
-        ledger::release(tx, app, charge, failed).await?;
-        store::update(tx, failed).await?;
-    }
-    let (held, fee) = ledger::shares(charge.credited, amount, left);
+    let (released, kept) = release_replaced(tx, app, charge, &mut earlier, amount).await?;
+    let (held, fee) = ledger::shares(charge.credited, amount, Minor(left.0 - kept.0));
     let fee_bearer = match charge.credited_to {
         FundsAccount::Wallet => app.settings.service.refund_fees,
         FundsAccount::Verification | FundsAccount::Suspense => FeeBearer::Service,
@@ -119,7 +115,9 @@ pub async fn begin(
         updated_at: now,
     };
     store::insert(tx, &refund).await?;
-    let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
+    // What was released covers a repetition.
+    let is_covered = force || refund.held.0 + refund.fee.0 <= released.0;
+    let cover = if is_covered { Overdraft::Allowed } else { Overdraft::Forbidden };
     ledger::hold(tx, app, charge, &refund, cover).await?;
     charge.refunded.0 += refund.amount.0;
     charge.updated_at = now;
@@ -127,6 +125,32 @@ pub async fn begin(
     let first = if cause == Cause::Operator { now.plus_seconds(RETRY_SECONDS) } else { now };
     jobs::enqueue(tx, &refund.company_id, REFUND_JOB, &refund.id, first).await?;
     Ok(refund)
+}
+
+/// Releases the money that failed refunds kept, if a refund of `amount` replaces them: it is of the
+/// same amount, or of more than what is left beside them. Returns what was released, and the amount
+/// of the refunds that keep their money.
+async fn release_replaced(
+    tx: &mut Tx,
+    app: &App,
+    charge: &mut Charge,
+    earlier: &mut [Refund],
+    amount: Minor,
+) -> Result<(Minor, Minor)> {
+    let keeps = |refund: &Refund| refund.state.has_failed() && refund.held.0 + refund.fee.0 > 0;
+    let kept: i64 = earlier.iter().filter(|refund| keeps(refund)).map(|r| r.amount.0).sum();
+    let needs_all = amount.0 > charge.refundable().0 - kept;
+    let repeated = earlier.iter().position(|refund| keeps(refund) && refund.amount == amount);
+    let (mut released, mut left) = (0, kept);
+    for (n, failed) in earlier.iter_mut().enumerate() {
+        if keeps(failed) && (needs_all || repeated == Some(n)) {
+            released += failed.held.0 + failed.fee.0;
+            left -= failed.amount.0;
+            ledger::release(tx, app, charge, failed).await?;
+            store::update(tx, failed).await?;
+        }
+    }
+    Ok((Minor(released), Minor(left)))
 }
 
 /// Returns the amount to refund: the `wanted` one, or what is left of the charge.
@@ -144,10 +168,11 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
             "the amount field must be at most {left}, which is left to refund"
         ));
     }
-    if amount.0 % currency.unit().0 != 0 {
+    if wanted.is_some() && amount.0 % currency.unit().0 != 0 {
         return invalid(format!("the amount field must be a whole number of {currency}"));
     }
-    if amount < left && !provider.supports_partial_refunds() {
+    let is_part = amount < left || charge.refunded > Minor(0);
+    if is_part && !provider.supports_partial_refunds() {
         return invalid(format!("{name} does not support refunds of a part"));
     }
     Ok(amount)
@@ -248,13 +273,22 @@ async fn earlier_ids(
     charge: &Charge,
     refund: &Refund,
 ) -> Result<Option<Vec<String>>> {
-    if charge.taken == Some(refund.amount) || !provider.supports_partial_refunds() {
+    if charge.taken == Some(refund.amount) {
         return Ok(None);
     }
     let list = async |tx: &mut Tx| store::list_of_charge(tx, &charge.company_id, &charge.id).await;
-    let others = app.store.select(list).await?.into_iter().filter(|other| other.id != refund.id);
-    let ids = others.map(|other| other.provider_id).filter(|id| !id.is_empty());
-    Ok(Some(ids.collect()))
+    let all = app.store.select(list).await?.into_iter();
+    let made = all.filter(|other| other.id != refund.id && !other.state.has_failed());
+    let ids: Vec<String> = made.map(|other| other.provider_id).collect();
+    match provider.supports_partial_refunds() {
+        true => Ok(Some(ids)),
+        // A dispute took the rest: the provider knows no other refund.
+        false if ids.is_empty() => Ok(None),
+        false => {
+            let name = &charge.provider;
+            Err(Error::Invalid(format!("{name} does not support refunds of a part any more")))
+        }
+    }
 }
 
 /// Records the result of a call for a refund.
@@ -286,7 +320,7 @@ async fn record<O: ChargeOwner>(
         }
         if refund.state.has_failed() && was != refund.state {
             charge.refunded.0 -= refund.amount.0;
-            if refund.state == RefundState::Refused && !keeps_money(tx, &charge).await? {
+            if refund.state == RefundState::Refused && !keeps_money(tx, &charge, &refund).await? {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;
             }
             charge_store::refresh_disputed(tx, &mut charge).await?;
@@ -303,8 +337,11 @@ async fn record<O: ChargeOwner>(
         store::update(tx, &refund).await?;
         report(tx, &app, &charge, &refund, was).await?;
         let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
+        // The company keeps the rest if it wins an open dispute.
+        let is_whole = charge.refundable() == Minor(0)
+            && !charge_store::is_disputed(tx, &charge.company_id, &charge.id).await?;
         let outcome = match (is_accepted(refund.state), is_accepted(was)) {
-            (true, false) if charge.refundable() == Minor(0) => Some(Outcome::Refunded),
+            (true, false) if is_whole => Some(Outcome::Refunded),
             (true, false) => Some(Outcome::PartlyRefunded),
             (false, true) => Some(Outcome::RefundFailed),
             _ => None,
@@ -319,11 +356,14 @@ async fn record<O: ChargeOwner>(
 }
 
 /// Returns whether the money of a refused refund stays debited: a reversal has returned it to the
-/// payer, or the refund replaced one that the provider had accepted.
-async fn keeps_money(tx: &mut Tx, charge: &Charge) -> Result<bool> {
+/// payer, or the refund replaced one that failed after the provider had accepted it.
+async fn keeps_money(tx: &mut Tx, charge: &Charge, refused: &Refund) -> Result<bool> {
     let refunds = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let was_accepted = refunds.iter().any(|refund| refund.state == RefundState::Failed);
-    Ok(was_accepted || charge.state == ChargeState::Reversed)
+    let earlier = refunds.iter().rev().filter(|refund| refund.number < refused.number);
+    let mut replaced = earlier.take_while(|refund| refund.state.has_failed());
+    let replaces_failed =
+        replaced.any(|refund| refund.state == RefundState::Failed && refund.held == Minor(0));
+    Ok(replaces_failed || charge.state == ChargeState::Reversed)
 }
 
 /// Reports to operators, once, that a refund needs attention.

@@ -130,7 +130,7 @@ fn decide_seen(
         },
         // Refunds of the host caused it.
         (State::Succeeded | State::Mismatched, PaymentStatus::Reversed)
-            if charge.refunded > Minor(0) && charge.refundable() == Minor(0) =>
+            if charge.refunded > Minor(0) && Some(charge.refunded) >= charge.taken =>
         {
             Decision::Ignore
         }

@@ -152,7 +152,8 @@ fn only_refunds_of_everything_explain_a_reversal() {
         (Minor(0), Minor(0), Decision::Reverse),
         (taken, Minor(0), Decision::Ignore),
         (Minor(taken.0 - 1), Minor(0), Decision::Reverse),
-        (Minor(taken.0 - 1), Minor(1), Decision::Ignore),
+        // A lost dispute took the rest.
+        (Minor(taken.0 - 1), Minor(1), Decision::Reverse),
     ] {
         let refunded = Charge { refunded, disputed, ..charge(State::Succeeded) };
         let decided = decide(&refunded, false, 1, &fact(PaymentStatus::Reversed), Timestamp(0));

@@ -67,6 +67,7 @@ struct PaymentPage {
     action: String,
     may_verify: bool,
     may_refund: bool,
+    already_refunded: String,
 }
 
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
@@ -84,6 +85,10 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         action: session.href(&["companies", &company, "payments", &id], &[]),
         may_verify: session.me.may("payments.verify"),
         may_refund: session.me.may("refunds.write") && status == "success",
+        already_refunded: match &payment["refunded"] {
+            Value::Null => "0".to_owned(),
+            refunded => plain(refunded),
+        },
     })
 }
 
@@ -120,6 +125,8 @@ pub struct RefundForm {
     /// Empty: what is left.
     #[serde(default)]
     amount: String,
+    /// What the page showed as refunded.
+    already_refunded: String,
     #[serde(flatten)]
     form: Form,
 }
@@ -129,11 +136,15 @@ pub async fn refund(
     Path((company, id)): Path<(String, String)>,
     FormBody(sent): FormBody<RefundForm>,
 ) -> PageResult {
-    let amount = match sent.amount.trim() {
+    let number = |text: &str| match text.trim() {
         "" => Value::Null,
         text => text.parse().map_or_else(|_| json!(text), Value::Number),
     };
-    act(&session, [&company, &id, "refund"], sent.form, &json!({ "amount": amount })).await
+    let body = json!({
+        "amount": number(&sent.amount),
+        "already_refunded": number(&sent.already_refunded),
+    });
+    act(&session, [&company, &id, "refund"], sent.form, &body).await
 }
 
 async fn act(
