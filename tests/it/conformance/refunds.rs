@@ -70,7 +70,8 @@ pub async fn of_parts_are_made_once<S: Subject>(app: &TestApp) {
         // Each part has the amount of the ones before.
         let part = app.operator(Method::POST, &path, json!({ "amount": 700 })).await;
         assert_eq!(part.status == 200, fault.is_none(), "{}", part.body);
-        app.advance(3600).await;
+        // Until the provider has completed it.
+        app.advance(6 * 3_600).await;
         refunded += 700;
         let attempts = if fault == Some(FaultKind::Malformed) { 2 } else { 1 };
         assert_eq!(request_count::<S>(app, S::REFUND) - made, attempts, "part {n}");

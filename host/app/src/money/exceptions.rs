@@ -62,7 +62,7 @@ async fn find_with_amount(app: &App, company: &CompanyId, id: &str) -> Result<(E
         let charge = charges::find(tx, company, &found.charge_id).await?;
         Ok::<_, tollhouse_platform::store::Error>(Some((found, charge)))
     };
-    let (found, charge) = app.store.select(read).await?.ok_or_else(not_found)?;
+    let (found, charge) = app.store.read(read).await?.ok_or_else(not_found)?;
     let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
     let amount = found.expected.max(found.seen.unwrap_or_default()).max(taken);
     Ok((found, amount))
