@@ -5,9 +5,12 @@
 //! of all times, the rules distinguish a minute and an hour.
 
 use super::super::{Charge, Method, ReferenceSource, State, tests::charge as base};
-use crate::money::{
-    charges::refund::{Cause, Refund, RefundState},
-    prelude::*,
+use crate::{
+    money::{
+        charges::refund::{Cause, Refund, RefundState},
+        prelude::*,
+    },
+    state::config::FeeBearer,
 };
 
 pub const CHARGES: usize = 3;
@@ -181,6 +184,8 @@ impl RefundRow {
             number: 1,
             amount: Minor(self.amount.into()),
             held: Minor(0),
+            fee: Minor(0),
+            fee_bearer: FeeBearer::Service,
             currency: "NGN".into(),
             cause,
             refund_ref: String::new(),
