@@ -157,7 +157,7 @@ mod tests {
     use PluginKind::*;
 
     /// The last column is `true` if the result is wrong.
-    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 46] = [
+    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 47] = [
         (Provider, "checkout.start", Outage, Fault(Unavailable), false),
         (Provider, "checkout.start", Outage, Fault(Other), false),
         (Provider, "checkout.start", Outage, Fault(Misconfigured), true),
