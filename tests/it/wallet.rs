@@ -257,8 +257,8 @@ both! {
         assert_eq!(found("?account=billing").await, [""; 0]);
         for (query, message) in [
             ("?created_at=2026-11-21", "the created_at field must be DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"),
-            ("?account=walet", "the account field must be wallet, pending, billing, operator, verification, disputed, suspense or provider:NAME"),
-            ("?account=provider:", "the account field must be wallet, pending, billing, operator, verification, disputed, suspense or provider:NAME"),
+            ("?account=walet", "the account field must be wallet, pending, billing, operator, verification, disputed, fees, suspense or provider:NAME"),
+            ("?account=provider:", "the account field must be wallet, pending, billing, operator, verification, disputed, fees, suspense or provider:NAME"),
         ] {
             let path = format!("/companies/{}/wallet/entries{query}", app.company.id);
             assert_eq!(app.operator(Method::GET, &path, Value::Null).await.failure(), (400, message), "{query}");
