@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 
 import { browser } from './browser.js';
 import { acceptInvitation, checkAccessible, picture, signInAgain } from './people.js';
-import { Company, operator, sandbox, unused } from './sandbox.js';
+import { Company, call, complete, operator, sandbox, until, unused } from './sandbox.js';
 
 const ROLES = ['support-act', 'finance-act', 'platform', 'company-admin', 'security'];
 
@@ -64,6 +64,31 @@ describe('the operator console', () => {
     await page.getByText('Refund requested').waitFor();
     assert.ok(await page.locator('.summary').getByText('success').isVisible());
     assert.match(await page.locator('.facts').innerText(), /Refunded\s+1\s000\.00\sNGN/);
+  });
+
+  test('an exception is taken over, noted and resolved', async (t) => {
+    const [company, page, reference] = [await Company.create(), await open(t, { bypassCSP: true }), unused('mismatch')];
+    const begun = await company.initialize({ reference, checkout: { success_url: 'https://lender.example/' } });
+    await call('PUT', `${sandbox.sandbox}/paystack/tamper`, { body: { reference, amount_minor: 100, currency: 'NGN' } });
+    await complete(begun.checkout.url, 'success');
+    const found = await until('the exception', async () => {
+      const { exceptions } = await operator('GET', '/exceptions?state=open&limit=1000');
+      return exceptions.find((exception) => exception.service_ref === reference);
+    });
+    await signIn(page);
+    const url = `${sandbox.internal}/console/companies/${found.company}/exceptions/${found.id}`;
+    await page.goto(url);
+    await page.getByRole('button', { name: 'Take the exception over' }).click();
+    await page.getByRole('button', { name: 'Release the exception' }).waitFor();
+    await page.getByLabel('Note').fill('Asked the bank.\nIt answers tomorrow.');
+    await page.getByRole('button', { name: 'Add the note' }).click();
+    await page.getByText('It answers tomorrow.').first().waitFor();
+    await picture(page, 'console-exception');
+    await checkAccessible(page, url, 'console-exception');
+    await page.getByLabel('Reason').fill('the bank corrected it');
+    await page.getByRole('button', { name: 'Resolve the exception' }).click();
+    await page.waitForURL(`${sandbox.internal}/console/exceptions`);
+    await page.getByText('the bank corrected it').waitFor();
   });
 
   test('a refund is confirmed, and the timeline shows it', async (t) => {
