@@ -126,6 +126,7 @@ pub struct RefundForm {
     #[serde(default)]
     amount: String,
     /// What the page showed as refunded.
+    #[serde(default)]
     already_refunded: String,
     #[serde(flatten)]
     form: Form,
