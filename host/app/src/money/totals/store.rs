@@ -152,8 +152,8 @@ pub async fn taken(
                  CAST(SUM(c.taken_minor) AS BIGINT) AS taken_minor,
                  CAST(SUM(COALESCE(p.fees_minor, r.fees_minor, 0)) AS BIGINT) AS fees_minor,
                  CAST(SUM(c.refunded_minor) AS BIGINT) AS refunded_minor,
-                 CAST(SUM(CASE WHEN c.state = 'reversed' THEN c.taken_minor - c.refunded_minor ELSE 0 END) AS BIGINT)
-                     AS reversed_minor,
+                 CAST(SUM(CASE WHEN c.state = 'reversed' THEN c.taken_minor - c.refunded_minor
+                     ELSE 0 END) AS BIGINT) AS reversed_minor,
                  CAST(SUM(CASE WHEN c.state = 'reversed' THEN 0 ELSE c.disputed_minor END) AS BIGINT)
                      AS disputed_minor
              FROM charges c LEFT JOIN payments p
