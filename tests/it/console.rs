@@ -160,6 +160,22 @@ both! {
         browser.get("/console/companies").await.shows(&["Acme Lending"]);
     }
 
+    async fn the_page_of_a_pending_payment_refreshes_itself_for_ten_minutes(app: TestApp) {
+        app.initialize("order-1").await;
+        let browser = Browser::signed_in(app, "ada", "support-read").await;
+        let path = browser.get("/console?q=order-1").await.location;
+        let refreshes = |shown: &Page| shown.html.split_once("hx-get=\"").map(|(_, rest)| rest.split('"').next().unwrap_or_default().to_owned());
+        let shown = browser.get(&path).await;
+        let next = refreshes(&shown).expect("a pending payment");
+        assert_eq!(next, format!("{path}?refreshes=1"));
+        assert_eq!(refreshes(&browser.get(&next).await), Some(format!("{path}?refreshes=2")));
+        assert_eq!(refreshes(&browser.get(&format!("{path}?refreshes=120")).await), None);
+        app.paid_payment("order-2").await;
+        let path = browser.get("/console?q=order-2").await.location;
+        assert_eq!(refreshes(&browser.get(&path).await), None);
+        assert!(shown.html.contains("\"allowEval\":false") && shown.html.contains("\"historyCacheSize\":0"), "nothing is stored in the browser");
+    }
+
     async fn a_payment_is_found_verified_and_refunded(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         let mut browser = Browser::signed_in(app, "ada", "support-act").await;

@@ -188,6 +188,34 @@ describe('the operator console', () => {
     await views.waitFor({ state: 'detached' });
   });
 
+  test('a list is filtered, and a pending payment becomes paid, without loading a page', async (t) => {
+    const [company, page, reference] = [await Company.create(), await open(t), unused('live')];
+    const begun = await company.initialize({ reference, checkout: { success_url: 'https://lender.example/' } });
+    await signIn(page);
+    const loaded = () => page.evaluate(() => globalThis.loadedBefore === true);
+    const list = `${sandbox.internal}/console/companies/${company.id}/payments`;
+    await page.goto(list);
+    await page.evaluate(() => { globalThis.loadedBefore = true; });
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByText('There are no such payments.').waitFor();
+    assert.ok(page.url().includes('status=failed') && await loaded());
+    assert.equal(await page.evaluate(() => document.activeElement.name), 'status', 'the focus stays');
+    await page.getByLabel('State').selectOption('pending');
+    await page.getByRole('link', { name: reference }).waitFor();
+    assert.ok(page.url().endsWith('status=pending&user_id=&provider=&created_at=') && await loaded());
+    await page.goBack();
+    await page.getByText('There are no such payments.').waitFor();
+
+    await page.goto(`${sandbox.internal}/console?q=${reference}`);
+    await page.evaluate(() => { globalThis.loadedBefore = true; });
+    await complete(begun.checkout.url, 'success');
+    await company.settled(reference, 'success');
+    await page.locator('.summary').getByText('success').waitFor();
+    assert.ok(await loaded());
+    const kept = await page.evaluate(() => Object.keys({ ...localStorage, ...sessionStorage }));
+    assert.deepEqual(kept.filter((key) => key.includes('history')), []);
+  });
+
   test('values of former master keys are resealed by a button', async (t) => {
     const page = await open(t);
     await signIn(page);

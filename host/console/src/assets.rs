@@ -10,6 +10,8 @@ use axum::{
 const FILES: &[(&str, &str, &[u8])] = &[
     ("console.css", "text/css; charset=utf-8", include_bytes!("../assets/console.css")),
     ("console.js", "text/javascript; charset=utf-8", include_bytes!("../assets/console.js")),
+    // htmx 2.0.11, as published.
+    ("htmx.js", "text/javascript; charset=utf-8", include_bytes!("../assets/htmx.min.js")),
     ("icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 

@@ -4,7 +4,7 @@ pub mod disputes;
 mod timeline;
 
 use askama::Template;
-use axum::extract::{Form as FormBody, Path};
+use axum::extract::{Form as FormBody, Path, Query};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -68,21 +68,41 @@ struct PaymentPage {
     may_verify: bool,
     may_refund: bool,
     already_refunded: String,
+    /// The path from which the page of a pending payment refreshes itself.
+    refresh: Option<String>,
 }
 
-pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
+/// How often a page refreshes itself, five seconds apart. Few enough that a page left open does not
+/// keep its session alive.
+const MAX_REFRESHES: u32 = 120;
+
+#[derive(Deserialize)]
+pub struct Shown {
+    /// Number of earlier refreshes of the page.
+    #[serde(default)]
+    refreshes: u32,
+}
+
+pub async fn show(
+    session: Session,
+    Path((company, id)): Path<(String, String)>,
+    Query(Shown { refreshes }): Query<Shown>,
+) -> PageResult {
     let payment = session.get(&["companies", &company, "payments", &id], &[]).await?;
     let name = company_name(&session, &company).await?;
     let href = session.href(&["companies", &company, "payments"], &[]);
     let status = plain(&payment["status"]);
+    let action = session.href(&["companies", &company, "payments", &id], &[]);
+    let refreshes_itself = status == "pending" && refreshes < MAX_REFRESHES;
     render(&PaymentPage {
+        refresh: refreshes_itself.then(|| format!("{action}?refreshes={}", refreshes + 1)),
         frame: Frame::of_company(&session, &company, "Payments", plain(&payment["reference"])),
         parent: Some(Parent { href, label: format!("Payments of {name}") }),
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
         timeline: timeline::fetch(&session, &company, &id).await?,
-        action: session.href(&["companies", &company, "payments", &id], &[]),
+        action,
         may_verify: session.me.may("payments.verify"),
         may_refund: session.me.may("refunds.write") && status == "success",
         already_refunded: match &payment["refunded"] {
