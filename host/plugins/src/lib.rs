@@ -41,6 +41,10 @@ pub use crate::{
         },
         reply::PluginReply,
         session::{KnownRefund, KnownSession, PluginData, SESSIONS, SessionRefundOrder},
+        settlements::{
+            ListedKind, ListedTransaction, Period, ProviderSettlement, SettlementPage,
+            SettlementStatus, TransactionFilter, TransactionPage,
+        },
         webhook::Webhook,
     },
     contract::v1::{

@@ -88,6 +88,8 @@ impl Call {
             | Call::CloseAccount(_)
             | Call::ListBanks(_)
             | Call::ListDisputes(DisputeFilter::Since(_), _)
+            | Call::ListTransactions(..)
+            | Call::ListSettlements(..)
             | Call::ResolveAccount(..)
             | Call::ParseNotification(_)
             | Call::SendText(_)

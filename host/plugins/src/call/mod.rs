@@ -10,4 +10,5 @@ pub mod plugin_handle;
 pub mod reply;
 pub mod send;
 pub mod session;
+pub mod settlements;
 pub mod webhook;

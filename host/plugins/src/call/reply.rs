@@ -4,7 +4,7 @@ use crate::{
     Bank, Call, CallError, CheckoutSession, Credentials, DisputePage, DisputeStatus,
     FaceComparison, IncomingTransfer, Notification, NotificationRefusal, PaymentStatus, PluginData,
     PluginHandle, ProviderDispute, ProviderPayment, ProviderRefund, ProviderRefundStatus,
-    RegisterEntry, VirtualAccount,
+    RegisterEntry, SettlementPage, TransactionPage, VirtualAccount,
 };
 
 pub enum PluginReply {
@@ -25,6 +25,8 @@ pub enum PluginReply {
     Banks(Vec<Bank>),
     Disputes(DisputePage),
     Dispute(ProviderDispute),
+    Transactions(TransactionPage),
+    Settlements(SettlementPage),
     /// The name of an account's holder.
     Holder(String),
     /// The gateway's message id.
@@ -55,6 +57,8 @@ impl PluginReply {
             PluginReply::Account(_) => "account",
             PluginReply::Banks(_) => "banks",
             PluginReply::Disputes(_) => "disputes",
+            PluginReply::Transactions(_) => "transactions",
+            PluginReply::Settlements(_) => "settlements",
             PluginReply::Dispute(dispute) => match dispute.status {
                 DisputeStatus::Open => "open",
                 DisputeStatus::Answered => "answered",

@@ -162,6 +162,8 @@ impl Mask {
             | Call::ListDisputes(..)
             | Call::FetchDispute(_)
             | Call::AnswerDispute(_)
+            | Call::ListTransactions(..)
+            | Call::ListSettlements(..)
             | Call::ResolveAccount(..) => call,
         }
     }

@@ -187,6 +187,8 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
             | PluginReply::Banks(_)
             | PluginReply::Disputes(_)
             | PluginReply::Dispute(_)
+            | PluginReply::Transactions(_)
+            | PluginReply::Settlements(_)
             | PluginReply::Holder(_),
         ) => json!({}),
     };

@@ -121,6 +121,8 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         | PluginReply::Closed(_)
         | PluginReply::Banks(_)
         | PluginReply::Disputes(_)
+        | PluginReply::Transactions(_)
+        | PluginReply::Settlements(_)
         | PluginReply::Holder(_)
         | PluginReply::Entry(_)
         | PluginReply::Compared(..)

@@ -112,6 +112,8 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
         Ok(PluginReply::Transfer(None)) => "no transfer to a virtual account".to_owned(),
         Ok(PluginReply::Banks(banks)) => format!("{} banks", banks.len()),
         Ok(PluginReply::Disputes(page)) => format!("{} disputes", page.disputes.len()),
+        Ok(PluginReply::Transactions(page)) => format!("{} transactions", page.transactions.len()),
+        Ok(PluginReply::Settlements(page)) => format!("{} settlements", page.settlements.len()),
         Ok(PluginReply::Dispute(dispute)) => {
             format!("a dispute with status {}, of {}", word(dispute.status), money(&dispute.amount))
         }

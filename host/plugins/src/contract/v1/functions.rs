@@ -13,15 +13,18 @@ use super::{
     accounts::{banks, holder, transfer},
     convert::{converted, message_id, notifications, received},
     disputes::{dispute, page},
-    exported, versioned_name,
+    exported,
+    settlements::{settlement_page, transaction_page},
+    versioned_name,
 };
 use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
     Credentials, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, FaceComparison,
     Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer, KnownRefund,
-    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData, PluginReply,
-    Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
-    SessionRefundOrder, TextMessage, VirtualAccount, Webhook, runtime::engine::State,
+    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, Period, PluginData,
+    PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder,
+    RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
+    TransactionPage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
 /// The result of an exported function. The outer error is a trap.
@@ -266,6 +269,15 @@ functions! {
         AnswerDispute(answer: DisputeAnswer) = "disputes.answer",
         answer_dispute -> Dispute(ProviderDispute),
         call_answer(&answer.into()) as dispute;
+    }
+    settlements = "settlements" of Provider, personal: true {
+        ListTransactions(filter: TransactionFilter, cursor: Option<String>) = "settlements.transactions",
+        list_transactions -> Transactions(TransactionPage),
+        call_transactions(&filter.into(), cursor.as_deref()) as transaction_page;
+
+        ListSettlements(period: Period, cursor: Option<String>) = "settlements.list",
+        list_settlements -> Settlements(SettlementPage),
+        call_list(&period.into(), cursor.as_deref()) as settlement_page;
     }
     notifications = "notifications" of Provider, personal: false {
         /// Authenticates a webhook and returns its subjects.

@@ -8,6 +8,7 @@ mod convert;
 mod disputes;
 pub mod functions;
 mod refunds;
+mod settlements;
 
 use wasmtime::{
     Engine, WasmBacktrace,

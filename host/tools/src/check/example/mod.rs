@@ -74,6 +74,9 @@ fn evaluate(call: &Call, ran: &ObservedCall) -> CaseOutcome {
         }
         (Ok(PluginReply::Banks(banks)), _) if banks.is_empty() => "at least one bank",
         (Ok(PluginReply::Disputes(page)), _) if page.disputes.is_empty() => "at least one dispute",
+        (Ok(PluginReply::Transactions(page)), _) if page.transactions.is_empty() => {
+            "at least one transaction"
+        }
         (Ok(PluginReply::Holder(name)), _) if name.is_empty() => "the name of the account's holder",
         (Ok(PluginReply::Transfer(None)), _) => "a transfer to a virtual account",
         (Ok(PluginReply::Accepted(id)), _) if id.is_empty() => "the gateway's id of the message",
