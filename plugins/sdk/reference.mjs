@@ -90,9 +90,8 @@ const page = (title, source, ...sections) =>
 
 // The contract
 
-const INTERFACES = ['payments.wit', 'disputes.wit', 'sms.wit', 'identity.wit', 'host.wit', 'types.wit'].flatMap((file) =>
-  CONTRACT.interfaces.filter((one) => one.file === file),
-);
+const FILES = ['payments', 'disputes', 'settlements', 'sms', 'identity', 'host', 'types'];
+const INTERFACES = FILES.flatMap((name) => CONTRACT.interfaces.filter(({ file }) => file === `${name}.wit`));
 const HOST_FUNCTIONS = CONTRACT.worlds.find(({ name }) => name === 'host').import;
 /** The interfaces that plugins export. */
 const EXPORTED = INTERFACES.filter(({ name, functions }) => functions.length && !HOST_FUNCTIONS.includes(name));

@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// Operations for which a fault can be scripted.
-pub const OPERATIONS: [&str; 37] = [
+pub const OPERATIONS: [&str; 39] = [
     "login", "initialize", "verify", "fetch", "list", "charge", "authorize", "token", "deactivate",
     "refund", "refund_status", "refund_list", "refund_retry", "chargeback_list", "dispute",
     "dispute_list", "dispute_evidence", "dispute_answer", "mandate", "mandate_verify",
     "mandate_list", "mandate_activate", "reserve", "reserve_status", "deallocate", "banks",
-    "resolve", "bin", "resend", "notification", "events", "termii", "africastalking", "twilio",
-    "smtp", "prembly", "dojah",
+    "resolve", "bin", "resend", "settlement", "settlement_list", "notification", "events",
+    "termii", "africastalking", "twilio", "smtp", "prembly", "dojah",
 ];
 
 /// The kind of failure. Unless stated otherwise, a kind applies to API calls, and to e-mails at the

@@ -14,6 +14,7 @@ mod merchant;
 mod notify;
 mod refunds;
 mod render;
+mod settlements;
 mod tokens;
 mod transactions;
 
@@ -25,11 +26,13 @@ use axum::{
 };
 
 use crate::{
-    Outcome,
+    ListedLine, ListingChange, Outcome,
     env::Env,
     faults::Faults,
+    listing,
     provider::{PaymentSimulator, Provider, tamper},
     server::with_faults,
+    settlements as settling,
 };
 use accounts::Account;
 
@@ -115,6 +118,37 @@ impl Flutterwave {
         self.0.resolve(tx_ref, outcome)
     }
 
+    /// Changes what the lists and the contents of settlements show of a payment; verification does
+    /// not change, and neither do lists by `tx_ref`. Replaces an earlier change; the default
+    /// removes it. Returns false if no payment has this `tx_ref`.
+    pub fn change_listing(&self, tx_ref: &str, change: ListingChange) -> bool {
+        self.0.change_listing(tx_ref, change)
+    }
+
+    /// Like [`Flutterwave::change_listing`], for a refund. Lists of the refunds of one transaction
+    /// do not change. Returns false if no refund has this id.
+    pub fn change_listed_refund(&self, id: &str, change: ListingChange) -> bool {
+        self.0.change_listed_refund(id, change)
+    }
+
+    /// Adds a payment or refund that only the lists have. A payment is added to the account with
+    /// the newest one.
+    ///
+    /// Returns its id; `None` if a new payment has a reference in use, if no account was used yet,
+    /// or if the payment of a refund does not exist.
+    pub fn add_listed(&self, line: &ListedLine) -> Option<String> {
+        self.0.add_listed(line)
+    }
+
+    /// Settles all listed successful payments that no settlement has, less refunds that did not
+    /// fail and lost chargebacks. `paid_minor` replaces the amount paid out.
+    ///
+    /// A settlement has one account and one currency: those of the oldest unsettled payment.
+    /// Returns its id; `None` if there is no such payment.
+    pub fn settle(&self, paid_minor: Option<u64>) -> Option<String> {
+        self.0.settle(paid_minor)
+    }
+
     /// Returns method and path (relative to Flutterwave's own base URL) of the most recent
     /// requests, oldest first.
     #[must_use]
@@ -151,6 +185,8 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/refunds/{id}", on("refund_status", get(refunds::fetch)))
         .route("/chargebacks", on("chargeback_list", get(chargebacks::list)))
         .route("/chargebacks/{id}", on("dispute_answer", put(chargebacks::answer)))
+        .route("/settlements", on("settlement_list", get(settlements::list)))
+        .route("/settlements/{id}", on("settlement", get(settlements::fetch)))
         .route("/tokenized-charges", on("charge", post(charges::charge)))
         .route("/tokens/{token}", on("token", put(tokens::update)))
         .route("/accounts/tokenize", on("mandate", post(mandates::tokenize)))
@@ -168,4 +204,6 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/chargeback", post(chargebacks::control))
         .with_state(flutterwave.clone())
         .route("/tamper", put(tamper).with_state(flutterwave.0.clone()))
+        .merge(listing::controls::<_, S>(&flutterwave.0))
+        .merge(settling::control::<_, S>(&flutterwave.0))
 }

@@ -17,6 +17,7 @@ pub mod flutterwave;
 mod in_flight;
 pub mod jenga;
 mod keyed_hash;
+mod listing;
 pub mod mailbox;
 pub mod momo;
 mod money;
@@ -30,9 +31,12 @@ mod random;
 mod registers;
 mod request_log;
 mod server;
+mod settlements;
 mod sms;
 mod smtp;
 mod termii;
+#[cfg(test)]
+mod testing;
 mod timer_queue;
 mod twilio;
 
@@ -50,6 +54,7 @@ pub use events::ReceivedEvent;
 pub use faults::{Fault, FaultKind, Faults};
 pub use flutterwave::Flutterwave;
 pub use jenga::Jenga;
+pub use listing::{ListedKind, ListedLine, ListingChange};
 pub use mailbox::{Mailbox, Message};
 pub use momo::Momo;
 pub use monnify::Monnify;

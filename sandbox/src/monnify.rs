@@ -19,6 +19,7 @@ mod notify;
 mod refunds;
 mod render;
 mod reserved;
+mod settlements;
 mod times;
 mod transactions;
 mod transfers;
@@ -32,9 +33,10 @@ use axum::{
 };
 
 use crate::{
-    Outcome,
+    ListedLine, ListingChange, Outcome,
     env::Env,
     faults::Faults,
+    listing,
     provider::{PaymentSimulator, Provider, tamper},
     server::with_faults,
 };
@@ -115,6 +117,28 @@ impl Monnify {
         })
     }
 
+    /// Changes what the lists show of a payment; its status does not change. Replaces an earlier
+    /// change; the default removes it. Returns false if no payment has this payment reference.
+    pub fn change_listing(&self, payment_reference: &str, change: ListingChange) -> bool {
+        self.0.change_listing(payment_reference, change)
+    }
+
+    /// Like [`Monnify::change_listing`], for a refund. Lists of the refunds of one transaction do
+    /// not change. Returns false if no refund has this reference.
+    pub fn change_listed_refund(&self, reference: &str, change: ListingChange) -> bool {
+        self.0.change_listed_refund(reference, change)
+    }
+
+    /// Adds a payment or refund that only the lists have. A payment is added to the account with
+    /// the newest one.
+    ///
+    /// Returns Monnify's reference of the payment, or the reference of the refund; `None` if a new
+    /// payment has a reference in use, if no account was used yet, or if the payment of a refund
+    /// does not exist.
+    pub fn add_listed(&self, line: &ListedLine) -> Option<String> {
+        self.0.add_listed(line)
+    }
+
     /// Returns method and path (relative to Monnify's own base URL) of the most recent requests,
     /// oldest first.
     #[must_use]
@@ -143,11 +167,13 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
             "/v1/merchant/transactions/init-transaction",
             on("initialize", post(transactions::initialize)),
         )
+        .route("/v1/transactions/search", on("list", get(settlements::search)))
         .route("/v2/transactions/{reference}", on("verify", get(transactions::status)))
         .route("/v2/merchant/transactions/query", on("verify", get(transactions::query)))
         .route("/v1/merchant/cards/charge-card-token", on("charge", post(charges::charge)))
         .route("/v1/merchant/cards/otp/authorize", on("authorize", post(challenges::authorize)))
         .route("/v1/refunds/initiate-refund", on("refund", post(refunds::create)))
+        .route("/v1/refunds", on("refund_list", get(refunds::list)))
         .route("/v1/refunds/{reference}", on("refund_status", get(refunds::fetch)))
         .route("/v2/bank-transfer/reserved-accounts", on("reserve", post(reserved::create)))
         .route(
@@ -177,4 +203,5 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/transfer", post(transfers::create_transfer))
         .with_state(monnify.clone())
         .route("/tamper", put(tamper).with_state(monnify.0.clone()))
+        .merge(listing::controls::<_, S>(&monnify.0))
 }

@@ -13,6 +13,7 @@ mod merchant;
 mod notify;
 mod refunds;
 mod render;
+mod settlements;
 mod transactions;
 
 use std::sync::Arc;
@@ -23,11 +24,13 @@ use axum::{
 };
 
 use crate::{
-    Outcome,
+    ListedLine, ListingChange, Outcome,
     env::Env,
     faults::Faults,
+    listing,
     provider::{PaymentSimulator, Provider, tamper},
     server::with_faults,
+    settlements as settling,
 };
 use accounts::Account;
 
@@ -98,6 +101,37 @@ impl Paystack {
         self.0.resolve(reference, outcome)
     }
 
+    /// Changes what the lists and the contents of settlements show of a payment; verification does
+    /// not change. Replaces an earlier change; the default removes it. Returns false if no payment
+    /// has this reference.
+    pub fn change_listing(&self, reference: &str, change: ListingChange) -> bool {
+        self.0.change_listing(reference, change)
+    }
+
+    /// Like [`Paystack::change_listing`], for a refund. Lists of the refunds of one transaction do
+    /// not change. Returns false if no refund has this id.
+    pub fn change_listed_refund(&self, id: &str, change: ListingChange) -> bool {
+        self.0.change_listed_refund(id, change)
+    }
+
+    /// Adds a payment or refund that only the lists have. A payment is added to the account with
+    /// the newest one.
+    ///
+    /// Returns its id; `None` if a new payment has a reference in use, if no account was used yet,
+    /// or if the payment of a refund does not exist.
+    pub fn add_listed(&self, line: &ListedLine) -> Option<String> {
+        self.0.add_listed(line)
+    }
+
+    /// Settles all listed successful payments that no settlement has, less refunds that did not
+    /// fail and lost disputes. `paid_minor` replaces the amount paid out.
+    ///
+    /// A settlement has one account and one currency: those of the oldest unsettled payment.
+    /// Returns its id; `None` if there is no such payment.
+    pub fn settle(&self, paid_minor: Option<u64>) -> Option<String> {
+        self.0.settle(paid_minor)
+    }
+
     /// Returns method and path (relative to Paystack's own base URL) of the most recent requests,
     /// oldest first.
     #[must_use]
@@ -137,6 +171,8 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/dispute/{id}", on("dispute", get(disputes::fetch)))
         .route("/dispute/{id}/evidence", on("dispute_evidence", post(disputes::add_evidence)))
         .route("/dispute/{id}/resolve", on("dispute_answer", put(disputes::resolve)))
+        .route("/settlement", on("settlement_list", get(settlements::list)))
+        .route("/settlement/{id}/transactions", on("settlement", get(settlements::transactions)))
         .route("/customer/authorization/initialize", on("mandate", post(mandates::initialize)))
         .route(
             "/customer/authorization/verify/{reference}",
@@ -161,4 +197,6 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/chargeback", post(disputes::control))
         .with_state(paystack.clone())
         .route("/tamper", put(tamper).with_state(paystack.0.clone()))
+        .merge(listing::controls::<_, S>(&paystack.0))
+        .merge(settling::control::<_, S>(&paystack.0))
 }

@@ -389,7 +389,7 @@ impl TestApp {
             .store
             .read(async |tx| {
                 // A sweep enqueues the daily jobs of accounts.
-                let due = "SELECT kind, subject FROM jobs WHERE run_at <= $1 AND kind <> 'account.disputes'";
+                let due = "SELECT kind, subject FROM jobs WHERE run_at <= $1 AND kind NOT IN ('account.disputes', 'account.settlements')";
                 tx.sql(due).bind(now).all().await
             })
             .await
@@ -443,7 +443,9 @@ const WITHOUT_JOB: &str = "SELECT c.owner_kind, c.id FROM charges c
 const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account IN ('suspense', 'verification') AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(c.credited_minor), 0) AS BIGINT) FROM charges c
-        WHERE c.company_id = b.company_id AND c.credited_to = b.account AND c.taken_currency = b.currency)
+        WHERE c.company_id = b.company_id AND c.credited_to = b.account AND c.taken_currency = b.currency) + (
+        SELECT CAST(COALESCE(SUM(e.suspense_minor), 0) AS BIGINT) FROM exceptions e
+        WHERE e.company_id = b.company_id AND e.currency = b.currency AND b.account = 'suspense')
     UNION ALL SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account = 'disputed' AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(d.held_minor), 0) AS BIGINT) FROM disputes d
@@ -451,7 +453,10 @@ const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_a
     UNION ALL SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account = 'fees' AND -b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(r.fee_minor), 0) AS BIGINT) FROM charge_refunds r
-        WHERE r.company_id = b.company_id AND r.currency = b.currency AND r.fee_bearer = 'service')";
+        WHERE r.company_id = b.company_id AND r.currency = b.currency AND r.fee_bearer = 'service') - (
+        SELECT CAST(COALESCE(SUM(l.amount_minor), 0) AS BIGINT) FROM ledger_entries l
+        JOIN ledger_transactions t ON t.company_id = l.company_id AND t.id = l.transaction_id
+        WHERE l.company_id = b.company_id AND l.currency = b.currency AND l.account = 'fees' AND t.kind = 'difference')";
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {

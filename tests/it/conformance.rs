@@ -16,6 +16,7 @@ mod recordings;
 mod refunds;
 mod reversals;
 pub mod sessions;
+mod settlements;
 
 use reqwest::Method;
 use serde_json::{Value, json};

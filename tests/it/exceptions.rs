@@ -36,7 +36,7 @@ pub async fn insert_exception(app: &TestApp, company_id: &str) -> String {
     inserted.expect("an exception").0
 }
 
-async fn exceptions(app: &TestApp, query: &str) -> Vec<Value> {
+pub async fn exceptions(app: &TestApp, query: &str) -> Vec<Value> {
     let listed = app.operator(Method::GET, &format!("/exceptions{query}"), Value::Null).await;
     listed.data()["exceptions"].as_array().expect("a list").clone()
 }
@@ -49,7 +49,7 @@ async fn resolve(app: &TestApp, exception: &Value, action: &str) -> Reply {
 }
 
 /// The sum of a ledger account, in minor units.
-async fn sum(app: &TestApp, account: &str) -> i64 {
+pub async fn sum(app: &TestApp, account: &str) -> i64 {
     let (company, account) = (app.company.id.clone(), account.to_owned());
     let read = async move |tx: &mut Tx| -> store::Result<i64> {
         tx.sql(
@@ -275,7 +275,7 @@ both! {
         let path = format!("/companies/{}/exceptions/{id}/resolve", app.company.id);
         for (body, message) in [
             (json!({ "reason": "r" }), "the action field is required"),
-            (json!({ "action": "keep", "reason": "r" }), "the action field must be one of credit, refund, none"),
+            (json!({ "action": "keep", "reason": "r" }), "the action field must be one of credit, refund, absorb, none"),
             (json!({ "action": "none" }), "the reason field is required"),
             (json!({ "action": "credit", "reason": "r" }), "this charge has no money in suspense"),
             (json!({ "action": "refund", "reason": "r" }), "this charge has no refundable amount"),

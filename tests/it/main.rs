@@ -101,6 +101,7 @@ mod python;
 mod rate_limits;
 mod recollections;
 mod recollections_begun;
+mod reconciliation;
 mod recordings;
 mod references;
 mod refunds;

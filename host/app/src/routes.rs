@@ -8,7 +8,10 @@ use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
     messaging::{members, messages, otp},
-    money::{cards, charges::sessions, disputes, enquiry, exceptions, payments, refunds, totals},
+    money::{
+        cards, charges::sessions, disputes, enquiry, exceptions, payments, reconciliation, refunds,
+        totals,
+    },
     operations::{
         jobs, master_key,
         monitor::{calls, hosts},
@@ -200,6 +203,13 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
         post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
         get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
+        get    "/internal/v1/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception without a charge" [];
+        patch  "/internal/v1/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception without a charge, or add a note" [];
+        post   "/internal/v1/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception without a charge" [409];
+        get    "/internal/v1/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list "List the reconciled days of a provider account" [];
+        get    "/internal/v1/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch "Fetch a reconciled day of a provider account" [];
+        post   "/internal/v1/accounts/{account}/days/{day}/close" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::close "Close a day of a provider account" [];
+        post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "List the transactions of a provider account now" [];
         get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
         patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception, or add a note" [];
         post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [409];
@@ -431,7 +441,12 @@ const TAGS: &[Tag] = &[
     ("enquiry", "account enquiry", "Banks, and the names of the holders of their accounts."),
     ("refunds", "refunds", "Refunds of payments and of verification charges."),
     ("disputes", "disputes", "Claims of payers, through their banks, against charges."),
-    ("exceptions", "exceptions", "Differences between charges and their providers."),
+    (
+        "reconciliation",
+        "reconciliation",
+        "What providers list of their transactions and settlements, compared with the records.",
+    ),
+    ("exceptions", "exceptions", "Differences between records and their providers."),
     (
         "recollections",
         "recollections",

@@ -29,6 +29,7 @@ use crate::{
         charges::{self, Charge, ChargeId, OwnerKind},
         disputes,
         payments::{self, Payment},
+        reconciliation,
     },
     operations::{
         monitor::{self, calls, hosts},
@@ -68,6 +69,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (charges::REFUND_JOB, |app, job| refund_charge(app, job).boxed()),
     (charges::DISPUTES_JOB, |app, job| disputes::disputes_job(app, job).boxed()),
     (disputes::ACCOUNT_JOB, |app, job| disputes::account_job(app, job).boxed()),
+    (reconciliation::ACCOUNT_JOB, |app, job| reconciliation::account_job(app, job).boxed()),
     (events::DELIVER_JOB, |app, job| events::deliver_job(app, job).boxed()),
     (messages::EMAIL_JOB, |app, job| messages::deliver_job(app, job).boxed()),
     (messages::SMS_JOB, |app, job| messages::deliver_job(app, job).boxed()),
@@ -140,6 +142,7 @@ const TABLES: Tables = Tables {
         |app| messages::sweep(app).boxed(),
         |app| operator_events::sweep(app).boxed(),
         |app| otp::sweep(app).boxed(),
+        |app| reconciliation::sweep(app).boxed(),
         |app| recordings::sweep(app).boxed(),
         |app| requests::sweep(app).boxed(),
         |app| users::sweep(app).boxed(),

@@ -42,8 +42,8 @@ pub use crate::{
         reply::PluginReply,
         session::{KnownRefund, KnownSession, PluginData, SESSIONS, SessionRefundOrder},
         settlements::{
-            ListedKind, ListedTransaction, Period, ProviderSettlement, SettlementPage,
-            SettlementStatus, TransactionFilter, TransactionPage,
+            ListedKind, ListedTransaction, ProviderSettlement, SettlementPage, SettlementStatus,
+            TransactionFilter, TransactionPage,
         },
         webhook::Webhook,
     },

@@ -15,20 +15,41 @@ pub(crate) const SECRET_KEY: &str = "secret_key";
 /// The contract's code for a reference that is already in use.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
+/// Items per page of a list: the contract's maximum, which is also Paystack's.
+const PER_PAGE: usize = 100;
+
 /// Sends a GET request and returns the envelope's `data`.
 pub(crate) fn get(path: &str) -> Result<Value, Fault> {
     send(Request::get(url(path)?))
 }
 
-/// Sends a GET request and returns a page of a list, and the number of pages.
-pub(crate) fn get_page(path: &str) -> Result<(Vec<Value>, u64), Fault> {
-    let Envelope { data, meta, .. } = exchange(Request::get(url(path)?))?;
+/// Sends a GET request and returns a page of a list, and the cursor of the next page. A cursor is
+/// the number of its page.
+pub(crate) fn get_page(
+    path: &str,
+    cursor: Option<&str>,
+) -> Result<(Vec<Value>, Option<String>), Fault> {
+    let page = page_number(cursor)?;
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let path = format!("{path}{separator}perPage={PER_PAGE}&page={page}");
+    let Envelope { data, meta, .. } = exchange(Request::get(url(&path)?))?;
     let Value::Array(items) = data else {
         return Err(
             Fault::unavailable("Paystack's list cannot be read").with_code("unexpected-answer")
         );
     };
-    Ok((items, loose::minor(&meta["pageCount"]).unwrap_or(1)))
+    // Without the number of pages, only a full page has a next one.
+    let has_next = match loose::minor(&meta["pageCount"]) {
+        Some(pages) => page < pages,
+        None => items.len() >= PER_PAGE,
+    };
+    let next = page.checked_add(1).filter(|_| has_next);
+    Ok((items, next.map(|page| page.to_string())))
+}
+
+fn page_number(cursor: Option<&str>) -> Result<u64, Fault> {
+    let Some(cursor) = cursor else { return Ok(1) };
+    cursor.parse().map_err(|_| Fault::invalid("cursor", "not a cursor of this plugin"))
 }
 
 /// Sends a POST request and returns the envelope's `data`.

@@ -14,19 +14,14 @@ use tollhouse_plugin::{http, log, normal, text};
 
 use crate::{Paystack, api, loose, transaction};
 
-/// The contract's maximum, which is also Paystack's.
-const PER_PAGE: u32 = 100;
-
 impl disputes::Guest for Paystack {
     fn list(filter: DisputeFilter, cursor: Option<String>) -> Result<DisputePage, Fault> {
-        let page = page_number(cursor.as_deref())?;
         let (query, payment) = query(filter)?;
-        let path = format!("/dispute?{query}&perPage={PER_PAGE}&page={page}");
-        let (items, pages) = api::get_page(&path)?;
+        let (items, next) = api::get_page(&format!("/dispute?{query}"), cursor.as_deref())?;
         let items = items.iter().filter(|item| is_for_payment(item, &payment));
         let disputes: Vec<Dispute> =
             items.map(|item| parse_dispute(item, &payment, None)).collect::<Result<_, Fault>>()?;
-        Ok(DisputePage { disputes, next: (page < pages).then(|| (page + 1).to_string()) })
+        Ok(DisputePage { disputes, next })
     }
 
     fn fetch(key: DisputeKey) -> Result<Dispute, Fault> {
@@ -45,12 +40,6 @@ impl disputes::Guest for Paystack {
             Err(fault) => Err(fault),
         }
     }
-}
-
-/// Returns the number of the page; a cursor is the number of the next one.
-fn page_number(cursor: Option<&str>) -> Result<u64, Fault> {
-    let Some(cursor) = cursor else { return Ok(1) };
-    cursor.parse().map_err(|_| Fault::invalid("cursor", "not a cursor of this plugin"))
 }
 
 /// Returns the query of a list, and what is known of the payment of its disputes: a key without an
@@ -187,7 +176,7 @@ fn parse_dispute(
 }
 
 /// `declined` means that the claim was declined. An unknown resolution does not prove an outcome.
-fn parse_status(data: &Value) -> Result<DisputeStatus, Fault> {
+pub(crate) fn parse_status(data: &Value) -> Result<DisputeStatus, Fault> {
     let status = data["status"].as_str().ok_or_else(unreadable_dispute)?;
     match (status, loose::text(&data["resolution"]).as_str()) {
         ("awaiting-merchant-feedback", _) => Ok(DisputeStatus::Open),
@@ -206,7 +195,7 @@ fn parse_status(data: &Value) -> Result<DisputeStatus, Fault> {
 
 /// Returns the amount to refund, or else the transaction's. Paystack sets the former to 0 if the
 /// company keeps the money.
-fn parse_amount(data: &Value) -> Option<Money> {
+pub(crate) fn parse_amount(data: &Value) -> Option<Money> {
     let transaction = &data["transaction"];
     let currency = loose::either(&data["currency"], &transaction["currency"]);
     let refund = loose::minor(&data["refund_amount"]).filter(|minor| *minor > 0);

@@ -1,5 +1,5 @@
-//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds, disputes and
-//! webhooks.
+//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds, disputes,
+//! settlements and webhooks.
 //!
 //! Amounts on the wire are in the currency's minor unit, as in the contract. Paystack has no
 //! idempotency keys; instead, a reference can be used only once. At checkout, a repeated reference
@@ -14,6 +14,7 @@ mod instrument;
 mod loose;
 mod notifications;
 mod refunds;
+mod settlements;
 mod transaction;
 
 /// The plugin.
@@ -22,7 +23,7 @@ pub struct Paystack;
 
 tollhouse_plugin::export!(
     Paystack: checkout, verification, saved_card, direct_debit, refunds, partial_refunds, disputes,
-    notifications
+    settlements, notifications
 );
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod disputes;
 mod errors;
 mod notifications;
 mod refunds;
+mod settlements;
 mod verification;
 
 use serde_json::{Value, json};

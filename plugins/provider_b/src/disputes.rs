@@ -5,8 +5,6 @@
 //! A chargeback has no currency, and in older versions no `tx_ref`. Both are then read from the
 //! transaction.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
@@ -17,10 +15,12 @@ use tollhouse_plugin::disputes::{
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{http, log, loose, normal, text};
 
-use crate::{Flutterwave, api, list, transaction};
+use crate::transaction::{self, Transactions};
+use crate::{Flutterwave, api, list};
 
-/// Disputes per page. Each may need the transaction, and a call is limited to 16 requests.
-const PER_PAGE: usize = 10;
+/// Maximum number of disputes that a call returns. Each may need its transaction, and a call is
+/// limited to 16 requests.
+const PER_PART: usize = 10;
 
 /// A payer's dispute of a transaction. A later stage of the same dispute is another chargeback.
 #[derive(Deserialize, Default)]
@@ -33,6 +33,7 @@ pub(crate) struct Chargeback {
     comment: Value,
     transaction_id: Value,
     tx_ref: Value,
+    meta: Value,
     due_date: Value,
     created_at: Value,
 }
@@ -45,19 +46,8 @@ struct AnswerRequest {
     uploaded_proof: Option<String>,
 }
 
-/// A part of a page of Flutterwave's list.
-#[derive(Clone, Copy)]
-struct Position {
-    page: u64,
-    offset: usize,
-}
-
-/// Service references and currencies by transaction id. Each transaction is queried once per call.
-type Transactions = BTreeMap<String, (String, String)>;
-
 impl disputes::Guest for Flutterwave {
     fn list(filter: DisputeFilter, cursor: Option<String>) -> Result<DisputePage, Fault> {
-        let position = Position::parse(cursor.as_deref())?;
         let (query, payment) = match filter {
             DisputeFilter::Payment((service_ref, transaction_id)) => {
                 let id = known_or_found_id(&service_ref, transaction_id)?;
@@ -68,10 +58,10 @@ impl disputes::Guest for Flutterwave {
                 (format!("from={}", http::encode(at.get(..10).unwrap_or(&at))), None)
             }
         };
-        let (items, pages) = list::fetch_page("chargebacks", &query, position.page)?;
-        let mut transactions = Transactions::new();
+        let (items, next) = list::fetch_part("chargebacks", &query, cursor.as_deref(), PER_PART)?;
+        let mut transactions = Transactions::default();
         let mut disputes = Vec::new();
-        for item in items.iter().skip(position.offset).take(PER_PAGE) {
+        for item in items {
             let chargeback: Chargeback = item.read()?;
             let is_wanted = match &payment {
                 Some((id, service_ref)) => chargeback.is_for_payment(id, service_ref)?,
@@ -81,15 +71,15 @@ impl disputes::Guest for Flutterwave {
                 disputes.push(chargeback.into_dispute(payment.as_ref(), &mut transactions)?);
             }
         }
-        Ok(DisputePage { disputes, next: position.next(items.len(), pages) })
+        Ok(DisputePage { disputes, next })
     }
 
     fn fetch(key: DisputeKey) -> Result<Dispute, Fault> {
-        fetch(&key, &mut Transactions::new())
+        fetch(&key, &mut Transactions::default())
     }
 
     fn answer(answer: DisputeAnswer) -> Result<Dispute, Fault> {
-        let mut transactions = Transactions::new();
+        let mut transactions = Transactions::default();
         let dispute = fetch(&answer.key, &mut transactions)?;
         if dispute.status != DisputeStatus::Open {
             return Ok(dispute);
@@ -163,29 +153,6 @@ fn find_after_refusal(
     if dispute.status == DisputeStatus::Open { Err(refusal) } else { Ok(dispute) }
 }
 
-impl Position {
-    /// Parses a cursor: the number of the page, a dot, and the number of items before this part.
-    fn parse(cursor: Option<&str>) -> Result<Position, Fault> {
-        let Some(cursor) = cursor else { return Ok(Position { page: 1, offset: 0 }) };
-        let parts = cursor.split_once('.');
-        parts
-            .and_then(|(page, offset)| {
-                Some(Position { page: page.parse().ok()?, offset: offset.parse().ok()? })
-            })
-            .ok_or_else(|| Fault::invalid("cursor", "not a cursor of this plugin"))
-    }
-
-    /// Returns the cursor of the next part, in this page or the next one.
-    fn next(self, items: usize, pages: u64) -> Option<String> {
-        let Position { page, offset } = self;
-        match offset.saturating_add(PER_PAGE) {
-            offset if offset < items => Some(format!("{page}.{offset}")),
-            _ if page < pages => Some(format!("{}.0", page + 1)),
-            _ => None,
-        }
-    }
-}
-
 impl Chargeback {
     /// Returns whether it belongs to this payment, which it names by an id or by a reference.
     pub(crate) fn is_for_payment(
@@ -220,8 +187,15 @@ impl Chargeback {
         }
     }
 
+    /// Returns the time of the last action, or else that of the chargeback.
+    pub(crate) fn decided_at(&self) -> Option<String> {
+        let actions = self.meta["history"].as_array().into_iter().flatten();
+        let times = actions.filter_map(|action| normal::moment(&action["date"], 0));
+        times.max().or_else(|| normal::moment(&self.created_at, 0))
+    }
+
     /// Converts a chargeback. `payment` has the transaction id and the service reference, if known.
-    fn into_dispute(
+    pub(crate) fn into_dispute(
         self,
         payment: Option<&(String, String)>,
         transactions: &mut Transactions,
@@ -235,7 +209,10 @@ impl Chargeback {
         let mut service_ref = or(loose::text(&self.tx_ref), payment.map(|names| &names.1));
         let mut currency = loose::text(&self.currency);
         if service_ref.is_empty() || currency.is_empty() {
-            let found = details(&transaction_id, transactions)?;
+            if transaction_id.is_empty() {
+                return Err(unreadable_chargeback());
+            }
+            let found = transactions.find(&transaction_id)?;
             service_ref = or(service_ref, Some(&found.0));
             currency = or(currency, Some(&found.1));
         }
@@ -251,23 +228,6 @@ impl Chargeback {
             opened_at: normal::moment(&self.created_at, 0),
         })
     }
-}
-
-/// Returns the service reference and the currency of a transaction. A refusal does not mean that
-/// the dispute does not exist.
-fn details<'a>(
-    transaction_id: &str,
-    transactions: &'a mut Transactions,
-) -> Result<&'a (String, String), Fault> {
-    if transaction_id.is_empty() {
-        return Err(unreadable_chargeback());
-    }
-    if !transactions.contains_key(transaction_id) {
-        let found = transaction::fetch_details(transaction_id)
-            .map_err(|fault| if fault.is_refusal() { fault.into_unavailable() } else { fault })?;
-        transactions.insert(transaction_id.to_owned(), found);
-    }
-    transactions.get(transaction_id).ok_or_else(unreadable_chargeback)
 }
 
 fn unreadable_chargeback() -> Fault {

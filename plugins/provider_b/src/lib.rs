@@ -1,5 +1,5 @@
-//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds,
-//! disputes and webhooks.
+//! Flutterwave (v3): hosted checkout, verification, saved cards, direct debit, refunds, disputes,
+//! settlements and webhooks.
 //!
 //! Amounts on the wire are decimals in the major unit. Flutterwave has no idempotency keys;
 //! instead, a `tx_ref` can be used only once. At checkout, a repeated one is refused as
@@ -18,6 +18,7 @@ mod list;
 mod notifications;
 mod refunds;
 mod reversal;
+mod settlements;
 mod transaction;
 
 /// The plugin.
@@ -26,7 +27,7 @@ pub struct Flutterwave;
 
 tollhouse_plugin::export!(
     Flutterwave: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
-    disputes, notifications
+    disputes, settlements, notifications
 );
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder}
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::{http, log, loose, text};
+use tollhouse_plugin::{http, log, loose, normal, text};
 
 use crate::{Flutterwave, api, list, transaction};
 
@@ -22,7 +22,7 @@ struct RefundRequest {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct RefundRecord {
-    id: Value,
+    pub(crate) id: Value,
     status: Value,
     amount_refunded: Option<Major>,
     #[serde(rename = "AmountRefunded")]
@@ -33,6 +33,9 @@ pub(crate) struct RefundRecord {
     transaction_as_notified: Value,
     comments: Value,
     comment: Value,
+    created_at: Value,
+    #[serde(rename = "createdAt")]
+    created_at_as_notified: Value,
 }
 
 impl RefundRecord {
@@ -40,9 +43,15 @@ impl RefundRecord {
         self.amount_refunded.or(self.amount_as_notified)
     }
 
-    fn transaction(&self) -> String {
+    /// Returns Flutterwave's id of the transaction.
+    pub(crate) fn transaction(&self) -> String {
         let value = loose::either(&self.tx_id, &self.transaction_id);
         if value.is_empty() { loose::text(&self.transaction_as_notified) } else { value }
+    }
+
+    pub(crate) fn created_at(&self) -> Option<String> {
+        normal::moment(&self.created_at, 0)
+            .or_else(|| normal::moment(&self.created_at_as_notified, 0))
     }
 
     /// Returns the status in lower case.

@@ -11,6 +11,7 @@ mod money;
 mod notifications;
 mod refunds;
 mod reversal;
+mod settlements;
 mod verification;
 
 use serde_json::{Value, json};

@@ -1,5 +1,8 @@
 //! The state of a payment, in the response format that verification and charges share.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde::Deserialize;
 use serde_json::Value;
 use tollhouse_plugin::amount::{Major, Rounding};
@@ -34,8 +37,29 @@ pub(crate) fn find_id(service_ref: &str) -> Result<String, Fault> {
     }
 }
 
+/// Service references and currencies by transaction id. Each transaction is queried once per call.
+#[derive(Default)]
+pub(crate) struct Transactions(BTreeMap<String, (String, String)>);
+
+impl Transactions {
+    /// Returns the service reference and the currency of a listed transaction. A refusal does not
+    /// mean that the listed object does not exist.
+    pub(crate) fn find(&mut self, id: &str) -> Result<&(String, String), Fault> {
+        match self.0.entry(id.to_owned()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => {
+                let found = fetch_details(id).map_err(|fault| match fault.is_refusal() {
+                    true => fault.into_unavailable(),
+                    false => fault,
+                })?;
+                Ok(unknown.insert(found))
+            }
+        }
+    }
+}
+
 /// Returns the service reference and the currency of a transaction, by Flutterwave's id.
-pub(crate) fn fetch_details(id: &str) -> Result<(String, String), Fault> {
+fn fetch_details(id: &str) -> Result<(String, String), Fault> {
     let data = api::get(&format!("/transactions/{}/verify", http::encode(id)))?.data.value();
     Ok((loose::text(&data["tx_ref"]), loose::text(&data["currency"])))
 }

@@ -1,5 +1,5 @@
 //! Monnify: hosted checkout, verification, saved cards, direct debit, refunds, virtual accounts,
-//! account enquiry and webhooks.
+//! account enquiry, settlements and webhooks.
 //!
 //! Amounts on the wire are decimals of the naira, as numbers or strings; there is no other
 //! currency. Monnify has no idempotency keys; instead, a `paymentReference` can be used only once,
@@ -17,6 +17,7 @@ mod instrument;
 mod naira;
 mod notifications;
 mod refunds;
+mod settlements;
 mod status;
 mod token;
 mod transaction;
@@ -28,7 +29,7 @@ pub struct Monnify;
 
 tollhouse_plugin::export!(
     Monnify: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
-    virtual_accounts, account_enquiry, notifications
+    virtual_accounts, account_enquiry, settlements, notifications
 );
 
 #[cfg(test)]

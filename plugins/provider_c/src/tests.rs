@@ -9,6 +9,7 @@ mod instruments;
 mod money;
 mod notifications;
 mod refunds;
+mod settlements;
 mod statuses;
 mod tokens;
 mod verification;

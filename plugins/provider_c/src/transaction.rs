@@ -11,7 +11,7 @@ use tollhouse_plugin::{http, loose, normal, verification};
 use crate::{Monnify, api, channels, instrument, naira, status};
 
 /// Monnify's timestamps are in Lagos time.
-const LAGOS_OFFSET_MINUTES: i64 = 60;
+pub(crate) const LAGOS_OFFSET_MINUTES: i64 = 60;
 
 /// Fields that could charge the payer again, or act for the account or the customer. A mandate is
 /// charged by its code alone.

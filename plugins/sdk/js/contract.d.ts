@@ -866,6 +866,97 @@ export interface Notifications {
   parse(headers: [string, string][], body: Uint8Array): Notification[];
 }
 
+export type ListedKind =
+  /** A successful payment, also one that was refunded or disputed since. */
+  | 'payment'
+  /** A refund that did not fail, or a reversal. */
+  | 'refund'
+  /** The money of a dispute that the company lost. */
+  | 'dispute';
+
+export interface ListedTransaction {
+  kind: ListedKind;
+  /**
+   * The provider's id of the payment, refund or dispute: `transaction-id` of a payment,
+   * `provider-id` of a refund.
+   */
+  id: string;
+  /** The `service-ref` of the payment; "" if the provider's list has none. */
+  serviceRef: string;
+  /** The amount of the payment, refund or dispute, without fees that the payer paid on top. */
+  amount: Money;
+  /** The provider's fees that the company bears, in minor units; absent if the list has none. */
+  feesMinor?: number | null;
+  /** The time of the payment, refund or decision. RFC 3339 in UTC. */
+  at: string;
+}
+
+export interface TransactionPage {
+  transactions: ListedTransaction[];
+  /** The argument of the next page; absent at the end. */
+  next?: string | null;
+}
+
+export interface Period {
+  /** RFC 3339 in UTC. */
+  since: string;
+  /** After the last moment of the period. RFC 3339 in UTC. */
+  until: string;
+}
+
+export type TransactionFilter =
+  /** The transactions of a period. Others may be included. */
+  | { tag: 'period'; val: Period }
+  /** The payments of a settlement: its id. */
+  | { tag: 'settlement'; val: string };
+
+export type SettlementStatus =
+  /** Not paid out yet. Also every status that is none of the others. */
+  | 'pending'
+  | 'paid'
+  | 'failed';
+
+export interface Settlement {
+  /** The provider's id of the settlement. */
+  id: string;
+  status: SettlementStatus;
+  /** What was paid out. The host expects `gross-minor` less `fees-minor` and `deductions-minor`. */
+  amount: Money;
+  /** The amounts of its payments, in minor units. */
+  grossMinor: number;
+  /** The fees of its payments, in minor units. */
+  feesMinor: number;
+  /** Refunds, disputes and other deductions, as the provider states them, in minor units. */
+  deductionsMinor: number;
+  /** The date of the payout. RFC 3339 in UTC. */
+  at: string;
+}
+
+export interface SettlementPage {
+  settlements: Settlement[];
+  /** The argument of the next page; absent at the end. */
+  next?: string | null;
+}
+
+/**
+ * Settlements: what a provider took, returned and paid out, for reconciliation with the host's
+ * records.
+ */
+export interface Settlements {
+  /**
+   * Lists transactions, at most 100 per page. `cursor` is the `next` of the page before, absent for
+   * the first one.
+   * @throws {Fault}
+   */
+  transactions(filter: TransactionFilter, cursor: string | null): TransactionPage;
+  /**
+   * Lists the settlements of a period, at most 100 per page. An empty page if the provider does
+   * not list settlements.
+   * @throws {Fault}
+   */
+  list(period: Period, cursor: string | null): SettlementPage;
+}
+
 export interface TextMessage {
   /** E.164, with its plus sign. */
   to: string;

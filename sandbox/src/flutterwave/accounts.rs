@@ -8,7 +8,7 @@ use super::{
     chargebacks::Chargeback, http::ApiError, mandates::Mandate, merchant::TimerEvent,
     notify::Webhook, refunds::Refund, tokens::Token, transactions::Transaction,
 };
-use crate::{env::Env, timer_queue::TimerQueue};
+use crate::{env::Env, listing::Lines, settlements::Settlements, timer_queue::TimerQueue};
 
 /// Maximum length of a `tx_ref`.
 const MAX_REFERENCE_CHARS: usize = 100;
@@ -26,6 +26,9 @@ pub(super) struct Account {
     pub mandates: BTreeMap<String, Mandate>,
     pub refunds: BTreeMap<u64, Refund>,
     pub chargebacks: BTreeMap<u64, Chargeback>,
+    pub payment_lines: Lines<Transaction>,
+    pub refund_lines: Lines<Refund>,
+    pub settlements: Settlements,
     /// Transaction ids by the ids of their pages.
     pub pages: HashMap<String, u64>,
     pub timers: TimerQueue<TimerEvent>,
@@ -53,6 +56,9 @@ impl Account {
             mandates: BTreeMap::new(),
             refunds: BTreeMap::new(),
             chargebacks: BTreeMap::new(),
+            payment_lines: Lines::default(),
+            refund_lines: Lines::default(),
+            settlements: Settlements::default(),
             pages: HashMap::new(),
             timers: TimerQueue::default(),
         }

@@ -13,10 +13,10 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply, is_within},
     transactions::{Status, Transaction},
 };
-use crate::{env::Env, money::major, server::error_response};
+use crate::{env::Env, money::major, server::error_response, settlements::Movement};
 
 const PER_PAGE: usize = 20;
 /// The merchant's time to respond.
@@ -107,6 +107,19 @@ impl Account {
         true
     }
 
+    /// Returns the chargebacks whose amounts the payers got.
+    pub(super) fn lost_chargebacks(&self) -> Vec<Movement> {
+        use ChargebackStatus::{Accepted, Lost};
+        let lost = self.chargebacks.values().filter(|c| matches!(c.status, Accepted | Lost));
+        let movement = |chargeback: &Chargeback| Movement {
+            id: chargeback.id,
+            currency: self.transactions[&chargeback.transaction].currency.clone(),
+            amount: chargeback.amount,
+            fees: 0,
+        };
+        lost.map(movement).collect()
+    }
+
     fn answer_chargeback(&mut self, id: &str, params: &Params) -> ApiResult {
         let (status, message) = match params.required("action")?.as_str() {
             "accept" => (ChargebackStatus::Accepted, "Chargeback accepted"),
@@ -178,8 +191,6 @@ pub(super) async fn list(
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
     let fits = |(chargeback, transaction): &(&Chargeback, &Transaction)| {
-        let created_at = chargeback.created_at.to_string();
-        let day = created_at.split('T').next().unwrap_or_default();
         let fits = |wanted: &Option<String>, value: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted == value)
         };
@@ -187,8 +198,7 @@ pub(super) async fn list(
             && fits(&query.flw_ref, &transaction.flw_ref)
             && fits(&query.status, chargeback.status.name())
             && fits(&query.currency, &transaction.currency)
-            && query.from.as_ref().is_none_or(|from| from.as_str() <= day)
-            && query.to.as_ref().is_none_or(|to| day <= to.as_str())
+            && is_within(chargeback.created_at, query.from.as_deref(), query.to.as_deref())
     };
     flutterwave.with_account(&key, |account, _| {
         let all = account.chargebacks.values().rev();

@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
+use tollhouse_platform::clock::Timestamp;
 
 use crate::{
     fields::{Fields, email},
@@ -53,6 +54,12 @@ impl Page {
     pub(super) fn numbered(number: Option<usize>, size: usize) -> Page {
         Page { number: number.unwrap_or(1).max(1), size }
     }
+}
+
+/// Returns whether a time is within the days of a list's query, `YYYY-MM-DD`. Both are inclusive.
+pub(super) fn is_within(at: Timestamp, from: Option<&str>, to: Option<&str>) -> bool {
+    let day = at.to_datetime().format("%Y-%m-%d").to_string();
+    from.is_none_or(|from| from <= day.as_str()) && to.is_none_or(|to| day.as_str() <= to)
 }
 
 impl IntoResponse for Reply {

@@ -1,5 +1,7 @@
 //! Refunds: `completed` immediately, which only means initiated; the disbursement follows later.
 
+use std::borrow::Cow;
+
 use axum::{
     extract::{Path, Query, State},
     http::StatusCode,
@@ -11,31 +13,46 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply, is_within},
     merchant::TimerEvent,
     tokens::Instrument,
     transactions::{Status, Transaction},
 };
-use crate::{env::Env, money::major, provider::MerchantAccount};
+use crate::{env::Env, listing::ListedLine, money::major, provider::MerchantAccount};
 
 const PER_PAGE: usize = 20;
 
+#[derive(Clone)]
 pub(super) struct Refund {
-    id: u64,
+    pub id: u64,
     /// Id of the transaction.
-    transaction: u64,
+    pub transaction: u64,
     flw_ref: String,
     /// In minor units.
-    amount: u64,
+    pub amount: u64,
     status: &'static str,
     comment: Option<String>,
     wallet_id: u64,
-    created_at: Timestamp,
+    pub created_at: Timestamp,
 }
 
 /// Initiated, and not disbursed yet.
 const INITIATED: &str = "completed";
 const FAILED: &str = "failed";
+
+impl Refund {
+    pub(super) fn has_failed(&self) -> bool {
+        self.status == FAILED
+    }
+}
+
+/// Returns the status of a disbursed refund.
+fn disbursed(transaction: &Transaction) -> &'static str {
+    match &transaction.instrument {
+        Some(Instrument::Card(_)) => "completed-mpgs",
+        _ => "completed-bank-transfer",
+    }
+}
 
 impl Account {
     fn refund(&mut self, env: &Env, id: &str, params: &Params) -> ApiResult {
@@ -73,22 +90,32 @@ impl Account {
         amount: u64,
         comment: Option<String>,
     ) -> Value {
-        let now = env.clock.now();
-        let id = env.next_id();
-        let refund = Refund {
+        let refund = Refund { comment, ..self.new_refund(env, transaction, amount) };
+        let (id, data) = (refund.id, self.initiated_json(&refund));
+        self.refunds.insert(id, refund);
+        self.schedule(env, TimerEvent::Refund(id));
+        data
+    }
+
+    fn new_refund(&self, env: &Env, transaction: u64, amount: u64) -> Refund {
+        let (now, id) = (env.clock.now(), env.next_id());
+        Refund {
             id,
             transaction,
             flw_ref: format!("URF_{}_{}", now.0, id % 10_000_000),
             amount,
             status: INITIATED,
-            comment,
+            comment: None,
             wallet_id: self.id + 1,
             created_at: now,
-        };
-        let data = self.initiated_json(&refund);
-        self.refunds.insert(id, refund);
-        self.schedule(env, TimerEvent::Refund(id));
-        data
+        }
+    }
+
+    /// Returns a new refund that only the lists have.
+    pub(super) fn listed_refund(&self, env: &Env, line: &ListedLine) -> Option<Refund> {
+        let transaction = self.by_reference(&line.reference)?;
+        let refund = self.new_refund(env, transaction.id, line.amount_minor);
+        Some(Refund { status: disbursed(transaction), ..refund })
     }
 
     /// Completes or fails the disbursement.
@@ -97,8 +124,7 @@ impl Account {
         let Some(transaction) = self.transactions.get_mut(&refund.transaction) else { return };
         refund.status = match &transaction.instrument {
             Some(Instrument::Card(card)) if card.refunds_fail => FAILED,
-            Some(Instrument::Card(_)) => "completed-mpgs",
-            _ => "completed-bank-transfer",
+            _ => disbursed(transaction),
         };
         if refund.status == FAILED {
             transaction.refund_reserved_minor -= refund.amount;
@@ -177,21 +203,31 @@ pub(super) struct ListQuery {
     id: Option<String>,
     status: Option<String>,
     flw_ref: Option<String>,
+    /// First and last day: `YYYY-MM-DD`.
+    from: Option<String>,
+    to: Option<String>,
     page: Option<usize>,
 }
 
+/// Lists all refunds, or those of a transaction. The latter are as recorded, without the changes of
+/// tests.
 pub(super) async fn list(
     State(flutterwave): State<Flutterwave>,
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
-    let fits = |refund: &&Refund| {
+    let fits = |refund: &Refund| {
         query.id.as_ref().is_none_or(|wanted| *wanted == refund.transaction.to_string())
             && query.status.as_ref().is_none_or(|wanted| wanted == refund.status)
             && query.flw_ref.as_ref().is_none_or(|wanted| *wanted == refund.flw_ref)
+            && is_within(refund.created_at, query.from.as_deref(), query.to.as_deref())
     };
     flutterwave.with_account(&key, |account, _| {
-        let found = account.refunds.values().rev().filter(fits);
+        let listed: Vec<Cow<'_, Refund>> = match &query.id {
+            None => account.listed_refunds(),
+            Some(_) => account.refunds.values().rev().map(Cow::Borrowed).collect(),
+        };
+        let found = listed.iter().filter(|refund| fits(refund));
         let rows = found.map(|refund| account.refund_json(refund)).collect();
         Ok(Reply::page("Refunds fetched", rows, Page::numbered(query.page, PER_PAGE)))
     })

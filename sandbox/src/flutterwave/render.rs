@@ -58,17 +58,12 @@ impl Account {
     }
 
     fn common_json(&self, transaction: &Transaction) -> Value {
-        let (amount, currency) = match &transaction.reported_amount {
-            Some((amount, currency)) => (*amount, currency),
-            None => (transaction.amount, &transaction.currency),
-        };
-        let fee = transaction.fee.unwrap_or_default();
-        // Customers pay the fee of a debit on top, merchants pay that of a card.
-        let on_top = matches!(transaction.instrument, Some(Instrument::Mandate(_)));
-        let charged = if on_top { amount + fee } else { amount };
-        let charged = transaction.reported_charged_minor.unwrap_or(charged);
-        let settled =
-            (transaction.status == Status::Successful).then(|| major(charged.saturating_sub(fee)));
+        let (amount, currency) = transaction.reported();
+        let charged = transaction.charged();
+        let settled = (transaction.status == Status::Successful).then(|| {
+            let fee = transaction.fee.unwrap_or_default();
+            major(charged.saturating_sub(fee))
+        });
         let customer = self.customers.get(&transaction.email);
         json!({
             "id": transaction.id,

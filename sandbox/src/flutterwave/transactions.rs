@@ -1,5 +1,7 @@
 //! Transactions: their state, the link to the hosted page, and queries.
 
+use std::borrow::Cow;
+
 use axum::{
     extract::{Path, Query, State},
     http::StatusCode,
@@ -11,7 +13,7 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply, valid_email},
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply, is_within, valid_email},
     tokens::Instrument,
 };
 use crate::{env::Env, fields};
@@ -50,6 +52,7 @@ impl Status {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Transaction {
     pub id: u64,
     pub tx_ref: String,
@@ -139,6 +142,22 @@ impl Transaction {
             reported_amount: None,
             reported_charged_minor: None,
         }
+    }
+
+    /// Returns the reported amount and currency.
+    pub(super) fn reported(&self) -> (u64, &str) {
+        match &self.reported_amount {
+            Some((amount, currency)) => (*amount, currency.as_str()),
+            None => (self.amount, self.currency.as_str()),
+        }
+    }
+
+    /// Returns the reported charged amount. Customers pay the fee of a debit on top, merchants pay
+    /// that of a card.
+    pub(super) fn charged(&self) -> u64 {
+        let on_top = matches!(self.instrument, Some(Instrument::Mandate(_)));
+        let fee = if on_top { self.fee.unwrap_or_default() } else { 0 };
+        self.reported_charged_minor.unwrap_or(self.reported().0 + fee)
     }
 
     pub(super) fn accepts_cards(&self) -> bool {
@@ -257,20 +276,29 @@ pub(super) struct ListQuery {
     page: Option<usize>,
     tx_ref: Option<String>,
     status: Option<String>,
+    /// First and last day: `YYYY-MM-DD`.
+    from: Option<String>,
+    to: Option<String>,
 }
 
+/// Lists all transactions, or the one with a `tx_ref`. The latter is as recorded, without the
+/// changes of tests.
 pub(super) async fn list(
     State(flutterwave): State<Flutterwave>,
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
-    let fits = |t: &&Transaction| {
+    let fits = |t: &Transaction| {
         t.status != Status::NotAttempted
-            && query.tx_ref.as_ref().is_none_or(|wanted| *wanted == t.tx_ref)
             && query.status.as_ref().is_none_or(|wanted| wanted == t.status.name())
+            && is_within(t.created_at, query.from.as_deref(), query.to.as_deref())
     };
     flutterwave.with_account(&key, |account, _| {
-        let found = account.transactions.values().rev().filter(fits);
+        let listed: Vec<Cow<'_, Transaction>> = match &query.tx_ref {
+            None => account.listed_payments(),
+            Some(tx_ref) => account.by_reference(tx_ref).map(Cow::Borrowed).into_iter().collect(),
+        };
+        let found = listed.iter().filter(|transaction| fits(transaction));
         let rows = found.map(|transaction| account.list_item_json(transaction)).collect();
         Ok(Reply::page("Transactions fetched", rows, Page::numbered(query.page, PER_PAGE)))
     })

@@ -13,7 +13,7 @@ use super::{
     reserved::ReservedAccount,
     transactions::Transaction,
 };
-use crate::{env::Env, timer_queue::TimerQueue};
+use crate::{env::Env, listing::Lines, timer_queue::TimerQueue};
 
 pub(super) struct Account {
     pub number: u64,
@@ -31,6 +31,8 @@ pub(super) struct Account {
     pub saved_cards: BTreeMap<String, SavedCard>,
     /// Keyed by the merchant's reference.
     pub refunds: BTreeMap<String, Refund>,
+    pub payment_lines: Lines<Transaction>,
+    pub refund_lines: Lines<Refund>,
     /// Keyed by the merchant's reference.
     pub reserved: BTreeMap<String, ReservedAccount>,
     /// Keyed by code.
@@ -69,6 +71,8 @@ impl Account {
             references: HashMap::new(),
             saved_cards: BTreeMap::new(),
             refunds: BTreeMap::new(),
+            payment_lines: Lines::default(),
+            refund_lines: Lines::default(),
             reserved: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),

@@ -8,6 +8,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use serde_json::{Value, json};
+use tollhouse_platform::clock::Timestamp;
 
 use super::Monnify;
 use crate::{
@@ -18,8 +19,43 @@ use crate::{
 /// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
+/// Rows of a page if the query does not say how many.
+const PAGE_SIZE: usize = 10;
+
 /// The `responseBody`.
 pub(super) struct Reply(pub Value);
+
+impl Reply {
+    /// Returns a page of all rows, by the query parameters `page`, which begins at 0, and `size`.
+    pub(super) fn page(all: Vec<Value>, [page, size]: [Option<usize>; 2]) -> Reply {
+        let (page, size) = (page.unwrap_or_default(), size.unwrap_or(PAGE_SIZE).max(1));
+        let (total, pages) = (all.len(), all.len().div_ceil(size));
+        let skipped = page.saturating_mul(size);
+        let content: Vec<Value> = all.into_iter().skip(skipped).take(size).collect();
+        let sort = json!({ "sorted": true, "unsorted": false, "empty": false });
+        Reply(json!({
+            "pageable": {
+                "sort": sort, "pageSize": size, "pageNumber": page, "offset": skipped,
+                "unpaged": false, "paged": true,
+            },
+            "totalElements": total,
+            "totalPages": pages,
+            "last": page.saturating_add(1) >= pages,
+            "sort": sort,
+            "first": page == 0,
+            "numberOfElements": content.len(),
+            "size": size,
+            "number": page,
+            "empty": content.is_empty(),
+            "content": content,
+        }))
+    }
+}
+
+/// Returns whether a time is within the milliseconds of a list's query. Both are inclusive.
+pub(super) fn is_within(at: Timestamp, from: Option<i64>, to: Option<i64>) -> bool {
+    from.is_none_or(|from| from <= at.0) && to.is_none_or(|to| at.0 <= to)
+}
 
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {

@@ -1,10 +1,13 @@
 //! Refunds: in progress at first, settled by the clock with the card's outcome. Refusals have
 //! codes.
 
+use std::borrow::Cow;
+
 use axum::{
-    extract::{Path, State},
+    extract::{Path, Query, State},
     http::StatusCode,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tollhouse_platform::clock::Timestamp;
 
@@ -12,12 +15,12 @@ use super::{
     Monnify,
     accounts::Account,
     cards::RefundOutcome,
-    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply, is_within},
     merchant::TimerEvent,
     times::day_first,
     transactions::{Status, Transaction},
 };
-use crate::{env::Env, money::major, provider::MerchantAccount};
+use crate::{env::Env, listing::ListedLine, money::major, provider::MerchantAccount};
 
 /// In minor units.
 const MIN_AMOUNT_MINOR: u64 = 10_000;
@@ -28,22 +31,43 @@ const IN_PROGRESS: &str = "IN_PROGRESS";
 const COMPLETED: &str = "COMPLETED";
 const FAILED: &str = "FAILED";
 
+#[derive(Clone)]
 pub(super) struct Refund {
     /// The merchant's reference.
-    reference: String,
+    pub reference: String,
     /// Payment reference of the transaction.
     transaction: String,
     transaction_reference: String,
     /// In minor units.
-    amount: u64,
+    pub amount: u64,
     full: bool,
     reason: String,
     note: String,
     status: &'static str,
-    created_at: Timestamp,
+    pub created_at: Timestamp,
     ended_at: Option<Timestamp>,
     /// The outcome of refunds to the card.
     outcome: RefundOutcome,
+}
+
+impl Refund {
+    /// A completed refund that only the lists have.
+    pub(super) fn listed(env: &Env, transaction: &Transaction, line: &ListedLine) -> Refund {
+        let now = env.clock.now();
+        Refund {
+            reference: format!("refund-{}", env.random.code(10)),
+            transaction: transaction.payment_reference.clone(),
+            transaction_reference: transaction.reference.clone(),
+            amount: line.amount_minor,
+            full: line.amount_minor == transaction.paid,
+            reason: "Refund on the dashboard".to_owned(),
+            note: "Refund".to_owned(),
+            status: COMPLETED,
+            created_at: now,
+            ended_at: Some(now),
+            outcome: RefundOutcome::Completed,
+        }
+    }
 }
 
 impl Account {
@@ -211,5 +235,43 @@ pub(super) async fn fetch(
     monnify.with_account(&key, |account, _| {
         let refund = account.refunds.get(&reference).ok_or_else(|| refund_error("R7"))?;
         Ok(Reply(refund_json(refund)))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListQuery {
+    page: Option<usize>,
+    size: Option<usize>,
+    /// Milliseconds since 1970, both inclusive.
+    from: Option<i64>,
+    to: Option<i64>,
+    transaction_reference: Option<String>,
+    refund_status: Option<String>,
+}
+
+/// Lists all refunds, or those of a transaction. The latter are as recorded, without the changes of
+/// tests.
+pub(super) async fn list(
+    State(monnify): State<Monnify>,
+    ApiKey(key): ApiKey,
+    Query(query): Query<ListQuery>,
+) -> ApiResult {
+    let fits = |refund: &Refund| {
+        is_within(refund.created_at, query.from, query.to)
+            && query.refund_status.as_ref().is_none_or(|wanted| wanted == refund.status)
+    };
+    monnify.with_account(&key, |account, _| {
+        let listed: Vec<Cow<'_, Refund>> = match &query.transaction_reference {
+            None => account.listed_refunds(),
+            Some(wanted) => {
+                let recorded = account.refunds.values();
+                let own = recorded.filter(|refund| *wanted == refund.transaction_reference);
+                own.map(Cow::Borrowed).collect()
+            }
+        };
+        let found = listed.iter().filter(|refund| fits(refund));
+        let rows = found.map(|refund| refund_json(refund)).collect();
+        Ok(Reply::page(rows, [query.page, query.size]))
     })
 }

@@ -5,24 +5,26 @@ use sha2::{Digest, Sha512};
 
 use super::{
     accounts::Account,
-    times::{day_first, iso},
+    times::{day_first, iso, utc},
     transactions::{Origin, Transaction, fee},
 };
 use crate::money::{major, major_text};
 
 /// The reported amounts, in minor units.
-struct Amounts {
+pub(super) struct Amounts {
     paid: u64,
     payable: u64,
+    pub fee: u64,
     settlement: u64,
 }
 
 impl Amounts {
-    fn from_transaction(transaction: &Transaction) -> Amounts {
+    pub(super) fn from_transaction(transaction: &Transaction) -> Amounts {
         let reported = transaction.reported_amount.as_ref().map(|(amount, _)| *amount);
         let paid = transaction.reported_charged_minor.or(reported).unwrap_or(transaction.paid);
         let payable = reported.unwrap_or(transaction.payable);
-        Amounts { paid, payable, settlement: paid - fee(paid) }
+        let fee = transaction.listed_fee_minor.unwrap_or_else(|| fee(paid));
+        Amounts { paid, payable, fee, settlement: paid.saturating_sub(fee) }
     }
 }
 
@@ -43,6 +45,36 @@ impl Account {
             payment => json!([payment]),
         };
         body
+    }
+
+    /// A transaction as in lists: amounts are numbers, and times are in UTC.
+    pub(super) fn list_item_json(&self, transaction: &Transaction) -> Value {
+        let amounts = Amounts::from_transaction(transaction);
+        let common = self.common_json(transaction);
+        let merchant_code = self.number.to_string();
+        json!({
+            "customerDTO": {
+                "email": transaction.email, "name": transaction.name, "merchantCode": merchant_code,
+            },
+            "providerAmount": 0,
+            "paymentMethod": transaction.method,
+            "createdOn": utc(transaction.created_at),
+            "amount": major(amounts.payable),
+            "flagged": false,
+            "providerCode": "98271",
+            "fee": major(amounts.fee),
+            "currencyCode": common["currency"],
+            "completedOn": transaction.paid_at.map(utc),
+            "paymentDescription": transaction.description,
+            "paymentStatus": transaction.status.name(),
+            "transactionReference": transaction.reference,
+            "paymentReference": transaction.payment_reference,
+            "merchantCode": merchant_code,
+            "merchantName": self.merchant(),
+            "payableAmount": major(amounts.payable),
+            "amountPaid": major(amounts.paid),
+            "completed": transaction.paid_at.is_some(),
+        })
     }
 
     pub(super) fn notification_json(&self, transaction: &Transaction) -> Value {

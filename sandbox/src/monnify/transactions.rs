@@ -59,6 +59,7 @@ pub(super) enum Origin {
     Reserved(String),
 }
 
+#[derive(Clone)]
 pub(super) struct Transaction {
     /// Increases with each transaction.
     pub number: u64,
@@ -79,6 +80,7 @@ pub(super) struct Transaction {
     pub method: String,
     pub status: Status,
     pub origin: Origin,
+    pub created_at: Timestamp,
     pub paid_at: Option<Timestamp>,
     /// The attempted card, and its token.
     pub card: Option<&'static Card>,
@@ -92,6 +94,8 @@ pub(super) struct Transaction {
     pub reported_amount: Option<(u64, String)>,
     /// Paid amount that a test makes Monnify report instead.
     pub reported_charged_minor: Option<u64>,
+    /// Fee that a test makes Monnify list instead.
+    pub listed_fee_minor: Option<u64>,
 }
 
 /// The common parameters of all transactions.
@@ -103,11 +107,11 @@ pub(super) struct Order {
 
 impl Transaction {
     pub(super) fn new(order: Order, origin: Origin, env: &Env) -> Transaction {
-        let number = env.next_id();
+        let (number, created_at) = (env.next_id(), env.clock.now());
         let (branch, count) = (number % 100, number % 1_000_000);
         Transaction {
             number,
-            reference: format!("MNFY|{branch:02}|{}|{count:06}", compact(env.clock.now())),
+            reference: format!("MNFY|{branch:02}|{}|{count:06}", compact(created_at)),
             payment_reference: order.payment_reference,
             payable: order.amount,
             paid: 0,
@@ -122,6 +126,7 @@ impl Transaction {
             method: "CARD".to_owned(),
             status: Status::Pending,
             origin,
+            created_at,
             paid_at: None,
             card: None,
             token: None,
@@ -130,6 +135,7 @@ impl Transaction {
             refunded: 0,
             reported_amount: None,
             reported_charged_minor: None,
+            listed_fee_minor: None,
         }
     }
 

@@ -8,7 +8,9 @@ use super::{
     cards::Card, disputes::Dispute, http::ApiError, mandates::Mandate, merchant::TimerEvent,
     refunds::Refund, transactions::Transaction,
 };
-use crate::{env::Env, keyed_hash, timer_queue::TimerQueue};
+use crate::{
+    env::Env, keyed_hash, listing::Lines, settlements::Settlements, timer_queue::TimerQueue,
+};
 
 pub(super) struct Account {
     pub key: String,
@@ -20,6 +22,9 @@ pub(super) struct Account {
     pub authorizations: BTreeMap<String, Authorization>,
     pub refunds: BTreeMap<u64, Refund>,
     pub disputes: BTreeMap<u64, Dispute>,
+    pub payment_lines: Lines<Transaction>,
+    pub refund_lines: Lines<Refund>,
+    pub settlements: Settlements,
     /// Keyed by reference.
     pub mandates: BTreeMap<String, Mandate>,
     /// Keyed by access code.
@@ -72,6 +77,9 @@ impl Account {
             authorizations: BTreeMap::new(),
             refunds: BTreeMap::new(),
             disputes: BTreeMap::new(),
+            payment_lines: Lines::default(),
+            refund_lines: Lines::default(),
+            settlements: Settlements::default(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
             timers: TimerQueue::default(),

@@ -13,11 +13,11 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Paystack,
     accounts::Account,
-    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Period, Reply},
     merchant::TimerEvent,
     transactions::Status,
 };
-use crate::{env::Env, fields::email, server::error_response};
+use crate::{env::Env, fields::email, server::error_response, settlements::Movement};
 
 /// The merchant's time to answer, and the time of the reminder before its end.
 const RESPONSE_SECONDS: i64 = 48 * 3_600;
@@ -134,6 +134,21 @@ impl Account {
     fn unresolved(&self, transaction: u64) -> Option<u64> {
         let mut disputes = self.disputes.values();
         disputes.find(|d| d.transaction == transaction && !d.is_resolved()).map(|d| d.id)
+    }
+
+    /// Returns the disputes whose amounts the payers got.
+    pub(super) fn lost_disputes(&self) -> Vec<Movement> {
+        let lost = |dispute: &&Dispute| dispute.resolution.is_some_and(|r| r != DECLINED);
+        let movement = |dispute: &Dispute| {
+            let transaction = &self.transactions[&dispute.transaction];
+            Movement {
+                id: dispute.id,
+                currency: transaction.currency.clone(),
+                amount: dispute.refund_amount.unwrap_or(transaction.amount),
+                fees: 0,
+            }
+        };
+        self.disputes.values().filter(lost).map(movement).collect()
     }
 
     /// Resolves a dispute and sends the webhook. A lost one returns the amount to the payer.
@@ -324,24 +339,17 @@ pub(super) async fn list(
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
-    let from = query.from.as_deref().map(parse_time).transpose()?;
-    let to = query.to.as_deref().map(parse_time).transpose()?;
+    let period = Period::parse(query.from.as_deref(), query.to.as_deref())?;
     let fits = |dispute: &&Dispute| {
         query.status.as_ref().is_none_or(|status| status == dispute.status)
             && query.transaction.as_ref().is_none_or(|id| *id == dispute.transaction.to_string())
-            && from.is_none_or(|from| from <= dispute.created_at)
-            && to.is_none_or(|to| dispute.created_at <= to)
+            && period.contains(dispute.created_at)
     };
     paystack.with_account(&key, |account, _| {
         let all = account.disputes.values().rev().filter(fits);
         let all = all.map(|dispute| account.dispute_json(dispute)).collect();
         Ok(Reply::numbered_page("Disputes retrieved", all, [query.per_page, query.page]))
     })
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
-    let day = || Timestamp::parse(&format!("{text}T00:00:00Z"));
-    Timestamp::parse(text).or_else(day).ok_or_else(|| invalid("Invalid date"))
 }
 
 pub(super) async fn add_evidence(

@@ -9,6 +9,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tollhouse_platform::clock::Timestamp;
 
 use super::Paystack;
 use crate::{
@@ -67,6 +68,27 @@ impl IntoResponse for Reply {
             body["meta"] = meta;
         }
         Json(body).into_response()
+    }
+}
+
+/// The period of a list, from times or days of the query. Both ends are inclusive.
+pub(super) struct Period {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+impl Period {
+    pub(super) fn parse(from: Option<&str>, to: Option<&str>) -> Result<Period, ApiError> {
+        let parse = |text: &str| {
+            let day = || Timestamp::parse(&format!("{text}T00:00:00Z"));
+            let invalid = || ApiError::invalid("invalid_params", "Invalid date", "Check the dates");
+            Timestamp::parse(text).or_else(day).ok_or_else(invalid)
+        };
+        Ok(Period { from: from.map(parse).transpose()?, to: to.map(parse).transpose()? })
+    }
+
+    pub(super) fn contains(&self, at: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at <= to)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Refunds: pending at first, settled by the clock with the card's outcome.
 
+use std::borrow::Cow;
+
 use axum::{
     extract::{Path, Query, State},
     http::StatusCode,
@@ -12,29 +14,65 @@ use super::{
     Paystack,
     accounts::{Account, Instrument},
     cards::RefundOutcome,
-    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Period, Reply},
     merchant::TimerEvent,
     transactions::{Status, Transaction},
 };
 use crate::{
     env::Env,
+    listing::ListedLine,
     provider::{MerchantAccount, PROCESSING_SECONDS},
 };
 
+#[derive(Clone)]
 pub(super) struct Refund {
-    id: u64,
+    pub id: u64,
     /// Id of the transaction.
     transaction: u64,
-    amount: u64,
-    currency: String,
+    pub amount: u64,
+    pub currency: String,
     status: &'static str,
     reference: String,
     customer_note: String,
     merchant_note: String,
-    created_at: Timestamp,
+    pub created_at: Timestamp,
     updated_at: Timestamp,
     /// The outcome of refunds to the card.
     outcome: RefundOutcome,
+}
+
+impl Refund {
+    /// A pending refund with the usual notes.
+    fn new(env: &Env, transaction: &Transaction, amount: u64) -> Refund {
+        let now = env.clock.now();
+        let note = format!("Refund for transaction {}", transaction.reference);
+        Refund {
+            id: env.next_id(),
+            transaction: transaction.id,
+            amount,
+            currency: transaction.currency.clone(),
+            status: PENDING,
+            reference: format!("TRF_{}", env.random.code(15)),
+            merchant_note: format!("{note} by {REFUNDED_BY}"),
+            customer_note: note,
+            created_at: now,
+            updated_at: now,
+            outcome: RefundOutcome::Processed,
+        }
+    }
+
+    /// A refund that only the lists have.
+    pub(super) fn listed(env: &Env, transaction: &Transaction, line: &ListedLine) -> Refund {
+        Refund {
+            currency: line.currency.clone(),
+            status: PROCESSED,
+            ..Refund::new(env, transaction, line.amount_minor)
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.status == FAILED
+    }
 }
 
 const REFUNDED_BY: &str = "merchant@example.com";
@@ -65,22 +103,12 @@ impl Account {
         let transaction =
             self.find_transaction(&name).ok_or_else(ApiError::transaction_not_found)?;
         let amount = refundable(transaction, params)?;
-        let now = env.clock.now();
-        let note = format!("Refund for transaction {}", transaction.reference);
+        let usual = Refund::new(env, transaction, amount);
         let refund = Refund {
-            id: env.next_id(),
-            transaction: transaction.id,
-            amount,
-            currency: transaction.currency.clone(),
-            status: PENDING,
-            reference: format!("TRF_{}", env.random.code(15)),
-            customer_note: params.text("customer_note").unwrap_or_else(|| note.clone()),
-            merchant_note: params
-                .text("merchant_note")
-                .unwrap_or_else(|| format!("{note} by {REFUNDED_BY}")),
-            created_at: now,
-            updated_at: now,
+            customer_note: params.text("customer_note").unwrap_or(usual.customer_note),
+            merchant_note: params.text("merchant_note").unwrap_or(usual.merchant_note),
             outcome: self.refund_outcome(transaction),
+            ..usual
         };
         let (id, transaction) = (refund.id, refund.transaction);
         if let Some(transaction) = self.transactions.get_mut(&transaction) {
@@ -212,31 +240,37 @@ pub(super) async fn fetch(
 
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
+    #[serde(rename = "perPage")]
+    per_page: Option<usize>,
+    page: Option<usize>,
     /// A reference or an id.
     transaction: Option<String>,
+    /// Times or days.
+    from: Option<String>,
+    to: Option<String>,
 }
 
+/// Lists all refunds, or those of a transaction. The latter are as recorded, without the changes of
+/// tests.
 pub(super) async fn list(
     State(paystack): State<Paystack>,
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
+    let period = Period::parse(query.from.as_deref(), query.to.as_deref())?;
     paystack.with_account(&key, |account, _| {
-        let wanted = query.transaction.as_deref();
-        let only =
-            wanted.map(|name| account.find_transaction(name).map(|transaction| transaction.id));
-        let rows: Vec<Value> = account
-            .refunds
-            .values()
-            .rev()
-            .filter(|refund| only.is_none_or(|only| only == Some(refund.transaction)))
-            .map(|refund| account.refund_json(refund))
-            .collect();
-        let total = rows.len();
-        let meta = json!({
-            "total": total, "skipped": 0, "perPage": total.max(50), "page": 1, "pageCount": 1,
-        });
-        Ok(Reply::page("Refunds retrieved", rows, meta))
+        let listed: Vec<Cow<'_, Refund>> = match &query.transaction {
+            None => account.listed_refunds(),
+            Some(name) => {
+                let transaction = account.find_transaction(name).map(|found| found.id);
+                let recorded = account.refunds.values().rev();
+                let own = recorded.filter(|refund| Some(refund.transaction) == transaction);
+                own.map(Cow::Borrowed).collect()
+            }
+        };
+        let all = listed.iter().filter(|refund| period.contains(refund.created_at));
+        let all = all.map(|refund| account.refund_json(refund)).collect();
+        Ok(Reply::numbered_page("Refunds retrieved", all, [query.per_page, query.page]))
     })
 }
 

@@ -9,10 +9,7 @@ use super::{
 
 impl Account {
     pub(super) fn transaction_json(&self, transaction: &Transaction) -> Value {
-        let (amount, currency) = match &transaction.reported_amount {
-            Some((amount, currency)) => (*amount, currency),
-            None => (transaction.amount, &transaction.currency),
-        };
+        let (amount, currency) = transaction.reported();
         let created = transaction.created_at.to_string();
         let paid = transaction.paid_at.map(|at| at.to_string());
         json!({
@@ -21,7 +18,7 @@ impl Account {
             "status": transaction.status.name(),
             "reference": transaction.reference,
             "receipt_number": null,
-            "amount": transaction.reported_charged_minor.unwrap_or(amount),
+            "amount": transaction.charged(),
             "requested_amount": amount,
             "message": null,
             "gateway_response": transaction.gateway_response,

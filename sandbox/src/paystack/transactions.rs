@@ -8,7 +8,7 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Paystack,
     accounts::{Account, Page},
-    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Period, Reply},
 };
 use crate::env::Env;
 
@@ -46,6 +46,7 @@ impl Status {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Transaction {
     pub id: u64,
     pub reference: String,
@@ -76,6 +77,14 @@ pub(super) struct Transaction {
     pub reported_charged_minor: Option<u64>,
 }
 
+/// The common parameters of all transactions.
+pub(super) struct Order {
+    pub reference: String,
+    pub amount: u64,
+    pub currency: String,
+    pub email: String,
+}
+
 impl Transaction {
     pub(super) fn new(
         params: &Params,
@@ -95,14 +104,24 @@ impl Transaction {
         let reference = account.new_reference(params.text("reference"), env)?;
         let channels = params.get("channels").and_then(Value::as_array);
         Ok(Transaction {
-            id: env.next_id(),
-            reference,
-            amount,
-            currency,
-            email,
             metadata: params.get("metadata").map(parse_metadata),
             channels: channels.map(|all| strings(all)).unwrap_or_default(),
             callback_url: params.text("callback_url"),
+            ..Transaction::unpaid(env, Order { reference, amount, currency, email })
+        })
+    }
+
+    /// A transaction without optional parameters.
+    pub(super) fn unpaid(env: &Env, order: Order) -> Transaction {
+        Transaction {
+            id: env.next_id(),
+            reference: order.reference,
+            amount: order.amount,
+            currency: order.currency,
+            email: order.email,
+            metadata: None,
+            channels: Vec::new(),
+            callback_url: None,
             access_code: None,
             status: Status::Abandoned,
             channel: "card".to_owned(),
@@ -116,7 +135,20 @@ impl Transaction {
             debit_fails: false,
             reported_amount: None,
             reported_charged_minor: None,
-        })
+        }
+    }
+
+    /// Returns the reported amount and currency.
+    pub(super) fn reported(&self) -> (u64, &str) {
+        match &self.reported_amount {
+            Some((amount, currency)) => (*amount, currency.as_str()),
+            None => (self.amount, self.currency.as_str()),
+        }
+    }
+
+    /// Returns the reported charged amount.
+    pub(super) fn charged(&self) -> u64 {
+        self.reported_charged_minor.unwrap_or(self.reported().0)
     }
 
     pub(super) fn accepts_cards(&self) -> bool {
@@ -140,7 +172,7 @@ fn parse_metadata(metadata: &Value) -> Value {
 }
 
 /// Returns the fees by Paystack's price list, in minor units.
-fn fees(amount: u64, currency: &str) -> u64 {
+pub(super) fn fees(amount: u64, currency: &str) -> u64 {
     match currency {
         "NGN" => {
             let flat = if amount >= 250_000 { 10_000 } else { 0 };
@@ -234,6 +266,9 @@ pub(super) struct ListQuery {
     per_page: Option<usize>,
     page: Option<usize>,
     status: Option<String>,
+    /// Times or days.
+    from: Option<String>,
+    to: Option<String>,
 }
 
 pub(super) async fn list(
@@ -241,9 +276,14 @@ pub(super) async fn list(
     ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult {
+    let period = Period::parse(query.from.as_deref(), query.to.as_deref())?;
+    let fits = |t: &Transaction| {
+        query.status.as_ref().is_none_or(|status| status == t.status.name())
+            && period.contains(t.paid_at.unwrap_or(t.created_at))
+    };
     paystack.with_account(&key, |account, _| {
-        let fits = |t: &&Transaction| query.status.as_ref().is_none_or(|s| s == t.status.name());
-        let all = account.transactions.values().rev().filter(fits);
+        let listed = account.listed_payments();
+        let all = listed.iter().filter(|transaction| fits(transaction));
         let all = all.map(|transaction| account.transaction_json(transaction)).collect();
         Ok(Reply::numbered_page("Transactions retrieved", all, [query.per_page, query.page]))
     })

@@ -3,6 +3,7 @@
 use super::{
     charges::{self, Cause, Exception, Note, RefundTerms, State as ChargeState},
     prelude::*,
+    reconciliation::{Remedy, resolve_difference},
 };
 use crate::{operations::operators::approvals, state::config::ApprovalSubject};
 
@@ -11,7 +12,7 @@ const MAX_NOTES: usize = 100;
 
 choices! {
     StateFilter = &["open", "resolved"];
-    Resolution = &["credit", "refund", "none"];
+    Resolution = &["credit", "refund", "absorb", "none"];
 }
 
 fields! {
@@ -50,30 +51,25 @@ fn not_found() -> Error {
     Error::not_found("exception not found")
 }
 
-async fn find(app: &App, company: &CompanyId, id: &str) -> Result<Exception> {
-    let read = async |tx: &mut Tx| charges::find_exception(tx, company, id).await;
+async fn find(app: &App, OwnedId { owner, id }: &OwnedId) -> Result<Exception> {
+    let read = async |tx: &mut Tx| charges::find_exception(tx, owner, id).await;
     app.store.select(read).await?.ok_or_else(not_found)
 }
 
-/// Returns an exception, and the largest of the amounts that were requested, seen or taken.
-async fn find_with_amount(app: &App, company: &CompanyId, id: &str) -> Result<(Exception, Minor)> {
-    let read = async |tx: &mut Tx| {
-        let Some(found) = charges::find_exception(tx, company, id).await? else { return Ok(None) };
-        let charge = charges::find(tx, company, &found.charge_id).await?;
-        Ok::<_, tollhouse_platform::store::Error>(Some((found, charge)))
+/// Returns the largest of the amounts that were requested, seen or taken.
+async fn amount(app: &App, exception: &Exception) -> Result<Minor> {
+    let charge = match (&exception.owner, &exception.charge) {
+        (Owner::Company(company), Some(id)) => {
+            app.store.select(async |tx: &mut Tx| charges::find(tx, company, id).await).await?
+        }
+        _ => None,
     };
-    let (found, charge) = app.store.read(read).await?.ok_or_else(not_found)?;
     let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
-    let amount = found.expected.max(found.seen.unwrap_or_default()).max(taken);
-    Ok((found, amount))
+    Ok(exception.expected.max(exception.seen.unwrap_or_default()).max(taken))
 }
 
-pub async fn fetch(
-    State(app): State<App>,
-    Path((company, exception)): Path<(CompanyId, String)>,
-) -> Result<DataResponse<Exception>> {
-    let found = find(&app, &company, &exception).await?;
-    DataResponse::data(found, "Exception fetched successfully")
+pub async fn fetch(State(app): State<App>, id: OwnedId) -> Result<DataResponse<Exception>> {
+    DataResponse::data(find(&app, &id).await?, "Exception fetched successfully")
 }
 
 fields! {
@@ -89,7 +85,7 @@ fields! {
 pub async fn edit(
     State(app): State<App>,
     actor: Actor,
-    Path((company, exception)): Path<(CompanyId, String)>,
+    OwnedId { owner, id }: OwnedId,
     body: Body<EditException>,
 ) -> Result<DataResponse<Exception>> {
     let EditException { mine, note } = body.read()?;
@@ -98,14 +94,10 @@ pub async fn edit(
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let found = charges::find_exception(tx, &company, &exception).await?;
-        let found = found.ok_or_else(not_found)?;
-        // Serializes changes of the exception.
-        charges::lock_charge(tx, &company, &found.charge_id).await?;
-        let found = charges::find_exception(tx, &company, &exception).await?;
+        let found = charges::lock_exception(tx, &owner, &id).await?;
         let mut edited = found.ok_or_else(not_found)?;
         if let Some(mine) = mine {
-            edited.owner = mine.then(|| actor.name.clone());
+            edited.handler = mine.then(|| actor.name.clone());
         }
         let note = note.map(|text| Note { at: app.clock.now(), by: actor.name.clone(), text });
         edited.notes.0.extend(note);
@@ -113,8 +105,8 @@ pub async fn edit(
             return Err(Error::Invalid(format!("an exception has at most {MAX_NOTES} notes")));
         }
         charges::update_exception(tx, &edited).await?;
-        let detail = json!({ "exception": edited.id, "owner": edited.owner });
-        audit::record(tx, &app, &actor, &company, "exception.edit", detail).await?;
+        let detail = json!({ "exception": edited.id, "owner": edited.handler });
+        audit::record(tx, &app, &actor, owner, "exception.edit", detail).await?;
         DataResponse::data(edited, "Exception edited successfully")
     })
     .await
@@ -123,8 +115,10 @@ pub async fn edit(
 fields! {
     /// The resolution of an exception.
     Body ResolveException {
-        /// `credit`: the money in suspense is credited to the company's wallet. `refund`: the payer
-        /// gets back what was taken. `none`: no money moves.
+        /// `credit`: the money in suspense is credited to the company's wallet or, if the provider
+        /// has less than the ledger, debited from it. `refund`: the payer gets back what was taken.
+        /// `absorb`: of reconciliation, the service keeps or bears the difference. `none`: no money
+        /// moves; of reconciliation, what is in suspense goes back.
         action: OneOf<Resolution>,
         /// The reason, stored with the exception.
         reason: Text<500>,
@@ -135,40 +129,70 @@ fields! {
 pub async fn resolve(
     State(app): State<App>,
     actor: Actor,
-    Path((company, exception)): Path<(CompanyId, String)>,
+    id: OwnedId,
     body: Body<ResolveException>,
 ) -> Result<DataResponse<Exception>> {
     let ResolveException { action, reason } = body.read()?;
-    let (found, amount) = find_with_amount(&app, &company, &exception).await?;
+    let found = find(&app, &id).await?;
+    let amount = amount(&app, &found).await?;
     if amount > app.settings.approvals.approval_amount {
         let detail =
             json!({ "exception": found.id, "action": action, "reason": reason, "amount": amount });
         let (subject, kind) = (ApprovalSubject::Exceptions, "exception.resolve");
-        approvals::require(&app, &actor, subject, &company, kind, &detail).await?;
+        approvals::require(&app, &actor, subject, id.owner.clone(), kind, &detail).await?;
     }
     let db = app.store.clone();
     db.write(async move |tx| {
-        let found =
-            charges::find_exception(tx, &company, &exception).await?.ok_or_else(not_found)?;
-        let charge = charges::lock_charge(tx, &company, &found.charge_id).await?;
-        let mut charge = charge.ok_or_else(not_found)?;
+        let OwnedId { owner, id } = id;
+        // The charge first, as everywhere.
+        let charge = match (&owner, &found.charge) {
+            (Owner::Company(company), Some(id)) => charges::lock_charge(tx, company, id).await?,
+            _ => None,
+        };
+        let found = charges::lock_exception(tx, &owner, &id).await?.ok_or_else(not_found)?;
         if !charges::resolve_exception(tx, &app, &found, &reason).await? {
             return Err(Error::invalid("the exception is already resolved"));
         }
-        match &*action {
-            "credit" => credit(tx, &app, &mut charge).await?,
-            "refund" => refund(tx, &app, &mut charge).await?,
-            _ => {}
-        }
         let mut detail = json!({ "exception": found.id, "action": action, "reason": reason });
-        if found.owner_kind == charges::OwnerKind::Payment {
+        if found.owner_kind == Some(charges::OwnerKind::Payment) {
             detail["payment"] = json!(found.owner_id);
         }
-        audit::record(tx, &app, &actor, &company, "exception.resolve", detail).await?;
-        let resolved = charges::find_exception(tx, &company, &found.id).await?;
+        apply(tx, &app, found, charge, &action).await?;
+        audit::record(tx, &app, &actor, owner.clone(), "exception.resolve", detail).await?;
+        let resolved = charges::find_exception(tx, &owner, &id).await?;
         DataResponse::data(resolved.ok_or_else(not_found)?, "Exception resolved successfully")
     })
     .await
+}
+
+/// Moves the money of a resolved exception.
+async fn apply(
+    tx: &mut Tx,
+    app: &App,
+    mut found: Exception,
+    charge: Option<Charge>,
+    action: &str,
+) -> Result<()> {
+    if found.is_of_reconciliation() {
+        let remedy = match action {
+            "credit" => Remedy::Company,
+            "absorb" => Remedy::Service,
+            "refund" => {
+                let message = "a difference from the provider's list cannot be refunded: refund \
+                     the payment instead";
+                return Err(Error::invalid(message));
+            }
+            _ => Remedy::Nothing,
+        };
+        return resolve_difference(tx, app, &mut found, remedy).await;
+    }
+    let mut charge = charge.ok_or_else(not_found)?;
+    match action {
+        "credit" => credit(tx, app, &mut charge).await,
+        "refund" => refund(tx, app, &mut charge).await,
+        "absorb" => Err(Error::invalid("only a difference from the provider's list is absorbed")),
+        _ => Ok(()),
+    }
 }
 
 async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {

@@ -7,5 +7,6 @@ pub mod enquiry;
 pub mod exceptions;
 pub mod payments;
 pub mod prelude;
+pub mod reconciliation;
 pub mod refunds;
 pub mod totals;

@@ -20,7 +20,7 @@ pub use tollhouse_http::{
             NonNegative, Object, OneOf, PathSegment, Phone, Prose, ReturnUrl, Rows, SomeOf, Text,
             Texts, TextsByName, Time, Visible, Whole, choices,
         },
-        path::{Path, RecordId},
+        path::{OwnedId, Path, RecordId},
         query::{
             AscElseDesc, AtMost, ByKey, Cursor, Days, Direction, Exactly, Limit, PageNumber, Pages,
             Position, Query, Range, Signature, StrictLimit, Truth, Words,

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::openapi::{Describe, Operation, parameter};
-use tollhouse_platform::error::{Error, Result};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::id::{CompanyId, Owner},
+};
 
 /// The parameters of a path. Control characters and invalid UTF-8 are 404: no record has them.
 pub struct Path<T>(pub T);
@@ -42,6 +45,36 @@ impl<S: Send + Sync, T: for<'t> From<&'t str>> FromRequestParts<S> for RecordId<
     }
 }
 
+/// The record that a path names by its last parameter or the one before an action, and its owner: the
+/// company that the path names, else the service.
+pub struct OwnedId {
+    pub owner: Owner,
+    pub id: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OwnedId {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<OwnedId> {
+        let Path(parameters) =
+            Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
+        let company = parameters.iter().find(|(name, _)| name == "company");
+        let owner = match company {
+            Some((_, company)) => Owner::Company(CompanyId::from(&**company)),
+            None => Owner::Service,
+        };
+        let (_, id) =
+            parameters.into_iter().next_back().ok_or_else(|| Error::not_found("path not found"))?;
+        Ok(OwnedId { owner, id })
+    }
+}
+
+impl Describe for OwnedId {
+    fn describe(operation: &mut Operation<'_>) {
+        Path::<String>::describe(operation);
+    }
+}
+
 impl<T> Describe for RecordId<T> {
     fn describe(operation: &mut Operation<'_>) {
         Path::<T>::describe(operation);
@@ -49,7 +82,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 39] = [
+const PARAMETERS: [(&str, &str); 40] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -60,6 +93,7 @@ const PARAMETERS: [(&str, &str); 39] = [
     ("currency", "Currency code, such as `NGN`."),
     ("digest", "SHA-256 digest of the component."),
     ("direct_debit", "Direct debit id, assigned by the system that created it."),
+    ("day", "Day in UTC, like `2026-11-27`."),
     ("dispute", "Dispute id."),
     ("email_or_id", "The user's e-mail address, `user_id` or id."),
     ("endpoint", "Event endpoint id."),

@@ -1,5 +1,10 @@
 //! Ids as types, so that the id of one record cannot stand in for that of another.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+
 use crate::store::SqlValue;
 
 /// Declares types of opaque texts, written like plain strings in JSON, in SQL and in OpenAPI.
@@ -84,6 +89,30 @@ impl Owner {
 impl From<&Owner> for SqlValue {
     fn from(owner: &Owner) -> SqlValue {
         owner.column().into()
+    }
+}
+
+/// `null` for the service.
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Owner::Service => serializer.serialize_none(),
+            Owner::Company(id) => id.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for Owner {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Owner".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Option::<CompanyId>::json_schema(generator)
     }
 }
 

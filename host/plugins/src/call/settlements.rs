@@ -5,7 +5,10 @@ use serde::Serialize;
 use crate::Provider;
 use tollhouse_platform::{
     clock::Timestamp,
-    values::money::{Minor, Money},
+    values::{
+        listing::Period,
+        money::{Minor, Money},
+    },
 };
 
 /// The interface of settlements.
@@ -29,6 +32,8 @@ pub struct ListedTransaction {
     pub id: String,
     /// The service reference of the payment; "" if it is not known.
     pub service_ref: String,
+    /// The provider's id of the payment; "" if it is not known.
+    pub transaction_id: String,
     /// The amount without fees that the payer paid on top.
     pub amount: Money,
     /// The fees that the company bears; `None` if they are not known.
@@ -41,13 +46,6 @@ pub struct TransactionPage {
     pub transactions: Vec<ListedTransaction>,
     /// The cursor of the next page.
     pub next: Option<String>,
-}
-
-/// From `since` to before `until`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
-    pub since: Timestamp,
-    pub until: Timestamp,
 }
 
 /// Which transactions to list.
@@ -73,12 +71,14 @@ pub struct ProviderSettlement {
     /// The provider's id.
     pub id: String,
     pub status: SettlementStatus,
-    /// What was paid out: `gross` less `fees`, refunds, disputes and other deductions.
+    /// What was paid out.
     pub amount: Money,
     /// The amounts of its payments.
     pub gross: Minor,
     /// The fees of its payments.
     pub fees: Minor,
+    /// Refunds, disputes and other deductions, as the provider states them.
+    pub deductions: Minor,
     pub at: Timestamp,
 }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::log;
 use crate::raw_json::RawJson;
-use crate::types::Money;
+use crate::types::{Fault, Money};
 
 /// An amount in the major unit (naira, dollar, franc), with up to two decimals.
 ///
@@ -66,32 +66,53 @@ impl Major {
     /// log a warning that begins with `what`. `null` and an empty string return `None` without a
     /// warning.
     pub fn rounded(value: &RawJson, rounding: Rounding, what: &str) -> Option<Major> {
-        let written = value.text().trim_matches('"').trim();
-        if matches!(written, "" | "null") {
-            return None;
-        }
-        let Some((below, above)) = adjacent_minor_amounts(written) else {
+        let Some((below, above)) = adjacent_minor_amounts(written_text(value)?) else {
             log::warn(&format!("{what} is not an amount and is omitted"));
             return None;
         };
         if below != above {
             log::warn(&format!("{what} is rounded to the minor unit"));
         }
-        let minor = match rounding {
-            Rounding::Down => below,
-            Rounding::Up => above,
-        };
-        Some(Major { minor })
+        Some(Major { minor: rounding.choose(below, above) })
+    }
+
+    /// Parses an amount of a listed payment or settlement. Fractions of the minor unit are rounded,
+    /// and `null` and an empty string return `None`, both without a warning.
+    ///
+    /// Other text that is not an amount is a fault of the upstream: `unavailable`, code
+    /// `unexpected-answer`, with a message that begins with `what`.
+    pub fn listed(value: &RawJson, rounding: Rounding, what: &str) -> Result<Option<Major>, Fault> {
+        let Some(written) = written_text(value) else { return Ok(None) };
+        let (below, above) = adjacent_minor_amounts(written).ok_or_else(|| {
+            Fault::unavailable(format!("{what} is not an amount")).with_code("unexpected-answer")
+        })?;
+        Ok(Some(Major { minor: rounding.choose(below, above) }))
     }
 }
 
-/// The direction in which [`Major::rounded`] rounds fractions of the minor unit.
+/// Returns the text of a number or a string, unless it is absent.
+fn written_text(value: &RawJson) -> Option<&str> {
+    let written = value.text().trim_matches('"').trim();
+    (!matches!(written, "" | "null")).then_some(written)
+}
+
+/// The direction in which [`Major::rounded`] and [`Major::listed`] round fractions of the minor
+/// unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// For amounts received, so that they are never overstated.
     Down,
     /// For amounts paid, so that they are never understated.
     Up,
+}
+
+impl Rounding {
+    fn choose(self, below: u64, above: u64) -> u64 {
+        match self {
+            Rounding::Down => below,
+            Rounding::Up => above,
+        }
+    }
 }
 
 /// Returns the nearest amounts in minor units below and above a decimal; they are equal if it is
@@ -228,6 +249,28 @@ mod tests {
             let logs = host.logs();
             assert_eq!(logs.len(), 2 * warnings, "{written}");
             assert!(logs.iter().all(|(_, line)| line.starts_with("a fee is")));
+        }
+    }
+
+    #[test]
+    fn listed_amounts_are_rounded_absent_or_faults() {
+        let listed = |written: &str, rounding| {
+            let value: RawJson = serde_json::from_str(written).unwrap();
+            Major::listed(&value, rounding, "a fee").map(|amount| amount.map(Major::minor))
+        };
+        for (written, down, up) in [
+            ("0.84", Some(84), Some(84)),
+            ("\"0.845\"", Some(84), Some(85)),
+            ("null", None, None),
+            ("\"\"", None, None),
+        ] {
+            assert_eq!(listed(written, Rounding::Down), Ok(down), "{written}");
+            assert_eq!(listed(written, Rounding::Up), Ok(up), "{written}");
+        }
+        for written in ["-1", "\"sixty\"", "{}", "1e99"] {
+            let fault = listed(written, Rounding::Down).unwrap_err();
+            assert_eq!((fault.code.as_str(), fault.retryable), ("unexpected-answer", true));
+            assert_eq!(fault.message, "a fee is not an amount");
         }
     }
 

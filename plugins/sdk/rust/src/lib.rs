@@ -87,6 +87,7 @@ pub mod http;
 pub mod log;
 pub mod loose;
 pub mod normal;
+pub mod phases;
 pub mod raw_json;
 pub mod record;
 mod refund_parts;
@@ -227,6 +228,12 @@ interface!(
     /// Disputes: lists claims of payers against payments, and answers them.
     disputes,
     "package tollhouse:sdk-disputes; world with-disputes { export tollhouse:plugin/disputes@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
+    /// Settlements: lists what the provider took, returned and paid out.
+    settlements,
+    "package tollhouse:sdk-settlements; world with-settlements { export tollhouse:plugin/settlements@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(

@@ -11,7 +11,7 @@ mod date;
 mod moment;
 
 pub use date::{date, expiry};
-pub use moment::{local_now, moment};
+pub use moment::{local_now, moment, unix_ms, utc};
 
 /// Notations of an absent value, in lower case. [`text`] also treats masked values (only asterisks
 /// or dashes) as absent.

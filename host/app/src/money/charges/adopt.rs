@@ -183,6 +183,7 @@ fn derive(
         currency: former.currency.clone(),
         taken,
         taken_currency: taken.map(|_| former.currency.clone()),
+        fees: None,
         credited: if former.in_books && counts { net } else { Minor(0) },
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),

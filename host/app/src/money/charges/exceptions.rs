@@ -1,7 +1,8 @@
-//! Exceptions: differences between a charge and its provider that an operator must resolve.
+//! Exceptions: differences between records and their provider that an operator must resolve.
 //!
 //! One row per charge and kind. It is open until an operator resolves it with a reason, or until
-//! the provider reports a success or a reversal.
+//! the provider reports a success or a reversal. Those of `reconciliation` have rows by account,
+//! kind and subject, with or without a charge.
 
 use serde::Deserialize;
 
@@ -31,27 +32,39 @@ pub struct Note {
     pub text: String,
 }
 
-/// A difference between a charge and its provider.
+/// A difference between records and their provider.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Exception {
+    /// `null`: the charge is not known.
+    #[sqlx(rename = "company_id", try_from = "String")]
     #[serde(rename = "company")]
-    pub company_id: CompanyId,
+    pub owner: Owner,
     pub id: String,
     /// `amount_mismatch`, `currency_mismatch`, `paid_twice`, `repaid_twice`,
     /// `charge_without_an_owner`, `foreign_payment`, `unverified_charge`,
     /// `dispute_changed_after_its_end`, `dispute_won_after_a_reversal`,
-    /// `dispute_in_another_currency`, `dispute_lost_after_a_refund` or `dispute_lost_in_part`.
+    /// `dispute_in_another_currency`, `dispute_lost_after_a_refund`, `dispute_lost_in_part` or, of
+    /// reconciliation, `payment_not_recorded`, `payment_amount_differs`, `fee_differs`,
+    /// `payment_not_listed`, the same of `refund` and `dispute`, `settlement_differs` or
+    /// `closed_day_changed`.
     pub kind: String,
+    /// The charge, if it is known.
     #[serde(skip)]
-    pub charge_id: ChargeId,
-    /// The kind of record that was charged.
-    pub owner_kind: OwnerKind,
-    /// The id of the payment, card or recollection.
-    pub owner_id: String,
+    pub charge: Option<ChargeId>,
+    /// The kind of record that was charged; `null`: not known.
+    pub owner_kind: Option<OwnerKind>,
+    /// The id of the payment, card or recollection; `null`: not known.
+    pub owner_id: Option<String>,
     #[serde(rename = "payment_service")]
     pub provider: String,
+    /// Empty: not known.
     pub service_ref: String,
-    /// The requested amount.
+    /// Of reconciliation: the provider's id of the payment, refund, dispute or settlement, after its
+    /// kind.
+    pub subject: String,
+    /// Of reconciliation: the first moment of the day in the provider's list.
+    pub day: Option<Timestamp>,
+    /// The requested amount; of reconciliation, the recorded amount.
     #[sqlx(rename = "expected_minor")]
     pub expected: Minor,
     pub currency: Currency,
@@ -59,9 +72,20 @@ pub struct Exception {
     #[sqlx(rename = "seen_minor")]
     pub seen: Option<Minor>,
     pub seen_currency: Option<Currency>,
+    /// Of reconciliation: the net amount in `suspense` because of the difference, negative if the
+    /// provider has less than the ledger.
+    #[sqlx(rename = "suspense_minor")]
+    pub suspense: Minor,
+    /// Number of its ledger transactions.
+    #[serde(skip)]
+    pub postings: i64,
+    #[serde(skip)]
+    pub account_id: String,
     pub state: ExceptionState,
     /// The name of the operator who works on it.
-    pub owner: Option<String>,
+    #[sqlx(rename = "owner")]
+    #[serde(rename = "owner")]
+    pub handler: Option<String>,
     /// Oldest first.
     #[schemars(with = "Vec<Note>")]
     pub notes: Json<Vec<Note>>,
@@ -69,6 +93,17 @@ pub struct Exception {
     pub reason: Option<String>,
     pub created_at: Timestamp,
     pub resolved_at: Option<Timestamp>,
+}
+
+impl Exception {
+    /// Returns whether it is a difference from a provider's list.
+    pub fn is_of_reconciliation(&self) -> bool {
+        !self.account_id.is_empty()
+    }
+
+    pub fn ledger_key(&self, number: i64) -> String {
+        format!("exception:{}:{number}", self.id)
+    }
 }
 
 /// Records an exception, once per charge and kind, and raises its alarm. Money that a verification
@@ -177,7 +212,7 @@ pub async fn resolve(tx: &mut Tx, app: &App, exception: &Exception, reason: &str
         "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
          WHERE company_id = $1 AND id = $2 AND state = 'open'",
     )
-    .params(params![&exception.company_id, &exception.id, reason, app.clock.now()])
+    .params(params![exception.owner.column(), &exception.id, reason, app.clock.now()])
     .affects_one()
     .await
 }
@@ -185,14 +220,23 @@ pub async fn resolve(tx: &mut Tx, app: &App, exception: &Exception, reason: &str
 /// Writes owner and notes of an exception.
 pub async fn update(tx: &mut Tx, exception: &Exception) -> Result<()> {
     tx.sql("UPDATE exceptions SET owner = $3, notes = $4 WHERE company_id = $1 AND id = $2")
-        .params(params![&exception.company_id, &exception.id, &exception.owner, &exception.notes])
+        .params(params![
+            exception.owner.column(),
+            &exception.id,
+            &exception.handler,
+            &exception.notes
+        ])
         .execute()
         .await
 }
 
-const SELECT: &str = "SELECT e.*, c.owner_kind, c.owner_id, c.provider, c.service_ref
+const SELECT: &str = "SELECT e.*, c.id AS charge, c.owner_kind, c.owner_id,
+         COALESCE(c.provider, a.provider, '') AS provider,
+         COALESCE(c.service_ref, e.listed_ref, '') AS service_ref
      FROM exceptions e
-     JOIN charges c ON c.company_id = e.company_id AND c.id = e.charge_id";
+     LEFT JOIN charges c ON c.company_id = e.company_id
+         AND c.id = COALESCE(e.listed_charge_id, e.charge_id)
+     LEFT JOIN provider_accounts a ON a.id = e.account_id";
 
 /// Returns exceptions of all companies after an id, oldest first.
 pub async fn list(
@@ -219,17 +263,63 @@ pub async fn list_of_charge(
     let sql = DynamicStatement::from(SELECT)
         .append(" WHERE e.company_id = ")
         .bind(company_id)
-        .append(" AND e.charge_id = ")
+        .append(" AND COALESCE(e.listed_charge_id, e.charge_id) = ")
         .bind(charge_id)
         .append(" ORDER BY e.created_at, e.id");
     tx.dynamic(&sql).all().await
 }
 
-pub async fn find(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<Option<Exception>> {
+pub async fn find(tx: &mut Tx, owner: &Owner, id: &str) -> Result<Option<Exception>> {
     let sql = DynamicStatement::from(SELECT)
         .append(" WHERE e.company_id = ")
-        .bind(company_id)
+        .bind(owner)
         .append(" AND e.id = ")
         .bind(id);
     tx.dynamic(&sql).optional().await
+}
+
+/// Locks an exception and returns it.
+pub async fn lock(tx: &mut Tx, owner: &Owner, id: &str) -> Result<Option<Exception>> {
+    let locked: Option<String> = tx
+        .sql("SELECT id FROM exceptions WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .params(params![owner.column(), id])
+        .optional_value()
+        .await?;
+    match locked {
+        Some(id) => find(tx, owner, &id).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns the exception of a difference from an account's list.
+pub async fn find_difference(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    kind: &str,
+    subject: &str,
+) -> Result<Option<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.account_id = ")
+        .bind(account_id)
+        .append(" AND e.kind = ")
+        .bind(kind)
+        .append(" AND e.subject = ")
+        .bind(subject);
+    tx.dynamic(&sql).optional().await
+}
+
+/// Returns the differences from an account's list that are open, of a kind or of a day.
+pub async fn list_open_differences(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    kind: Option<&str>,
+    day: Option<Timestamp>,
+) -> Result<Vec<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.state = 'open' AND e.account_id = ")
+        .bind(account_id)
+        .append_if(" AND e.kind = ", kind)
+        .append_if(" AND e.day = ", day)
+        .append(" ORDER BY e.id ");
+    tx.dynamic(&sql).all().await
 }

@@ -35,6 +35,9 @@ pub struct Charge {
     #[sqlx(rename = "taken_minor")]
     pub taken: Option<Minor>,
     pub taken_currency: Option<Currency>,
+    /// The provider's fees, without what the payer paid on top; `None`: not known.
+    #[sqlx(rename = "fees_minor")]
+    pub fees: Option<Minor>,
     /// The net amount that the ledger has from this charge, and where.
     #[sqlx(rename = "credited_minor")]
     pub credited: Minor,

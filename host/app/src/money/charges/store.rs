@@ -11,9 +11,9 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
              account_id, in_books, lane, amount_minor, currency, taken_minor, taken_currency,
              credited_minor, refunded_minor, service_ref, reference_source, transaction_id, state,
              counts, superseded, holds_lane, unsure, fence, lease_until, begun_at, requested_at,
-             settled_at, session_url, mismatch, created_at, updated_at, credited_to)
+             settled_at, session_url, mismatch, created_at, updated_at, credited_to, fees_minor)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)",
+             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)",
     )
     .params(params![
         &charge.company_id, &charge.id, charge.owner_kind, &charge.owner_id, charge.number,
@@ -23,7 +23,7 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
         charge.state, charge.counts, charge.superseded, charge.holds_lane, charge.unsure,
         charge.fence, charge.lease_until, charge.begun_at, charge.requested_at, charge.settled_at,
         &charge.session_url, &charge.mismatch, charge.created_at, charge.updated_at,
-        charge.credited_to
+        charge.credited_to, charge.fees
     ])
     .execute()
     .await
@@ -37,7 +37,7 @@ macro_rules! update_mutable_columns {
              superseded = $14, holds_lane = $15, unsure = $16, fence = $17, lease_until = $18,
              begun_at = $19, requested_at = $20, settled_at = $21, session_url = $22,
              mismatch = $23, updated_at = $24, in_books = $25, credited_to = $26,
-             disputed_minor = $27
+             disputed_minor = $27, fees_minor = $28
          WHERE company_id = $1 AND id = $2"
     };
 }
@@ -52,7 +52,7 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
 pub async fn open(tx: &mut Tx, before: &Charge, charge: &Charge) -> Result<()> {
     let sql = concat!(
         update_mutable_columns!(),
-        " AND state = 'requested' AND session_url IS NULL AND fence = $28 AND updated_at = $29"
+        " AND state = 'requested' AND session_url IS NULL AND fence = $29 AND updated_at = $30"
     );
     let fields = params![before.fence, before.updated_at];
     bind_mutable_columns(tx.defer(sql), charge).params(fields).require_one().await
@@ -65,7 +65,8 @@ fn bind_mutable_columns<'t>(statement: Deferred<'t>, charge: &'t Charge) -> Defe
         charge.reference_source, &charge.transaction_id, charge.state, charge.counts,
         charge.superseded, charge.holds_lane, charge.unsure, charge.fence, charge.lease_until,
         charge.begun_at, charge.requested_at, charge.settled_at, &charge.session_url,
-        &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to, charge.disputed
+        &charge.mismatch, charge.updated_at, charge.in_books, charge.credited_to, charge.disputed,
+        charge.fees
     ])
 }
 

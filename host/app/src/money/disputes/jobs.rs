@@ -5,7 +5,7 @@ use crate::money::{
     charges::{ChargeId, DISPUTES_JOB},
     prelude::*,
 };
-use tollhouse_plugins::{DisputeFilter, PluginKind, ProviderDispute};
+use tollhouse_plugins::{DisputeFilter, ProviderDispute};
 
 /// Interval of the queries of an account, and of a charge while its disputes may change.
 const INTERVAL_SECONDS: i64 = 86_400;
@@ -100,23 +100,6 @@ async fn record_listed(
 
 /// Enqueues the daily job of each account whose plugin has disputes. Deletes nothing.
 pub async fn sweep(app: App) -> Result<u64> {
-    let has_disputes = |name: &String| {
-        app.plugins.provider(name, "").is_ok_and(|provider| provider.has_disputes())
-    };
-    let names = app.plugins.names(PluginKind::Provider);
-    let names: Vec<String> = names.into_iter().filter(has_disputes).collect();
-    let list = async |tx: &mut Tx| providers::list_without_job(tx, ACCOUNT_JOB, &names).await;
-    let accounts = app.store.select(list).await?;
-    if !accounts.is_empty() {
-        let (db, now) = (app.store.clone(), app.clock.now());
-        db.write(async move |tx| -> Result<()> {
-            for account in &accounts {
-                let owner = CompanyId::from(Owner::from(&account.owner).column());
-                jobs::enqueue(tx, &owner, ACCOUNT_JOB, &account.id, now).await?;
-            }
-            Ok(())
-        })
-        .await?;
-    }
+    providers::enqueue_jobs(&app, ACCOUNT_JOB, |plugin| plugin.has_disputes()).await?;
     Ok(0)
 }

@@ -10,7 +10,7 @@ mod store;
 
 use std::collections::HashMap;
 
-pub use self::store::{Account, AccountId, SEALED, find_by_id, list_without_job};
+pub use self::store::{Account, AccountId, SEALED, find_by_id};
 use crate::tenants::prelude::*;
 use tollhouse_plugins::{Credentials, PluginKind, Provider};
 
@@ -202,6 +202,32 @@ fn is_deactivated(accounts: &[Option<Account>; 2]) -> bool {
 
 fn not_configured() -> Error {
     Error::invalid("payment service key not found")
+}
+
+/// Enqueues a job about each usable account whose plugin fits, unless it has one.
+pub async fn enqueue_jobs(
+    app: &App,
+    kind: &'static str,
+    fits: impl Fn(&Provider) -> bool,
+) -> Result<()> {
+    let names = app.plugins.names(PluginKind::Provider).into_iter();
+    let names =
+        names.filter(|name| app.plugins.provider(name, "").is_ok_and(|plugin| fits(&plugin)));
+    let names: Vec<String> = names.collect();
+    let list = async |tx: &mut Tx| store::list_without_job(tx, kind, &names).await;
+    let accounts = app.store.select(list).await?;
+    if accounts.is_empty() {
+        return Ok(());
+    }
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| -> Result<()> {
+        for account in &accounts {
+            let owner = CompanyId::from(Owner::from(&account.owner).column());
+            jobs::enqueue(tx, &owner, kind, &account.id, now).await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 pub fn deactivated(provider: &str) -> Error {

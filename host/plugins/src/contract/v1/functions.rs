@@ -21,11 +21,13 @@ use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
     Credentials, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, FaceComparison,
     Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer, KnownRefund,
-    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, Period, PluginData,
-    PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder,
-    RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
-    TransactionPage, VirtualAccount, Webhook, runtime::engine::State,
+    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData, PluginReply,
+    Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
+    SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter, TransactionPage,
+    VirtualAccount, Webhook, runtime::engine::State,
 };
+
+use tollhouse_platform::values::listing::Period;
 
 /// The result of an exported function. The outer error is a trap.
 pub type GuestResult = wasmtime::Result<Result<PluginReply, Fault>>;

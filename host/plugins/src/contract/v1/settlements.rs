@@ -5,11 +5,14 @@ use super::{
     exported, wit,
 };
 use crate::{
-    Fault, ListedKind, ListedTransaction, Period, ProviderSettlement, SettlementPage,
-    SettlementStatus, TransactionFilter, TransactionPage,
+    Fault, ListedKind, ListedTransaction, ProviderSettlement, SettlementPage, SettlementStatus,
+    TransactionFilter, TransactionPage,
 };
 use exported::settlements as v1;
-use tollhouse_platform::{clock::Timestamp, values::money::Minor};
+use tollhouse_platform::{
+    clock::Timestamp,
+    values::{listing::Period, money::Minor},
+};
 
 /// Maximum number of transactions or settlements of a page.
 const MAX_ITEMS: usize = 100;
@@ -19,7 +22,7 @@ const MAX_CURSOR_BYTES: usize = 1_000;
 
 impl From<&Period> for v1::Period {
     fn from(period: &Period) -> v1::Period {
-        v1::Period { since: period.since.to_string(), until: period.until.to_string() }
+        v1::Period { since: period.from.to_string(), until: period.before.to_string() }
     }
 }
 
@@ -62,6 +65,7 @@ impl TryFrom<v1::ListedTransaction> for ListedTransaction {
             },
             id: id(listed.id, 1)?,
             service_ref: id(listed.service_ref, 0)?,
+            transaction_id: id(listed.transaction_id, 0)?,
             fees,
             amount: amount(listed.amount)?,
             at: time(&listed.at)?,
@@ -83,6 +87,7 @@ impl TryFrom<v1::Settlement> for ProviderSettlement {
             },
             gross: minor(settlement.gross_minor, currency)?,
             fees: minor(settlement.fees_minor, currency)?,
+            deductions: minor(settlement.deductions_minor, currency)?,
             amount: amount(settlement.amount)?,
             at: time(&settlement.at)?,
         })

@@ -10,9 +10,12 @@ use crate::prelude::*;
 use crate::{
     AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey,
     Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, PartialRefundOrder,
-    Period, Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
+    Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
 };
-use tollhouse_platform::values::money::{Currency, Minor, Money};
+use tollhouse_platform::values::{
+    listing::Period,
+    money::{Currency, Minor, Money},
+};
 
 const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
@@ -148,7 +151,7 @@ fn dispute_answer(manifest: &Manifest) -> DisputeAnswer {
 /// The day of `STARTED_AT`.
 fn period() -> Period {
     let time = |text| Timestamp::parse(text).expect("the text is RFC 3339");
-    Period { since: time("2026-01-01T00:00:00Z"), until: time("2026-01-02T00:00:00Z") }
+    Period { from: time("2026-01-01T00:00:00Z"), before: time("2026-01-02T00:00:00Z") }
 }
 
 fn reference(manifest: &Manifest) -> String {

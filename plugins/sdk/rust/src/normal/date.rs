@@ -162,7 +162,7 @@ fn day_from_epoch_days(days: i64) -> Day {
 }
 
 /// The inverse of [`day_from_epoch_days`].
-fn epoch_days((year, month, day): Day) -> i64 {
+pub(super) fn epoch_days((year, month, day): Day) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

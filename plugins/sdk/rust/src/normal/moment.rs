@@ -20,6 +20,22 @@ pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest}Z"))
 }
 
+/// Returns the milliseconds since 1970 of a timestamp. Accepts the notations of [`moment`]; without
+/// an offset, the timestamp is in UTC.
+pub fn unix_ms(timestamp: &str) -> Option<i64> {
+    let utc = moment(&Value::from(timestamp), 0)?;
+    let (hour, minute, rest) = parse_time(utc.get(11..)?.strip_suffix('Z')?)?;
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest.as_str(), ""));
+    let ms: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    let minutes = date::epoch_days(date::day(&utc)?) * DAY_MINUTES + hour * 60 + minute;
+    Some((minutes * 60 + parse_digits(whole)?) * 1_000 + ms)
+}
+
+/// Formats milliseconds since 1970 as RFC 3339 in UTC, in whole seconds.
+pub fn utc(unix_ms: i64) -> String {
+    format!("{}Z", format_local(unix_ms.div_euclid(1_000), 0))
+}
+
 /// Returns the time of the call as `YYYY-MM-DDThh:mm:ss` in local time, `ahead_minutes` ahead of
 /// UTC.
 pub fn local_now(ahead_minutes: i64) -> String {
@@ -115,6 +131,24 @@ mod tests {
             (0, -90, "1969-12-31T22:30:00"),
         ] {
             assert_eq!(format_local(seconds, ahead_minutes), local);
+        }
+    }
+
+    #[test]
+    fn timestamps_convert_to_milliseconds_and_back() {
+        for (timestamp, ms, utc_text) in [
+            ("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00Z"),
+            ("2026-01-01T00:00:00.000Z", 1_767_225_600_000, "2026-01-01T00:00:00Z"),
+            ("2026-01-01T01:00:00+01:00", 1_767_225_600_000, "2026-01-01T00:00:00Z"),
+            ("2024-02-29T23:59:59.5Z", 1_709_251_199_500, "2024-02-29T23:59:59Z"),
+            ("2024-02-29T23:59:59.123456789Z", 1_709_251_199_123, "2024-02-29T23:59:59Z"),
+            ("1969-12-31T23:59:59.250Z", -750, "1969-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(unix_ms(timestamp), Some(ms), "{timestamp}");
+            assert_eq!(utc(ms), utc_text, "{timestamp}");
+        }
+        for garbage in ["", "soon", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:60Z"] {
+            assert_eq!(unix_ms(garbage), None, "{garbage}");
         }
     }
 

@@ -94,6 +94,7 @@ fn first(app: &App, new: NewCharge<'_>) -> Charge {
         currency: new.amount.currency,
         taken: None,
         taken_currency: None,
+        fees: None,
         credited: Minor(0),
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),

@@ -25,6 +25,7 @@ pub fn charge(state: State) -> Charge {
         currency: "NGN".into(),
         taken: has_taken.then_some(Minor(500)),
         taken_currency: has_taken.then(|| "NGN".into()),
+        fees: None,
         credited: Minor(0),
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),

@@ -1,6 +1,6 @@
 //! The transitions of a charge. Pure: the model checker runs them.
 
-use super::{Charge, Decision, Fact, State, lease};
+use super::{Charge, Decision, Fact, State, fees, lease};
 use crate::money::prelude::*;
 
 impl Charge {
@@ -75,6 +75,7 @@ impl Charge {
         let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
         self.taken = Some(requested.minor.min(seen.amount.minor));
         self.taken_currency = Some(seen.amount.currency.clone());
+        self.fees = seen.fees.map(|_| fees(seen));
         self.counts = decision == Decision::Succeed;
         self.settled_at = Some(now);
     }

@@ -124,6 +124,7 @@ impl Row {
             disputed: Minor(0),
             settled_at: None,
             taken_currency: None,
+            fees: None,
             ..base(self.state)
         }
     }

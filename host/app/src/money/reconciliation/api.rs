@@ -1,0 +1,87 @@
+//! Operator endpoints of reconciliation.
+
+use super::{
+    ACCOUNT_JOB,
+    days::{self, Day, Report, Summary},
+};
+use crate::money::prelude::*;
+
+/// Returns a provider account whose plugin lists settlements.
+async fn find(app: &App, id: &str) -> Result<Account> {
+    let read = async |tx: &mut Tx| providers::find_by_id(tx, id).await;
+    let found = app.store.select(read).await?;
+    found.ok_or_else(|| Error::not_found("provider account not found"))
+}
+
+fields! {
+    /// Which days to list.
+    Query DayList {
+        /// The last day, like 2026-11-27. Default: today, in UTC.
+        until: Exactly,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Path(account): Path<String>,
+    query: Query<DayList>,
+) -> Result<DataResponse<Vec<Summary>>> {
+    let DayList { until } = query.read()?;
+    let last = match until {
+        Some(text) => Day::parse(&text)
+            .map_err(|_| Error::invalid("the until field must be a day like 2026-11-27"))?,
+        None => Day(super::day_of(app.clock.now())),
+    };
+    let account = find(&app, &account).await?;
+    let days = app.store.read(async |tx: &mut Tx| days::list(tx, &account, last).await).await?;
+    DataResponse::data(days, "Days fetched successfully")
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Path((account, day)): Path<(String, String)>,
+) -> Result<DataResponse<Report>> {
+    let (account, day) = (find(&app, &account).await?, Day::parse(&day)?);
+    let read = async |tx: &mut Tx| days::report(tx, &account, day).await;
+    DataResponse::data(app.store.read(read).await?, "Day fetched successfully")
+}
+
+pub async fn close(
+    State(app): State<App>,
+    actor: Actor,
+    Path((account, day)): Path<(String, String)>,
+) -> Result<DataResponse<Report>> {
+    let (account, day) = (find(&app, &account).await?, Day::parse(&day)?);
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        days::close(tx, &app, &actor, &account, day).await?;
+        let detail = json!({ "account": account.id, "day": day.name() });
+        let owner = Owner::from(&account.owner);
+        audit::record(tx, &app, &actor, owner, "day.close", detail).await?;
+        DataResponse::data(days::report(tx, &account, day).await?, "Day closed successfully")
+    })
+    .await
+}
+
+/// Lists the transactions of an account now, instead of at the daily time.
+pub async fn reconcile(
+    State(app): State<App>,
+    actor: Actor,
+    Path(account): Path<String>,
+) -> Result<MessageResponse> {
+    let account = find(&app, &account).await?;
+    let plugin = app.plugins.provider(&account.provider, Owner::from(&account.owner).column())?;
+    if !plugin.has_settlements() {
+        return Err(Error::Invalid(format!("{} does not list settlements", account.provider)));
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let owner = Owner::from(&account.owner);
+        let company = CompanyId::from(owner.column());
+        jobs::enqueue(tx, &company, ACCOUNT_JOB, &account.id, app.clock.now()).await?;
+        let detail = json!({ "account": account.id });
+        audit::record(tx, &app, &actor, owner, "account.reconcile", detail).await?;
+        Ok(MessageResponse("Reconciliation began"))
+    })
+    .await
+}

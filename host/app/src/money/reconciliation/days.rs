@@ -1,0 +1,191 @@
+//! The days of a provider account: their totals, and closing them.
+
+use super::{
+    DAY_MS, TransactionKind,
+    store::{self, Settlement},
+};
+use crate::money::{
+    charges::{self, Exception},
+    prelude::*,
+};
+use chrono::NaiveDate;
+use serde::Deserialize;
+use tollhouse_platform::{clock::parse_date, store::FromRow};
+
+/// A day in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day(pub Timestamp);
+
+impl Day {
+    /// 404 unless the text is a date like 2026-11-27.
+    pub fn parse(text: &str) -> Result<Day> {
+        let date = parse_date(text, "%Y-%m-%d").filter(|date| text == date.to_string());
+        let date: NaiveDate = date.ok_or_else(|| Error::not_found("day not found"))?;
+        let midnight = date.and_time(chrono::NaiveTime::MIN).and_utc();
+        Ok(Day(Timestamp(midnight.timestamp_millis())))
+    }
+
+    pub fn period(self) -> (Timestamp, Timestamp) {
+        (self.0, self.0.plus_ms(DAY_MS))
+    }
+
+    pub fn name(self) -> String {
+        self.0.to_datetime().format("%Y-%m-%d").to_string()
+    }
+}
+
+/// The listed transactions of a day, of one kind and currency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromRow, JsonSchema)]
+#[schemars(rename = "DayTotal")]
+pub struct Total {
+    pub kind: TransactionKind,
+    pub currency: Currency,
+    /// Number of listed transactions.
+    pub listed: i64,
+    /// Number of those that match their records.
+    pub matched: i64,
+    /// Their amounts.
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    /// Their fees, without those that the list lacks.
+    #[sqlx(rename = "fees_minor")]
+    pub fees: Minor,
+}
+
+/// A day of a provider account.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AccountDay")]
+pub struct Report {
+    account: AccountId,
+    #[serde(rename = "payment_service")]
+    provider: String,
+    /// In UTC.
+    day: String,
+    /// Transactions before this time have been listed; `null`: no list is complete.
+    listed_until: Option<Timestamp>,
+    totals: Vec<Total>,
+    /// The payouts of the day.
+    settlements: Vec<Settlement>,
+    /// The open exceptions of the day, oldest first.
+    exceptions: Vec<Exception>,
+    /// `null`: the day is open.
+    closed: Option<Closed>,
+}
+
+/// How a day was closed.
+#[derive(Clone, Debug, Serialize, FromRow, JsonSchema)]
+#[schemars(rename = "ClosedDay")]
+pub struct Closed {
+    #[serde(skip)]
+    pub day: Timestamp,
+    #[sqlx(rename = "closed_at")]
+    pub at: Timestamp,
+    /// The name of the operator.
+    #[sqlx(rename = "closed_by")]
+    pub by: String,
+    /// The totals at that time.
+    #[schemars(with = "Vec<Total>")]
+    pub totals: Json<Vec<Total>>,
+}
+
+pub async fn report(tx: &mut Tx, account: &Account, day: Day) -> Result<Report> {
+    let listing = store::find_listing(tx, &account.id).await?;
+    let id = &account.id;
+    Ok(Report {
+        account: account.id.clone(),
+        provider: account.provider.clone(),
+        day: day.name(),
+        listed_until: listing.and_then(|listing| listing.listed_at),
+        totals: store::totals(tx, id, day.period()).await?,
+        settlements: store::list_settlements(tx, id, day.period()).await?,
+        exceptions: charges::list_open_differences(tx, id, None, Some(day.0)).await?,
+        closed: store::find_closed(tx, id, day.0).await?,
+    })
+}
+
+/// Closes a day. 400 if it was closed before, if it has not been listed, or while it has open
+/// exceptions.
+pub async fn close(
+    tx: &mut Tx,
+    app: &App,
+    actor: &Actor,
+    account: &Account,
+    day: Day,
+) -> Result<()> {
+    // Serializes with the list.
+    let listing = store::lock_listing(tx, &account.id).await?;
+    let report = report(tx, account, day).await?;
+    let listed_until = listing.and_then(|listing| listing.listed_at);
+    if report.closed.is_some() {
+        return Err(Error::invalid("the day is already closed"));
+    }
+    if listed_until.is_none_or(|until| until < day.period().1) {
+        return Err(Error::invalid("the transactions of the day have not been listed yet"));
+    }
+    if !report.exceptions.is_empty() {
+        let open = report.exceptions.len();
+        return Err(Error::Invalid(format!(
+            "resolve the open exceptions of the day first: {open}"
+        )));
+    }
+    let closed = Closed {
+        day: day.0,
+        at: app.clock.now(),
+        by: actor.name.clone(),
+        totals: Json(report.totals),
+    };
+    Ok(store::insert_closed(tx, &account.id, &closed).await?)
+}
+
+/// A day in a list of days.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AccountDaySummary")]
+pub struct Summary {
+    day: String,
+    /// Number of listed transactions.
+    listed: i64,
+    /// Number of those that match their records.
+    matched: i64,
+    /// Number of open exceptions.
+    exceptions: usize,
+    closed_at: Option<Timestamp>,
+}
+
+/// Number of days in a list.
+pub const LISTED_DAYS: i64 = 31;
+
+/// Returns the last days until `last`, newest first.
+pub async fn list(tx: &mut Tx, account: &Account, last: Day) -> Result<Vec<Summary>> {
+    let (_, before) = last.period();
+    let from = before.plus_ms(-LISTED_DAYS * DAY_MS);
+    let counts = store::count_by_day(tx, &account.id, (from, before)).await?;
+    let closed = store::list_closed(tx, &account.id, (from, before)).await?;
+    let exceptions = charges::list_open_differences(tx, &account.id, None, None).await?;
+    let days = (1..=LISTED_DAYS).map(|n| Day(before.plus_ms(-n * DAY_MS)));
+    let summary = |day: Day| {
+        let count = counts.iter().find(|count| count.day == day.0);
+        Summary {
+            day: day.name(),
+            listed: count.map_or(0, |count| count.listed),
+            matched: count.map_or(0, |count| count.matched),
+            exceptions: exceptions.iter().filter(|one| one.day == Some(day.0)).count(),
+            closed_at: closed.iter().find(|one| one.day == day.0).map(|one| one.at),
+        }
+    };
+    Ok(days.map(summary).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_read_strictly() {
+        let day = Day::parse("2026-11-27").expect("a day");
+        assert_eq!(day.name(), "2026-11-27");
+        assert_eq!(super::super::day_of(day.0.plus_ms(DAY_MS - 1)), day.0);
+        for wrong in ["2026-11-31", "2026-11", "27-11-2026", "2026-1-1", "2026-11-27 ", ""] {
+            assert!(Day::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

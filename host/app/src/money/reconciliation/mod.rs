@@ -1,0 +1,75 @@
+//! Reconciliation: compares what providers list of their transactions and settlements with charges,
+//! refunds and disputes.
+//!
+//! A daily job per provider account lists the transactions of a period that overlaps with the one
+//! before, then the settlements and the payments of each new one. A listed transaction without a
+//! matching record is first verified, by the jobs of its charge. What still differs is an exception
+//! of kind `payment_not_recorded`, `fee_differs` and so on; so is a record that the list lacks.
+//! Until an operator resolves it, the ledger account `suspense` has the amount of the difference, so
+//! that `provider:P` has what the provider says.
+//!
+//! An operator closes a day without open exceptions. A later change of a closed day is another
+//! exception.
+//!
+//! - `compare`: what differs, pure;
+//! - `listing`: the job, page by page;
+//! - `record`: records the transactions of a page;
+//! - `settlements`: records settlements, and compares them with their payments;
+//! - `check`: raises and resolves exceptions after a complete list;
+//! - `differences`: exceptions of reconciliation, with their ledger transactions;
+//! - `days`: the totals of a day, and its end.
+
+pub mod api;
+mod check;
+mod compare;
+mod days;
+mod differences;
+mod listing;
+mod record;
+mod settlements;
+mod store;
+
+pub use self::{
+    compare::Comparison,
+    differences::{Remedy, resolve as resolve_difference},
+    listing::{account_job, sweep},
+};
+use crate::money::prelude::*;
+use serde::Deserialize;
+use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
+use tollhouse_plugins::ListedKind;
+
+/// The job that lists the transactions and settlements of a provider account. Its subject is the
+/// account.
+pub const ACCOUNT_JOB: &str = "account.settlements";
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Returns the first moment of a day in UTC.
+fn day_of(at: Timestamp) -> Timestamp {
+    Timestamp(at.0.div_euclid(DAY_MS) * DAY_MS)
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum TransactionKind {
+    Payment,
+    Refund,
+    /// The money of a lost dispute.
+    Dispute,
+}
+
+text_columns!(TransactionKind);
+
+impl From<ListedKind> for TransactionKind {
+    fn from(kind: ListedKind) -> TransactionKind {
+        match kind {
+            ListedKind::Payment => TransactionKind::Payment,
+            ListedKind::Refund => TransactionKind::Refund,
+            ListedKind::Dispute => TransactionKind::Dispute,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Reconciliation with what providers list: transactions, settlements and days.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind, ListedKind, ListedLine, ListingChange};
+
+use crate::{
+    app::{PAYSTACK_KEY, Reply, TestApp},
+    exceptions::{exceptions, sum},
+    principals::entries,
+};
+
+const DAY: i64 = 86_400;
+/// What a payment of 2,500.50 brings, and the fees of Paystack.
+const NET: i64 = 236_299;
+const FEES: i64 = 13_751;
+
+/// Returns the id of the service account at Paystack.
+pub async fn account(app: &TestApp) -> String {
+    let listed = app.operator(Method::GET, "/providers", Value::Null).await.data().clone();
+    let found = listed.as_array().expect("a list").iter().find(|one| one["provider"] == "provider_a");
+    found.expect("an account")["account"].as_str().expect("an id").to_owned()
+}
+
+/// Lists the transactions of the service account, and waits for the check.
+pub async fn reconcile(app: &TestApp) {
+    let path = format!("/accounts/{}/reconcile", account(app).await);
+    let begun = app.operator(Method::POST, &path, json!({})).await;
+    assert_eq!(begun.status, 200, "{}", begun.body);
+    app.run_until_idle().await;
+    app.advance(30).await;
+}
+
+/// Returns the report of the day that is this number of days before today.
+async fn day(app: &TestApp, days_ago: i64) -> Value {
+    let path = format!("/accounts/{}/days/{}", account(app).await, date(app, days_ago));
+    app.operator(Method::GET, &path, Value::Null).await.data().clone()
+}
+
+fn date(app: &TestApp, days_ago: i64) -> String {
+    let at = app.app.clock.now().plus_seconds(-days_ago * DAY);
+    at.to_datetime().format("%Y-%m-%d").to_string()
+}
+
+/// Returns the totals of a day: kind, listed, matched.
+fn totals(day: &Value) -> Vec<(String, i64, i64)> {
+    let total = |total: &Value| {
+        let number = |field: &str| total[field].as_i64().expect("a number");
+        (total["kind"].as_str().expect("a kind").to_owned(), number("listed"), number("matched"))
+    };
+    day["totals"].as_array().expect("a list").iter().map(total).collect()
+}
+
+/// Returns the kinds of the open exceptions, in order of detection.
+async fn open(app: &TestApp) -> Vec<String> {
+    let open = exceptions(app, "?state=open").await;
+    open.iter().map(|one| one["kind"].as_str().expect("a kind").to_owned()).collect()
+}
+
+fn exception_path(exception: &Value) -> String {
+    let id = exception["id"].as_str().expect("an id");
+    match exception["company"].as_str() {
+        Some(company) => format!("/companies/{company}/exceptions/{id}"),
+        None => format!("/exceptions/{id}"),
+    }
+}
+
+async fn resolve(app: &TestApp, exception: &Value, action: &str) -> Reply {
+    let path = format!("{}/resolve", exception_path(exception));
+    let body = json!({ "action": action, "reason": "asked Paystack" });
+    app.operator(Method::POST, &path, body).await
+}
+
+fn change(app: &TestApp, change: ListingChange) {
+    assert!(app.simulators.paystack().change_listing("order-1", change));
+}
+
+fn unknown_payment() -> ListedLine {
+    ListedLine {
+        kind: ListedKind::Payment,
+        reference: "ghost".to_owned(),
+        amount_minor: 100_000,
+        fees_minor: Some(1_000),
+        currency: "NGN".to_owned(),
+    }
+}
+
+async fn refund_part(app: &TestApp, payment: &Value, amount: i64) {
+    let id = payment["id"].as_str().expect("an id");
+    let path = format!("/companies/{}/payments/{id}/refund", app.company.id);
+    app.operator(Method::POST, &path, json!({ "amount": amount })).await.data();
+    app.run_until_idle().await;
+}
+
+both! {
+    async fn payments_refunds_and_lost_disputes_match(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund_part(app, &payment, 500).await;
+        let id = app.simulators.paystack().open_dispute("order-1", Some(100_000)).expect("a dispute");
+        app.run_until_idle().await;
+        assert!(app.simulators.paystack().decide_dispute(id, false));
+        app.run_until_idle().await;
+        reconcile(app).await;
+        assert_eq!(open(app).await, [""; 0]);
+        let today = day(app, 0).await;
+        let one = |kind: &str| (kind.to_owned(), 1, 1);
+        assert_eq!(totals(&today), [one("dispute"), one("payment"), one("refund")]);
+        assert_eq!((&today["totals"][1]["amount"], &today["totals"][1]["fees"]), (&json!(2500.5), &json!(137.51)));
+        let days = app.operator(Method::GET, &format!("/accounts/{}/days", account(app).await), Value::Null).await.data().clone();
+        assert_eq!((days.as_array().expect("a list").len(), &days[0]["listed"], &days[0]["matched"], &days[0]["exceptions"]), (31, &json!(3), &json!(3), &json!(0)));
+        assert_eq!(sum(app, "suspense").await, 0);
+    }
+
+    async fn each_difference_is_an_exception_until_the_list_agrees(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund_part(app, &payment, 500).await;
+        let paystack = app.simulators.paystack();
+        let amount = |minor| ListingChange { amount_minor: Some(minor), ..ListingChange::default() };
+        for (listed, kind, seen, suspense) in [
+            (amount(300_000), "payment_amount_differs", json!(3000), 300_000 - 250_050),
+            (amount(200_000), "payment_amount_differs", json!(2000), 200_000 - 250_050),
+            (ListingChange { fees_minor: Some(FEES as u64 + 9), ..ListingChange::default() }, "fee_differs", json!(2500.5), -9),
+        ] {
+            change(app, listed);
+            reconcile(app).await;
+            let found = exceptions(app, "?state=open").await;
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!((&found[0]["kind"], &found[0]["seen"], &found[0]["expected"]), (&json!(kind), &seen, &json!(2500.5)));
+            assert_eq!((&found[0]["owner_id"], &found[0]["company"]), (&payment["id"], &json!(app.company.id)));
+            assert_eq!(sum(app, "suspense").await, suspense, "{kind}");
+            assert_eq!(totals(&day(app, 0).await)[0], ("payment".to_owned(), 1, 0));
+        }
+        change(app, ListingChange::default());
+        reconcile(app).await;
+        assert_eq!((open(app).await.len(), sum(app, "suspense").await), (0, 0));
+        let resolved = exceptions(app, "?state=resolved").await;
+        assert!(resolved.iter().all(|one| one["reason"] == "the provider's list and the records agree"), "{resolved:?}");
+
+        let added = ListedLine { kind: ListedKind::Refund, reference: "order-1".to_owned(), amount_minor: 70_000, fees_minor: None, currency: "NGN".to_owned() };
+        let id = paystack.add_listed(&added).expect("a refund");
+        reconcile(app).await;
+        assert_eq!((open(app).await, sum(app, "suspense").await), (vec!["refund_not_recorded".to_owned()], -70_000));
+        assert!(paystack.change_listed_refund(&id, ListingChange { hidden: true, ..ListingChange::default() }));
+        reconcile(app).await;
+        assert_eq!(open(app).await, ["refund_not_recorded"], "an operator decides about what the list no longer has");
+    }
+
+    async fn a_payment_that_only_the_provider_knows_belongs_to_no_company(app: TestApp) {
+        app.paid_payment("order-1").await;
+        app.simulators.paystack().add_listed(&unknown_payment()).expect("a payment");
+        reconcile(app).await;
+        let found = exceptions(app, "?state=open").await[0].clone();
+        assert_eq!(
+            ["kind", "company", "owner_kind", "owner_id", "service_ref", "seen", "suspense", "expected"].map(|field| found[field].clone()),
+            [json!("payment_not_recorded"), Value::Null, Value::Null, Value::Null, json!("ghost"), json!(1000), json!(990), json!(0)],
+        );
+        let path = exception_path(&found);
+        app.operator(Method::PATCH, &path, json!({ "mine": true, "note": "asked Paystack" })).await.data();
+        let noted = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        assert_eq!((noted["notes"][0]["text"].as_str(), noted["owner"].is_null()), (Some("asked Paystack"), false));
+        for (action, message) in [("credit", "no company"), ("refund", "cannot be refunded")] {
+            let refused = resolve(app, &found, action).await;
+            assert!(refused.status == 400 && refused.body["message"].as_str().expect("a message").contains(message), "{}", refused.body);
+        }
+        assert_eq!(resolve(app, &found, "absorb").await.data()["suspense"], 0);
+        assert_eq!(resolve(app, &found, "absorb").await.status, 400);
+        reconcile(app).await;
+        assert_eq!(open(app).await, [""; 0], "the same difference stays resolved");
+    }
+
+    async fn an_operator_decides_who_bears_a_difference(app: TestApp) {
+        app.paid_payment("order-1").await;
+        for (minor, action, wallet, fees) in [
+            (300_000, "credit", NET + 49_950, 0),
+            (240_000, "credit", NET + 49_950 - 10_050, 0),
+            (245_050, "absorb", NET + 39_900, -5_000),
+            (255_050, "none", NET + 39_900, -5_000),
+        ] {
+            change(app, ListingChange { amount_minor: Some(minor), ..ListingChange::default() });
+            reconcile(app).await;
+            let found = exceptions(app, "?state=open").await;
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(resolve(app, &found[0], action).await.data()["state"], "resolved");
+            let sums = (sum(app, "wallet").await, sum(app, "fees").await, sum(app, "suspense").await);
+            assert_eq!(sums, (wallet, fees, 0), "{minor} {action}");
+        }
+        let debit = json!({ "amount": 2300, "reason": "paid out", "key": "payout-1" });
+        app.operator(Method::POST, &format!("/companies/{}/wallet/debit", app.company.id), debit).await.data();
+        change(app, ListingChange { amount_minor: Some(1_000), ..ListingChange::default() });
+        reconcile(app).await;
+        let found = exceptions(app, "?state=open").await[0].clone();
+        let refused = resolve(app, &found, "credit").await;
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        assert_eq!(open(app).await, ["payment_amount_differs"], "what the wallet does not cover stays open");
+    }
+
+    async fn a_payment_whose_webhook_was_lost_is_verified_first(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(9));
+        app.complete(&payment, "success").await;
+        reconcile(app).await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!((open(app).await.len(), totals(&day(app, 0).await)), (0, vec![("payment".to_owned(), 1, 1)]));
+    }
+
+    async fn what_the_list_lacks_after_a_day_is_an_exception(app: TestApp) {
+        reconcile(app).await;
+        let payment = app.paid_payment("order-1").await;
+        refund_part(app, &payment, 500).await;
+        change(app, ListingChange { hidden: true, ..ListingChange::default() });
+        reconcile(app).await;
+        assert_eq!(open(app).await, [""; 0], "the provider may list it late");
+        app.advance(DAY + 60).await;
+        reconcile(app).await;
+        let found = exceptions(app, "?state=open").await;
+        assert_eq!((&found[0]["kind"], &found[0]["seen"], found.len()), (&json!("payment_not_listed"), &Value::Null, 1));
+        assert_eq!(sum(app, "suspense").await, -NET);
+        change(app, ListingChange::default());
+        reconcile(app).await;
+        assert_eq!((open(app).await.len(), sum(app, "suspense").await), (0, 0));
+    }
+
+    async fn a_settlement_is_compared_with_its_payments(app: TestApp) {
+        let paystack = app.simulators.paystack();
+        app.paid_payment("order-1").await;
+        let first = paystack.settle(None).expect("a settlement");
+        reconcile(app).await;
+        let today = day(app, 0).await;
+        assert_eq!((&today["settlements"][0]["id"], &today["settlements"][0]["gross"]), (&json!(first), &json!(2500.5)));
+        assert_eq!(open(app).await, [""; 0]);
+        app.paid_payment("order-2").await;
+        let second = paystack.settle(Some(200_000)).expect("a settlement");
+        reconcile(app).await;
+        let found = exceptions(app, "?state=open").await;
+        assert_eq!((found.len(), &found[0]["kind"], &found[0]["subject"]), (1, &json!("settlement_differs"), &json!(second)));
+        assert_eq!((&found[0]["expected"], &found[0]["seen"], &found[0]["suspense"]), (&json!(2362.99), &json!(2000), &json!(0)));
+    }
+
+    async fn a_day_is_closed_and_later_changes_are_exceptions(app: TestApp) {
+        app.paid_payment("order-1").await;
+        let path = format!("/accounts/{}/days/{}", account(app).await, date(app, 0));
+        let close = async || app.operator(Method::POST, &format!("{path}/close"), json!({})).await;
+        reconcile(app).await;
+        assert!(close().await.body["message"].as_str().expect("a message").contains("not been listed"));
+        change(app, ListingChange { fees_minor: Some(1), ..ListingChange::default() });
+        app.advance(DAY).await;
+        reconcile(app).await;
+        let refused = close().await;
+        assert_eq!(refused.failure(), (400, "resolve the open exceptions of the day first: 1"));
+        change(app, ListingChange::default());
+        reconcile(app).await;
+        let closed = close().await.data().clone();
+        assert_eq!((&closed["closed"]["totals"], closed["closed"]["by"].is_null()), (&closed["totals"], false));
+        assert_eq!(close().await.body["message"], "the day is already closed");
+        assert_eq!(entries(app, "/audit", "day.close").await.len(), 1);
+
+        assert_eq!(open(app).await, [""; 0]);
+        change(app, ListingChange { fees_minor: Some(2), ..ListingChange::default() });
+        reconcile(app).await;
+        let mut kinds = open(app).await;
+        kinds.sort();
+        assert_eq!(kinds, ["closed_day_changed", "fee_differs"]);
+        let report = day(app, 1).await;
+        assert_eq!((&report["totals"][0]["fees"], &report["closed"]["totals"][0]["fees"]), (&json!(0.02), &json!(137.51)));
+    }
+
+    async fn an_account_of_a_company_has_no_ledger(app: TestApp) {
+        let company = format!("/companies/{}", app.company.id);
+        let own = json!({
+            "active": true,
+            "credentials": { "secret_key": PAYSTACK_KEY, "base_url": format!("{}/paystack", app.simulators.url()) },
+        });
+        let own = app.operator(Method::PUT, &format!("{company}/providers/provider_a"), own).await.data().clone();
+        app.paid_payment("order-1").await;
+        change(app, ListingChange { fees_minor: Some(1), ..ListingChange::default() });
+        let path = format!("/accounts/{}/reconcile", own["account"].as_str().expect("an id"));
+        assert_eq!(app.operator(Method::POST, &path, json!({})).await.status, 200);
+        app.run_until_idle().await;
+        app.advance(30).await;
+        let found = exceptions(app, "?state=open").await;
+        assert_eq!((&found[0]["kind"], &found[0]["suspense"], &found[0]["company"]), (&json!("fee_differs"), &json!(0), &json!(app.company.id)));
+        assert_eq!(sum(app, "suspense").await, 0);
+    }
+
+    async fn an_interrupted_list_is_continued(app: TestApp) {
+        app.paid_payment("order-1").await;
+        app.simulators.faults().push(Fault::new("refund_list", FaultKind::Error500).times(1));
+        let path = format!("/accounts/{}/reconcile", account(app).await);
+        app.operator(Method::POST, &path, json!({})).await;
+        app.run_until_idle().await;
+        let lists = |app: &TestApp| app.simulators.paystack().requests().iter().filter(|(_, path)| path.starts_with("/transaction?")).count();
+        let listed = lists(app);
+        assert!(day(app, 0).await["listed_until"].is_null());
+        app.advance(3_600).await;
+        assert!(!day(app, 0).await["listed_until"].is_null());
+        assert_eq!(lists(app), listed, "pages that were recorded are not listed again");
+    }
+}
