@@ -24,7 +24,7 @@ use self::{
     operators::{approval, audit, operator, role},
     plugin::publisher,
     prelude::*,
-    records::{card_refund, direct_debit, event, identity, job, loan, message, payment},
+    records::{card_refund, direct_debit, event, identity, job, loan, message, payment, reconcile},
     server::{compile, config, database, master_key, serve},
     tenants::{company, event_endpoint, key, member, price, provider, wallet},
 };
@@ -84,6 +84,8 @@ enum Command {
     DirectDebit(OnHost<direct_debit::Action>),
     /// List refunds of card verification charges and retry failed ones
     CardRefund(OnHost<card_refund::Action>),
+    /// Show and close days of provider accounts, compared with the provider's lists
+    Reconcile(reconcile::Reconcile),
     /// Show and correct wallets
     Wallet(OnHost<wallet::Action>),
     /// Show and set prices
@@ -178,6 +180,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Loan(loan) => loan.run().await,
         Command::DirectDebit(direct_debit) => direct_debit.run().await,
         Command::CardRefund(card_refund) => card_refund.run().await,
+        Command::Reconcile(reconcile) => reconcile.run().await,
         Command::Wallet(wallet) => wallet.run().await,
         Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,

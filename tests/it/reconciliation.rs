@@ -18,7 +18,8 @@ const FEES: i64 = 13_751;
 /// Returns the id of the service account at Paystack.
 pub async fn account(app: &TestApp) -> String {
     let listed = app.operator(Method::GET, "/providers", Value::Null).await.data().clone();
-    let found = listed.as_array().expect("a list").iter().find(|one| one["provider"] == "provider_a");
+    let found =
+        listed.as_array().expect("a list").iter().find(|one| one["provider"] == "provider_a");
     found.expect("an account")["account"].as_str().expect("an id").to_owned()
 }
 

@@ -8,3 +8,4 @@ pub mod job;
 pub mod loan;
 pub mod message;
 pub mod payment;
+pub mod reconcile;

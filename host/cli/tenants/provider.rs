@@ -16,7 +16,7 @@ pub struct Provider {
 /// The mode of the companies that a service account serves.
 #[derive(Clone, Copy, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+pub enum Mode {
     Test,
     Live,
 }

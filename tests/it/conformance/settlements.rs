@@ -101,7 +101,10 @@ async fn reconcile<S: Subject>(app: &TestApp) -> Value {
     app.run_until_idle().await;
     app.advance(30).await;
     let today = app.app.clock.now().to_datetime().format("%Y-%m-%d");
-    app.operator(Method::GET, &format!("/accounts/{account}/days/{today}"), Value::Null).await.data().clone()
+    app.operator(Method::GET, &format!("/accounts/{account}/days/{today}"), Value::Null)
+        .await
+        .data()
+        .clone()
 }
 
 async fn open(app: &TestApp) -> Vec<Value> {
@@ -116,12 +119,14 @@ async fn refund_part(app: &TestApp, payment: &Value) {
 }
 
 async fn matches<S: Settlements>(app: &TestApp) {
+    S::set_up(app).await;
     let payment = paid::<S>(app, "order-1").await;
     paid::<S>(app, "order-2").await;
     refund_part(app, &payment).await;
     let report = reconcile::<S>(app).await;
     let totals = report["totals"].as_array().expect("a list");
-    let total = |n: usize| ["kind", "listed", "matched", "amount"].map(|field| totals[n][field].clone());
+    let total =
+        |n: usize| ["kind", "listed", "matched", "amount"].map(|field| totals[n][field].clone());
     assert_eq!(total(0), [json!("payment"), json!(2), json!(2), json!(5001)], "{report}");
     assert_eq!(total(1), [json!("refund"), json!(1), json!(1), json!(500)], "{report}");
     assert_eq!(totals[0]["fees"], json!(2.0 * S::FEES), "{report}");
@@ -129,6 +134,7 @@ async fn matches<S: Settlements>(app: &TestApp) {
 }
 
 async fn finds_differences<S: Settlements>(app: &TestApp) {
+    S::set_up(app).await;
     paid::<S>(app, "order-1").await;
     let line = |kind, reference: &str| ListedLine {
         kind,
@@ -142,16 +148,29 @@ async fn finds_differences<S: Settlements>(app: &TestApp) {
     let change = ListingChange { amount_minor: Some(240_000), ..ListingChange::default() };
     assert!(S::change(app, "order-1", change));
     reconcile::<S>(app).await;
-    let mut kinds: Vec<_> = open(app).await.iter().map(|one| one["kind"].as_str().expect("a kind").to_owned()).collect();
+    let mut kinds: Vec<_> = open(app)
+        .await
+        .iter()
+        .map(|one| one["kind"].as_str().expect("a kind").to_owned())
+        .collect();
     kinds.sort();
     assert_eq!(kinds, ["payment_amount_differs", "payment_not_recorded", "refund_not_recorded"]);
-    assert!(S::change(app, "order-1", ListingChange { fees_minor: Some(1), ..ListingChange::default() }));
+    assert!(S::change(
+        app,
+        "order-1",
+        ListingChange { fees_minor: Some(1), ..ListingChange::default() }
+    ));
     reconcile::<S>(app).await;
     let found = open(app).await;
-    assert!(found.iter().any(|one| one["kind"] == "fee_differs" && one["service_ref"].as_str().is_some_and(|it| !it.is_empty())), "{found:?}");
+    assert!(
+        found.iter().any(|one| one["kind"] == "fee_differs"
+            && one["service_ref"].as_str().is_some_and(|it| !it.is_empty())),
+        "{found:?}"
+    );
 }
 
 async fn settles<S: Settlements>(app: &TestApp) {
+    S::set_up(app).await;
     paid::<S>(app, "order-1").await;
     if !S::SETTLES {
         assert_eq!(reconcile::<S>(app).await["settlements"], json!([]));
@@ -165,12 +184,16 @@ async fn settles<S: Settlements>(app: &TestApp) {
     let id = S::settle(app, Some(100_000)).expect("a settlement");
     reconcile::<S>(app).await;
     let found = open(app).await;
-    assert_eq!((found.len(), &found[0]["kind"], &found[0]["subject"]), (1, &json!("settlement_differs"), &json!(id)));
+    assert_eq!(
+        (found.len(), &found[0]["kind"], &found[0]["subject"]),
+        (1, &json!("settlement_differs"), &json!(id))
+    );
     assert_eq!(found[0]["seen"], json!(1000));
 }
 
 /// A response that fails is requested again; what was recorded before stays.
 async fn continues<S: Settlements>(app: &TestApp) {
+    S::set_up(app).await;
     paid::<S>(app, "order-1").await;
     app.simulators.faults().push(Fault::new("refund_list", FaultKind::Error500));
     reconcile::<S>(app).await;
