@@ -15,6 +15,7 @@ use crate::{
     },
     plugins::try_install,
     portal, principals,
+    reconciliation::insert_difference,
     sprout::repack,
 };
 
@@ -314,6 +315,22 @@ fn service_actions(app: &TestApp) -> Vec<Action> {
             "provider.test",
             Log::Company,
         ),
+        (
+            "patch",
+            "/exceptions/{exception}",
+            json!({ "note": "asked" }),
+            "exception.edit",
+            Log::Service,
+        ),
+        (
+            "post",
+            "/exceptions/{exception}/resolve",
+            json!({ "action": "none", "reason": "asked" }),
+            "exception.resolve",
+            Log::Service,
+        ),
+        ("post", "/accounts/{account}/days/{day}/close", json!({}), "day.close", Log::Service),
+        ("post", "/accounts/{account}/reconcile", json!({}), "account.reconcile", Log::Service),
         ("patch", "/prices", price, "price.set", Log::Service),
         ("put", "/identities/{country}/{identity}", switch, "identity.switch", Log::Service),
         (
@@ -407,6 +424,7 @@ both! {
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
         let exception = insert_exception(app, &app.company.id).await;
+        let [difference, account] = insert_difference(app).await;
         let dispute = open_dispute(app, &app.company.id, &payment).await;
         let clerk = principals::create(app, "clerk", &["support-read"]).await;
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
@@ -432,7 +450,9 @@ both! {
                 .replace("{loan}", "loan-1")
                 .replace("{direct_debit}", "dd-1")
                 .replace("{refund}", &refund)
-                .replace("{exception}", &exception)
+                .replace("{exception}", if template.starts_with("/exceptions") { &difference } else { &exception })
+                .replace("{account}", &account)
+                .replace("{day}", "2020-01-01")
                 .replace("{dispute}", &dispute)
                 .replace("{provider}", "provider_a")
                 .replace("{plugin}", "nigeria")

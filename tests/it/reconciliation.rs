@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_platform::store::{self, Tx, params};
 use tollhouse_sandbox::{Fault, FaultKind, ListedKind, ListedLine, ListingChange};
 
 use crate::{
@@ -21,6 +22,32 @@ pub async fn account(app: &TestApp) -> String {
     let found =
         listed.as_array().expect("a list").iter().find(|one| one["provider"] == "provider_a");
     found.expect("an account")["account"].as_str().expect("an id").to_owned()
+}
+
+/// Inserts a difference of no company, and the end of a list. Returns the ids of the difference and
+/// of the account.
+pub async fn insert_difference(app: &TestApp) -> [String; 2] {
+    let (account, now) = (account(app).await, app.app.clock.now());
+    let id = account.clone();
+    let insert = async move |tx: &mut Tx| -> store::Result<()> {
+        tx.sql(
+            "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency, seen_minor, seen_currency, state,
+                 created_at, account_id, subject, day)
+             VALUES ('', 'difference', 'payment_not_recorded', 'difference', 0, 'NGN', 5, 'NGN', 'open', $2, $1, 'payment:1', 0)",
+        )
+        .params(params![&id, now])
+        .execute()
+        .await?;
+        tx.sql(
+            "INSERT INTO account_listings (account_id, begun_at, since, until, step, check_at, listed_at)
+             VALUES ($1, $2, $2, $2, 'done', $2, $2)",
+        )
+        .params(params![&id, now])
+        .execute()
+        .await
+    };
+    app.app.store.write(insert).await.expect("a difference");
+    ["difference".to_owned(), account]
 }
 
 /// Lists the transactions of the service account, and waits for the check.

@@ -168,6 +168,38 @@ describe('the operator console', () => {
     await picture(page, 'console-recording');
   });
 
+  test('a day with a difference is reconciled and closed', async (t) => {
+    const [company, page, reference] = [await Company.create(), await open(t, { bypassCSP: true }), unused('listed')];
+    const begun = await company.initialize({ reference, checkout: { success_url: 'https://lender.example/' } });
+    await complete(begun.checkout.url, 'success');
+    await company.settled(reference, 'success');
+    await call('PUT', `${sandbox.sandbox}/paystack/listing`, { body: { reference, fees_minor: 1 } });
+    await signIn(page);
+    await page.getByRole('link', { name: 'Reconciliation' }).click();
+    await page.getByRole('link', { name: 'provider_a' }).first().click();
+    await page.getByRole('button', { name: 'List the transactions now' }).click();
+    const found = await until('the exception', async () => {
+      const { exceptions } = await operator('GET', '/exceptions?state=open&limit=1000');
+      return exceptions.find((exception) => exception.service_ref === reference);
+    });
+    assert.equal(found.kind, 'fee_differs');
+    const account = page.url().split('/').at(-1);
+    const day = `${sandbox.internal}/console/reconciliation/${account}/${found.day.slice(0, 10)}`;
+    await page.goto(day);
+    assert.ok(await page.getByRole('cell', { name: reference }).isVisible());
+    await checkAccessible(page, day, 'console-account-day');
+    await page.getByText('Close the day').first().click();
+    await page.getByRole('button', { name: 'Close the day' }).click();
+    await page.getByText(/have not been listed yet|open exceptions of the day/).waitFor();
+    await page.goto(`${sandbox.internal}/console/companies/${found.company}/exceptions/${found.id}`);
+    await page.getByLabel('What happens to the money').selectOption('absorb');
+    await page.getByLabel('Reason').fill('Paystack charged less');
+    await page.getByRole('button', { name: 'Resolve the exception' }).click();
+    await page.waitForURL(`${sandbox.internal}/console/exceptions`);
+    const path = `/companies/${found.company}/exceptions/${found.id}`;
+    assert.equal((await operator('GET', path)).state, 'resolved');
+  });
+
   test('filters are saved under a name, found above the list, and deleted', async (t) => {
     const page = await open(t, { bypassCSP: true });
     await signIn(page);
@@ -244,7 +276,7 @@ describe('the operator console', () => {
     const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/disputes', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
       '/statement', '/totals', '/audit'];
     const pages = tabs.map((tab) => company + tab);
-    for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/disputes', '/console/exceptions', '/console/jobs',
+    for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/disputes', '/console/exceptions', '/console/reconciliation', '/console/jobs',
       '/console/plugins', '/console/plugins/provider_a', '/console/plugins/provider_a/recordings',
       `/console/plugins/provider_a/recordings/${recorded.id}`, '/console/hosts', '/console/master-key', '/console/operators', '/console/approvals', '/console/audit', ...pages]) {
       const name = path.replaceAll('/', '-').replace(sandbox.company_id, 'id').replace(user.id, 'user').replace(recorded.id, 'id').slice(1);

@@ -121,6 +121,23 @@ describe('README.md and docs/guides', () => {
     });
   });
 
+  test('a settlement with a difference in a minute', async () => {
+    const script = commands('docs/guides/reconciliation.md', '## A settlement with a difference in a minute').replaceAll('settled-1', unused('settled'));
+    const [names, pay, settle, list, find, resolve] = script.split(/^# \d\. .*$/m);
+    assert.equal(JSON.parse(type(names + pay)).outcome, 'success');
+    const settlement = await until('the settlement', () => {
+      const made = type(`${names}${settle}echo $SETTLEMENT`).trim();
+      return made !== 'null' && made;
+    });
+    assert.equal(JSON.parse(type(names + list)).error, false);
+    const exception = await until('the exception', () => {
+      const found = type(`${names}SETTLEMENT=${settlement}${find}echo $EXCEPTION`).trim();
+      return found !== 'null' && found;
+    });
+    const resolved = JSON.parse(type(`${names}EXCEPTION=${exception}${resolve}`));
+    assert.deepEqual([resolved.data.kind, resolved.data.state], ['settlement_differs', 'resolved'], JSON.stringify(resolved));
+  });
+
   test('install a plugin into a running host', () => {
     const output = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
     assert.match(output, /^sprout 1\.0\.0 is active/m);

@@ -89,6 +89,16 @@ fn service_pages() -> Router<Console> {
         .route("/refunds", get(pages::refunds::list))
         .route("/disputes", get(pages::companies::payments::disputes::list))
         .route("/exceptions", get(pages::exceptions::list))
+        .route(
+            "/exceptions/{exception}",
+            get(pages::exceptions::show).post(pages::exceptions::resolve),
+        )
+        .route("/exceptions/{exception}/edit", post(pages::exceptions::edit))
+        .route("/reconciliation", get(pages::reconciliation::list))
+        .route("/reconciliation/{account}", get(pages::reconciliation::days))
+        .route("/reconciliation/{account}/reconcile", post(pages::reconciliation::reconcile))
+        .route("/reconciliation/{account}/{day}", get(pages::reconciliation::show))
+        .route("/reconciliation/{account}/{day}/close", post(pages::reconciliation::close))
         .merge(pages::platform::router())
         .route("/operators", get(pages::access::operators::list))
         .route("/approvals", get(pages::access::approvals::list))

@@ -40,6 +40,7 @@ const SERVICE: &[Destination] = &[
     ("refunds", "Refunds", "refunds.read"),
     ("disputes", "Disputes", "refunds.read"),
     ("exceptions", "Exceptions", "refunds.read"),
+    ("reconciliation", "Reconciliation", "refunds.read"),
     ("totals", "Totals", "wallet.read"),
     ("jobs", "Jobs", "jobs.read"),
     ("plugins", "Plugins", "plugins.read"),

@@ -1,6 +1,7 @@
 //! Saved cards, direct debits, and loans repaid by them.
 
 use serde_json::{Value, json};
+use tollhouse_sandbox::{ListedKind, ListedLine};
 
 use super::{Lab, PAYSTACK_KEY, reply};
 use crate::lending::{SUCCESS_CARD, direct_debit_body, loan_body};
@@ -62,8 +63,39 @@ pub async fn collect(lab: &Lab) {
     lab.call(&format!("PATCH {exception}"), note).await;
     let resolution = json!({ "action": "none", "reason": "closed" });
     lab.call(&format!("POST {exception}/resolve"), resolution).await;
+    reconcile(lab).await;
     let first = card["id"].clone();
     save_card(lab, "4084080000671803").await;
     lab.send("DELETE /api/v1/card/delete/{card}", "").await;
     lab.name("card", &first);
+}
+
+/// Every route of reconciliation, with an exception of no company.
+async fn reconcile(lab: &Lab) {
+    let accounts = lab.send("GET /internal/v1/providers", "").await;
+    let accounts = accounts["data"].as_array().expect("a list");
+    let paystack = accounts.iter().find(|one| one["provider"] == "provider_a").expect("an account");
+    lab.name("account", &paystack["account"]);
+    lab.name("day", &json!("2020-01-01"));
+    let unknown = ListedLine {
+        kind: ListedKind::Payment,
+        reference: "unknown".to_owned(),
+        amount_minor: 100_000,
+        fees_minor: None,
+        currency: "NGN".to_owned(),
+    };
+    lab.simulators.paystack().add_listed(&unknown).expect("a payment");
+    lab.call("POST /internal/v1/accounts/{account}/reconcile", json!({})).await;
+    lab.settle().await;
+    lab.send("GET /internal/v1/accounts/{account}/days", "").await;
+    lab.send("GET /internal/v1/accounts/{account}/days/{day}", "").await;
+    lab.call("POST /internal/v1/accounts/{account}/days/{day}/close", json!({})).await;
+    let open = lab.send("GET /internal/v1/exceptions?state=open", "").await;
+    let open = open["data"]["exceptions"].as_array().expect("a list");
+    let found = open.iter().find(|one| one["company"].is_null()).expect("an exception");
+    lab.name("exception", &found["id"]);
+    lab.send("GET /internal/v1/exceptions/{exception}", "").await;
+    lab.call("PATCH /internal/v1/exceptions/{exception}", json!({ "note": "asked" })).await;
+    let resolution = json!({ "action": "absorb", "reason": "kept" });
+    lab.call("POST /internal/v1/exceptions/{exception}/resolve", resolution).await;
 }

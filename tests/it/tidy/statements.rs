@@ -6,7 +6,7 @@ use tollhouse_app::wiring::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables that belong to no single company.
-const SHARED: [(&str, &str); 17] = [
+const SHARED: [(&str, &str); 21] = [
     ("companies", "its id is the company"),
     ("hosts", "hosts serve everyone"),
     ("operators", "operators belong to the service, and members are found by their session"),
@@ -17,6 +17,10 @@ const SHARED: [(&str, &str); 17] = [
     ("operator_tokens", "operators belong to the service"),
     ("operator_views", "operators belong to the service"),
     ("approvals", "operators decide them"),
+    ("account_listings", "a service account serves many companies"),
+    ("provider_transactions", "a service account serves many companies"),
+    ("provider_settlements", "a service account serves many companies"),
+    ("closed_days", "a service account serves many companies"),
     ("plugin_call_hours", "plugins serve everyone"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
@@ -36,7 +40,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 19] = [
+const UNSCOPED: [(&str, &str, &str); 22] = [
     ("host/app/src/money/totals/store.rs", "payments", "counts payments of all companies"),
     (
         "host/app/src/operations/monitor/store.rs",
@@ -88,6 +92,21 @@ const UNSCOPED: [(&str, &str, &str); 19] = [
         "host/app/src/lending/virtual_accounts/store.rs",
         "virtual_accounts",
         "a transfer finds its virtual account within a provider account",
+    ),
+    (
+        "host/app/src/money/reconciliation/store.rs",
+        "charges",
+        "lists what a provider's list lacks, of all companies",
+    ),
+    (
+        "host/app/src/money/reconciliation/store.rs",
+        "charge_refunds",
+        "a listed refund finds its charge within an account",
+    ),
+    (
+        "host/app/src/money/reconciliation/store.rs",
+        "disputes",
+        "a listed dispute finds its charge within an account",
     ),
     ("host/platform/src/background/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/app/src/operations/jobs/store.rs", "jobs", "operators see all companies"),

@@ -1,4 +1,4 @@
-//! Differences between charges and their providers, of all companies.
+//! Differences between records and their providers, of all companies.
 
 use askama::Template;
 use axum::extract::{Form as FormBody, Path};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Fact, Parent, company_cell,
+    Fact, Parent, charge_cell, company_cell,
     lists::{Declared, List, ListQuery, Paging},
 };
 use crate::{
@@ -24,7 +24,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Company", |exception| company_cell(&session, &exception["company"])),
         column("Charge of", |exception| Cell::text(&exception["owner_kind"])),
         column("Provider", |exception| Cell::text(&exception["payment_service"])),
-        money("Requested", "expected", "currency"),
+        money("Requested or recorded", "expected", "currency"),
         money("At the provider", "seen", "seen_currency"),
         column("State", |exception| Cell::state(&exception["state"])),
         column("Owner", |exception| Cell::text(&exception["owner"])),
@@ -42,13 +42,33 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     list.show(&session, &sent).await
 }
 
-fn show_link(session: &Session, exception: &Value) -> Cell {
-    let [company, id] = ["company", "id"].map(|field| plain(&exception[field]));
-    let href = session.href(&["companies", &company, "exceptions", &id], &[]);
+/// Returns the link to the page of an exception, for those who may resolve it.
+pub fn show_link(session: &Session, exception: &Value) -> Cell {
+    let id = Named {
+        company: exception["company"].as_str().map(str::to_owned),
+        exception: plain(&exception["id"]),
+    };
+    let href = session.href(&id.path(), &[]);
     match session.me.may("exceptions.resolve") {
         true if exception["state"] == "open" => Cell::Link { href, text: "Resolve".to_owned() },
         true => Cell::Link { href, text: "Show".to_owned() },
         false => Cell::Empty,
+    }
+}
+
+/// The names in the path of an exception: without a company if its charge is not known.
+#[derive(Deserialize)]
+pub struct Named {
+    company: Option<String>,
+    exception: String,
+}
+
+impl Named {
+    /// The segments of its path, in the interface and on the console.
+    fn path(&self) -> Vec<&str> {
+        let company = self.company.as_ref().map(|company| ["companies", company]);
+        let own = ["exceptions", &*self.exception];
+        company.iter().flatten().copied().chain(own).collect()
     }
 }
 
@@ -61,6 +81,8 @@ struct ExceptionPage {
     notes: Vec<Note>,
     is_open: bool,
     is_mine: bool,
+    is_of_reconciliation: bool,
+    has_company: bool,
     /// The path to which the form that edits the exception posts.
     edit: String,
 }
@@ -72,8 +94,8 @@ struct Note {
 }
 
 /// Shows an exception, what was noted about it, and the form that resolves it.
-pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
-    let exception = session.get(&["companies", &company, "exceptions", &id], &[]).await?;
+pub async fn show(session: Session, Path(named): Path<Named>) -> PageResult {
+    let exception = session.get(&named.path(), &[]).await?;
     let (href, label) = (session.href(&["exceptions"], &[]), "Exceptions".to_owned());
     let notes = exception["notes"].as_array().into_iter().flatten().map(|note| Note {
         at: Cell::time(&note["at"]),
@@ -87,24 +109,15 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         notes: notes.collect(),
         is_open: exception["state"] == "open",
         is_mine: plain(&exception["owner"]) == session.me.name,
-        edit: session.href(&["companies", &company, "exceptions", &id, "edit"], &[]),
+        is_of_reconciliation: !exception["day"].is_null(),
+        has_company: named.company.is_some(),
+        edit: session.href(&[&named.path()[..], &["edit"]].concat(), &[]),
     })
 }
 
 fn facts(session: &Session, exception: &Value) -> Vec<Fact> {
-    let [company, owner] = ["company", "owner_id"].map(|field| plain(&exception[field]));
-    let record = match &*plain(&exception["owner_kind"]) {
-        "payment" => Some("payments"),
-        "recollection" => Some("recollections"),
-        _ => None,
-    };
-    let charged = match record {
-        Some(record) => Cell::link(
-            session.href(&["companies", &company, record, &owner], &[]),
-            &exception["owner_id"],
-        ),
-        None => Cell::code(&exception["owner_id"]),
-    };
+    let company = plain(&exception["company"]);
+    let charged = charge_cell(session, exception, &company, &exception["owner_id"]);
     vec![
         ("Kind", Cell::state(&exception["kind"])),
         ("State", Cell::state(&exception["state"])),
@@ -112,8 +125,10 @@ fn facts(session: &Session, exception: &Value) -> Vec<Fact> {
         ("Charge of", charged),
         ("Provider", Cell::text(&exception["payment_service"])),
         ("Service reference", Cell::code(&exception["service_ref"])),
-        ("Requested", Cell::money(&exception["expected"], &exception["currency"])),
+        ("Requested or recorded", Cell::money(&exception["expected"], &exception["currency"])),
         ("At the provider", Cell::money(&exception["seen"], &exception["seen_currency"])),
+        ("In the provider's list", Cell::code(&exception["subject"])),
+        ("Difference in suspense", Cell::money(&exception["suspense"], &exception["currency"])),
         ("Owner", Cell::text(&exception["owner"])),
         ("Detected", Cell::time(&exception["created_at"])),
         ("Resolved", Cell::time(&exception["resolved_at"])),
@@ -132,7 +147,7 @@ pub struct Edit {
 
 pub async fn edit(
     session: Session,
-    Path((company, id)): Path<(String, String)>,
+    Path(named): Path<Named>,
     FormBody(sent): FormBody<Edit>,
 ) -> PageResult {
     session.check_form(&sent.form_token)?;
@@ -140,8 +155,8 @@ pub async fn edit(
     if let Some(mine) = sent.mine {
         body["mine"] = json!(mine);
     }
-    session.patch(&["companies", &company, "exceptions", &id], &body).await?;
-    session.redirect(&["companies", &company, "exceptions", &id])
+    session.patch(&named.path(), &body).await?;
+    session.redirect(&named.path())
 }
 
 #[derive(Deserialize)]
@@ -153,11 +168,11 @@ pub struct Resolution {
 
 pub async fn resolve(
     session: Session,
-    Path((company, id)): Path<(String, String)>,
+    Path(named): Path<Named>,
     FormBody(sent): FormBody<Resolution>,
 ) -> PageResult {
     session.check_form(&sent.form_token)?;
     let body = json!({ "action": sent.action, "reason": sent.reason });
-    session.post(&["companies", &company, "exceptions", &id, "resolve"], &body).await?;
+    session.post(&[&named.path()[..], &["resolve"]].concat(), &body).await?;
     session.redirect(&["exceptions"])
 }

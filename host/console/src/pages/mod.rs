@@ -7,6 +7,7 @@ pub mod finance;
 pub mod home;
 pub mod lists;
 pub mod platform;
+pub mod reconciliation;
 pub mod refunds;
 pub mod today;
 pub mod views;
@@ -85,6 +86,17 @@ fn company_cell(session: &Session, id: &Value) -> Cell {
             Cell::Link { href, text: id }
         }
     }
+}
+
+/// Returns a cell that shows `text` of a charge, and links its payment or repayment.
+fn charge_cell(session: &Session, charged: &Value, company: &str, text: &Value) -> Cell {
+    let page = match &*plain(&charged["owner_kind"]) {
+        "payment" => "payments",
+        "recollection" => "recollections",
+        _ => return Cell::text(text),
+    };
+    let owner = plain(&charged["owner_id"]);
+    Cell::link(session.href(&["companies", company, page, &owner], &[]), text)
 }
 
 /// A fact of a record: its name and its value.

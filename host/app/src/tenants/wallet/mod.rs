@@ -37,9 +37,9 @@ pub enum LedgerAccount {
     Verification,
     /// Money of charges that payers dispute.
     Disputed,
-    /// Providers' fees that the service bears.
+    /// Providers' fees and differences that the service bears.
     Fees,
-    /// Money that providers took and that settled nothing, until an operator decides.
+    /// Money that settled nothing, and differences from providers' lists, until an operator decides.
     Suspense,
 }
 

@@ -9,7 +9,7 @@ use crate::{
     format::{Cell, Column, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, company_cell, company_frame,
+        Fact, Parent, charge_cell, company_cell, company_frame,
         lists::{Declared, List, ListQuery, Paging},
     },
     session::Session,
@@ -95,20 +95,12 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
 }
 
 fn facts(session: &Session, company: &str, dispute: &Value) -> Vec<Fact> {
-    let owner = plain(&dispute["owner_id"]);
-    let record = match &*plain(&dispute["owner_kind"]) {
-        "payment" => Some("payments"),
-        "recollection" => Some("recollections"),
-        _ => None,
-    };
-    let reference = match (record, &dispute["reference"]) {
-        (Some(record), reference) if !reference.is_null() => {
-            Cell::link(session.href(&["companies", company, record, &owner], &[]), reference)
-        }
-        _ => Cell::text(&dispute["service_ref"]),
+    let reference = match &dispute["reference"] {
+        Value::Null => &dispute["service_ref"],
+        reference => reference,
     };
     vec![
-        ("Payment", reference),
+        ("Payment", charge_cell(session, dispute, company, reference)),
         ("Provider", Cell::text(&dispute["payment_service"])),
         ("Id at the provider", Cell::code(&dispute["provider_id"])),
         ("Reason", Cell::text(&dispute["reason"])),
