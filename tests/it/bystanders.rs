@@ -239,13 +239,13 @@ const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("patch", "/internal/v1/prices"),
     ("put", "/internal/v1/identities/{country}/{identity}"),
     ("post", "/internal/v1/clock/advance"),
-    // Exceptions and accounts of the service.
-    ("patch", "/internal/v1/exceptions/{exception}"),
-    ("post", "/internal/v1/exceptions/{exception}/resolve"),
-    ("post", "/internal/v1/accounts/{account}/days/{day}/close"),
-    ("post", "/internal/v1/accounts/{account}/reconcile"),
     // An e-mail address belongs to one account.
     ("post", "/internal/v1/companies/{company}/members"),
+    // Exceptions and accounts of the service.
+    ("patch", "/internal/v1/exceptions/{service_exception}"),
+    ("post", "/internal/v1/exceptions/{service_exception}/resolve"),
+    ("post", "/internal/v1/accounts/{account}/days/{day}/close"),
+    ("post", "/internal/v1/accounts/{account}/reconcile"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/plugins/examine"),
     ("post", "/internal/v1/plugins/{plugin}/activate"),

@@ -1,18 +1,19 @@
 //! Provider accounts that operators set up, and the audit log of their actions.
 
+mod debts;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_app::routes::internal_routes;
 use tollhouse_http::Access;
 
+use self::debts::{dispute_actions, lending_actions, reconciliation_actions};
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
     disputes::open_dispute,
     event_endpoints,
     exceptions::insert_exception,
-    lending::{
-        SUCCESS_CARD, create_user, direct_debit_body, fail_card_refund, loan_body, saved_card,
-    },
+    lending::{SUCCESS_CARD, create_user, fail_card_refund, saved_card},
     plugins::try_install,
     portal, principals,
     reconciliation::insert_difference,
@@ -269,37 +270,6 @@ fn event_endpoint_actions() -> Vec<Action> {
     ]
 }
 
-/// The same for a dispute, which ends before its payment is refunded.
-fn dispute_actions() -> Vec<Action> {
-    vec![(
-        "post",
-        "/companies/{company}/disputes/{dispute}/answer",
-        json!({ "action": "accept", "message": "Our mistake" }),
-        "dispute.answer",
-        Log::Company,
-    )]
-}
-
-/// The same for loans, direct debits and refunds of card verification charges.
-fn lending_actions() -> Vec<Action> {
-    let log = Log::Company;
-    let (debit, retry, exception, resolve) = (
-        "/companies/{company}/direct-debits/{direct_debit}",
-        "/companies/{company}/card-refunds/{refund}/retry",
-        "/companies/{company}/exceptions/{exception}",
-        "/companies/{company}/exceptions/{exception}/resolve",
-    );
-    let mandate = direct_debit_body("ada", "AUTH_hidden_from_logs");
-    let resolution = json!({ "action": "none", "reason": "asked the payer" });
-    vec![
-        ("put", "/companies/{company}/loans/{loan}", loan_body("ada"), "loan.put", log),
-        ("put", debit, mandate, "direct_debit.put", log),
-        ("post", retry, json!({}), "card_refund.retry", log),
-        ("patch", exception, json!({ "note": "asked the payer" }), "exception.edit", log),
-        ("post", resolve, resolution, "exception.resolve", log),
-    ]
-}
-
 /// The same for the service, and for settings of both the service and a company.
 fn service_actions(app: &TestApp) -> Vec<Action> {
     let account = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
@@ -315,22 +285,6 @@ fn service_actions(app: &TestApp) -> Vec<Action> {
             "provider.test",
             Log::Company,
         ),
-        (
-            "patch",
-            "/exceptions/{exception}",
-            json!({ "note": "asked" }),
-            "exception.edit",
-            Log::Service,
-        ),
-        (
-            "post",
-            "/exceptions/{exception}/resolve",
-            json!({ "action": "none", "reason": "asked" }),
-            "exception.resolve",
-            Log::Service,
-        ),
-        ("post", "/accounts/{account}/days/{day}/close", json!({}), "day.close", Log::Service),
-        ("post", "/accounts/{account}/reconcile", json!({}), "account.reconcile", Log::Service),
         ("patch", "/prices", price, "price.set", Log::Service),
         ("put", "/identities/{country}/{identity}", switch, "identity.switch", Log::Service),
         (
@@ -430,7 +384,7 @@ both! {
         let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
         let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
         let member = portal::invite(app, &app.company, "ben@acme.example", "company-support").await;
-        let rows = [dispute_actions(), actions(app), member_actions(), event_endpoint_actions(), lending_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
+        let rows = [dispute_actions(), actions(app), member_actions(), event_endpoint_actions(), lending_actions(), reconciliation_actions(), service_actions(app), plugin_actions(&next), operator_actions()].concat();
         for route in internal_routes().iter().filter(|route| matches!(route.access, Access::Operator(_)) && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -450,7 +404,8 @@ both! {
                 .replace("{loan}", "loan-1")
                 .replace("{direct_debit}", "dd-1")
                 .replace("{refund}", &refund)
-                .replace("{exception}", if template.starts_with("/exceptions") { &difference } else { &exception })
+                .replace("{exception}", &exception)
+                .replace("{service_exception}", &difference)
                 .replace("{account}", &account)
                 .replace("{day}", "2020-01-01")
                 .replace("{dispute}", &dispute)

@@ -92,16 +92,18 @@ async fn check_passes(wasm: &[u8], functions: &[&str]) {
     assert!(text.contains("cases passed") && !text.contains("FAILED"), "{text}");
 }
 
-const PROVIDER: [&str; 12] = [
+const PROVIDER: [&str; 14] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "refunds.start", "refunds.check", "partial-refunds.start",
-    "disputes.list", "disputes.fetch", "disputes.answer", "notifications.parse",
+    "disputes.list", "disputes.fetch", "disputes.answer", "settlements.transactions",
+    "settlements.list", "notifications.parse",
 ];
-const ACCOUNTS: [&str; 14] = [
+const ACCOUNTS: [&str; 16] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "refunds.start", "refunds.check", "partial-refunds.start",
     "virtual-accounts.open", "virtual-accounts.close", "virtual-accounts.find-transfer",
-    "account-enquiry.banks", "account-enquiry.resolve", "notifications.parse",
+    "account-enquiry.banks", "account-enquiry.resolve", "settlements.transactions",
+    "settlements.list", "notifications.parse",
 ];
 const SESSIONS: [&str; 6] = [
     "sessions.start", "sessions.verify", "sessions.receive", "session-refunds.start",

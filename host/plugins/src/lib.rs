@@ -30,21 +30,23 @@ pub use crate::{
     call::{
         cause::Cause,
         country_plugin::{FaceComparison, IdentityQuery, Image, Person, RegisterEntry},
-        disputes::{
-            DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, DisputeStatus, Evidence,
-            ProviderDispute,
-        },
         log::{CallLog, LoggedCall},
         outcome::outcome,
         plugin_handle::{
             CountryPlugin, Credentials, Gateway, Plugin, PluginHandle, Provider, UsageObserver,
         },
+        records::{
+            disputes::{
+                DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, DisputeStatus, Evidence,
+                ProviderDispute,
+            },
+            settlements::{
+                ListedKind, ListedTransaction, ProviderSettlement, SettlementPage,
+                SettlementStatus, TransactionFilter, TransactionPage,
+            },
+        },
         reply::PluginReply,
         session::{KnownRefund, KnownSession, PluginData, SESSIONS, SessionRefundOrder},
-        settlements::{
-            ListedKind, ListedTransaction, ProviderSettlement, SettlementPage, SettlementStatus,
-            TransactionFilter, TransactionPage,
-        },
         webhook::Webhook,
     },
     contract::v1::{

@@ -186,7 +186,7 @@ async fn settles<S: Settlements>(app: &TestApp) {
     let found = open(app).await;
     assert_eq!(
         (found.len(), &found[0]["kind"], &found[0]["subject"]),
-        (1, &json!("settlement_differs"), &json!(id))
+        (1, &json!("settlement_differs"), &json!(format!("settlement:{id}")))
     );
     assert_eq!(found[0]["seen"], json!(1000));
 }

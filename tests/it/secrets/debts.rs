@@ -1,6 +1,7 @@
 //! Saved cards, direct debits, and loans repaid by them.
 
 use serde_json::{Value, json};
+use tollhouse_platform::clock::Timestamp;
 use tollhouse_sandbox::{ListedKind, ListedLine};
 
 use super::{Lab, PAYSTACK_KEY, reply};
@@ -76,7 +77,10 @@ async fn reconcile(lab: &Lab) {
     let accounts = accounts["data"].as_array().expect("a list");
     let paystack = accounts.iter().find(|one| one["provider"] == "provider_a").expect("an account");
     lab.name("account", &paystack["account"]);
-    lab.name("day", &json!("2020-01-01"));
+    let now = lab.call("POST /internal/v1/clock/advance", json!({ "seconds": 1 })).await;
+    let now = Timestamp::parse(now["now"].as_str().expect("a time")).expect("a time");
+    let day = now.plus_seconds(-2 * 86_400).to_datetime().format("%Y-%m-%d").to_string();
+    lab.name("day", &json!(day));
     let unknown = ListedLine {
         kind: ListedKind::Payment,
         reference: "unknown".to_owned(),
@@ -93,9 +97,9 @@ async fn reconcile(lab: &Lab) {
     let open = lab.send("GET /internal/v1/exceptions?state=open", "").await;
     let open = open["data"]["exceptions"].as_array().expect("a list");
     let found = open.iter().find(|one| one["company"].is_null()).expect("an exception");
-    lab.name("exception", &found["id"]);
-    lab.send("GET /internal/v1/exceptions/{exception}", "").await;
-    lab.call("PATCH /internal/v1/exceptions/{exception}", json!({ "note": "asked" })).await;
+    lab.name("service_exception", &found["id"]);
+    lab.send("GET /internal/v1/exceptions/{service_exception}", "").await;
+    lab.call("PATCH /internal/v1/exceptions/{service_exception}", json!({ "note": "asked" })).await;
     let resolution = json!({ "action": "absorb", "reason": "kept" });
-    lab.call("POST /internal/v1/exceptions/{exception}/resolve", resolution).await;
+    lab.call("POST /internal/v1/exceptions/{service_exception}/resolve", resolution).await;
 }

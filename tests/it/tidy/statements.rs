@@ -40,7 +40,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find the owner of a record, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 22] = [
+const UNSCOPED: [(&str, &str, &str); 25] = [
     ("host/app/src/money/totals/store.rs", "payments", "counts payments of all companies"),
     (
         "host/app/src/operations/monitor/store.rs",
@@ -94,19 +94,34 @@ const UNSCOPED: [(&str, &str, &str); 22] = [
         "a transfer finds its virtual account within a provider account",
     ),
     (
-        "host/app/src/money/reconciliation/store.rs",
+        "host/app/src/money/reconciliation/store/unlisted.rs",
         "charges",
         "lists what a provider's list lacks, of all companies",
     ),
     (
-        "host/app/src/money/reconciliation/store.rs",
+        "host/app/src/money/reconciliation/store/transactions.rs",
         "charge_refunds",
         "a listed refund finds its charge within an account",
     ),
     (
-        "host/app/src/money/reconciliation/store.rs",
+        "host/app/src/money/reconciliation/store/transactions.rs",
         "disputes",
         "a listed dispute finds its charge within an account",
+    ),
+    (
+        "host/app/src/money/reconciliation/store/unlisted.rs",
+        "charge_refunds",
+        "lists what a provider's list lacks, of all companies",
+    ),
+    (
+        "host/app/src/money/reconciliation/store/unlisted.rs",
+        "disputes",
+        "lists what a provider's list lacks, of all companies",
+    ),
+    (
+        "host/app/src/money/reconciliation/store/days.rs",
+        "exceptions",
+        "counts those of a provider account",
     ),
     ("host/platform/src/background/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/app/src/operations/jobs/store.rs", "jobs", "operators see all companies"),

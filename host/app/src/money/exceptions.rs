@@ -56,7 +56,7 @@ async fn find(app: &App, OwnedId { owner, id }: &OwnedId) -> Result<Exception> {
     app.store.select(read).await?.ok_or_else(not_found)
 }
 
-/// Returns the largest of the amounts that were requested, seen or taken.
+/// Returns the largest of the amounts that were requested, seen or taken, or are in suspense.
 async fn amount(app: &App, exception: &Exception) -> Result<Minor> {
     let charge = match (&exception.owner, &exception.charge) {
         (Owner::Company(company), Some(id)) => {
@@ -65,7 +65,9 @@ async fn amount(app: &App, exception: &Exception) -> Result<Minor> {
         _ => None,
     };
     let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
-    Ok(exception.expected.max(exception.seen.unwrap_or_default()).max(taken))
+    let suspense = Minor(exception.suspense.0.abs());
+    let seen = exception.seen.unwrap_or_default();
+    Ok(exception.expected.max(seen).max(taken).max(suspense))
 }
 
 pub async fn fetch(State(app): State<App>, id: OwnedId) -> Result<DataResponse<Exception>> {
@@ -149,8 +151,13 @@ pub async fn resolve(
             (Owner::Company(company), Some(id)) => charges::lock_charge(tx, company, id).await?,
             _ => None,
         };
-        let found = charges::lock_exception(tx, &owner, &id).await?.ok_or_else(not_found)?;
-        if !charges::resolve_exception(tx, &app, &found, &reason).await? {
+        let before = found;
+        let mut found = charges::lock_exception(tx, &owner, &id).await?.ok_or_else(not_found)?;
+        let amounts = |one: &Exception| (one.expected, one.seen, one.suspense);
+        if amounts(&before) != amounts(&found) {
+            return Err(Error::Conflict("the exception has changed: read it again".to_owned()));
+        }
+        if !charges::resolve_exception(tx, &app, &mut found, &reason).await? {
             return Err(Error::invalid("the exception is already resolved"));
         }
         let mut detail = json!({ "exception": found.id, "action": action, "reason": reason });
@@ -216,4 +223,34 @@ async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     }
     let terms = RefundTerms { cause: Cause::Operator, amount: None, force: true };
     charges::begin_refund(tx, app, charge, terms).await.map(drop)
+}
+
+/// The same for exceptions of the service, whose charge is not known.
+pub mod service {
+    use super::{
+        Actor, App, Body, DataResponse, EditException, Exception, OwnedId, ResolveException,
+        Result, State,
+    };
+
+    pub async fn fetch(app: State<App>, id: OwnedId) -> Result<DataResponse<Exception>> {
+        super::fetch(app, id).await
+    }
+
+    pub async fn edit(
+        app: State<App>,
+        actor: Actor,
+        id: OwnedId,
+        body: Body<EditException>,
+    ) -> Result<DataResponse<Exception>> {
+        super::edit(app, actor, id, body).await
+    }
+
+    pub async fn resolve(
+        app: State<App>,
+        actor: Actor,
+        id: OwnedId,
+        body: Body<ResolveException>,
+    ) -> Result<DataResponse<Exception>> {
+        super::resolve(app, actor, id, body).await
+    }
 }

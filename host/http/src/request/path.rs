@@ -82,7 +82,7 @@ impl<T> Describe for RecordId<T> {
 }
 
 /// The descriptions of all parameters.
-const PARAMETERS: [(&str, &str); 40] = [
+const PARAMETERS: [(&str, &str); 41] = [
     ("account", "Account id from the notification URL."),
     ("approval", "Approval id."),
     ("card", "Card id."),
@@ -117,6 +117,7 @@ const PARAMETERS: [(&str, &str); 40] = [
     ("reference", "Reference of the payment or recollection."),
     ("refund", "Refund id."),
     ("role", "Name of a role."),
+    ("service_exception", "Id of an exception of the service."),
     ("signature", "The host's signature of the URL."),
     ("token", "Token id."),
     ("uid_id", "Id of an identity record."),

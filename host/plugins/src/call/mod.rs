@@ -2,13 +2,12 @@
 
 pub mod cause;
 pub mod country_plugin;
-pub mod disputes;
 pub mod executor;
 pub mod log;
 pub mod outcome;
 pub mod plugin_handle;
+pub mod records;
 pub mod reply;
 pub mod send;
 pub mod session;
-pub mod settlements;
 pub mod webhook;

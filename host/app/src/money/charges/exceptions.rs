@@ -35,7 +35,7 @@ pub struct Note {
 /// A difference between records and their provider.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Exception {
-    /// `null`: the charge is not known.
+    /// `null`: an exception of the service, whose charge is not known.
     #[sqlx(rename = "company_id", try_from = "String")]
     #[serde(rename = "company")]
     pub owner: Owner,
@@ -59,8 +59,8 @@ pub struct Exception {
     pub provider: String,
     /// Empty: not known.
     pub service_ref: String,
-    /// Of reconciliation: the provider's id of the payment, refund, dispute or settlement, after its
-    /// kind.
+    /// Of reconciliation, what differs: `payment`, `refund`, `dispute` or `settlement` with the
+    /// provider's id, or `record` with the id of the charge, refund or dispute that is not listed.
     pub subject: String,
     /// Of reconciliation: the first moment of the day in the provider's list.
     pub day: Option<Timestamp>,
@@ -72,14 +72,29 @@ pub struct Exception {
     #[sqlx(rename = "seen_minor")]
     pub seen: Option<Minor>,
     pub seen_currency: Option<Currency>,
-    /// Of reconciliation: the net amount in `suspense` because of the difference, negative if the
-    /// provider has less than the ledger.
+    /// Of reconciliation: the recorded fees; `null` if they are not known.
+    #[sqlx(rename = "expected_fees_minor")]
+    pub expected_fees: Option<Minor>,
+    /// Of reconciliation: the listed fees; `null` if the list lacks them.
+    #[sqlx(rename = "seen_fees_minor")]
+    pub seen_fees: Option<Minor>,
+    /// What the provider has more of the money than the records say.
+    #[sqlx(rename = "excess_minor")]
+    #[serde(skip)]
+    pub excess: Minor,
+    /// What operators have decided of it: the company or the service got it, or bore it.
+    #[sqlx(rename = "decided_minor")]
+    #[serde(skip)]
+    pub decided: Minor,
+    /// Of reconciliation: the net amount in `suspense`, about which an operator must decide;
+    /// negative if the provider has less than the ledger.
     #[sqlx(rename = "suspense_minor")]
     pub suspense: Minor,
     /// Number of its ledger transactions.
     #[serde(skip)]
     pub postings: i64,
-    #[serde(skip)]
+    /// Of reconciliation: the id of the provider account; else empty.
+    #[serde(rename = "account")]
     pub account_id: String,
     pub state: ExceptionState,
     /// The name of the operator who works on it.
@@ -103,6 +118,11 @@ impl Exception {
 
     pub fn ledger_key(&self, number: i64) -> String {
         format!("exception:{}:{number}", self.id)
+    }
+
+    /// Returns the keys of its ledger transactions.
+    pub fn ledger_keys(&self) -> impl Iterator<Item = String> {
+        (1..=self.postings).map(|number| self.ledger_key(number))
     }
 }
 
@@ -207,14 +227,26 @@ pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
 }
 
 /// Resolves an open exception. Returns `false` if there is none with this id.
-pub async fn resolve(tx: &mut Tx, app: &App, exception: &Exception, reason: &str) -> Result<bool> {
-    tx.sql(
-        "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
-         WHERE company_id = $1 AND id = $2 AND state = 'open'",
-    )
-    .params(params![exception.owner.column(), &exception.id, reason, app.clock.now()])
-    .affects_one()
-    .await
+pub async fn resolve(
+    tx: &mut Tx,
+    app: &App,
+    exception: &mut Exception,
+    reason: &str,
+) -> Result<bool> {
+    let now = app.clock.now();
+    let is_resolved = tx
+        .sql(
+            "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
+             WHERE company_id = $1 AND id = $2 AND state = 'open'",
+        )
+        .params(params![exception.owner.column(), &exception.id, reason, now])
+        .affects_one()
+        .await?;
+    if is_resolved {
+        (exception.state, exception.reason) = (ExceptionState::Resolved, Some(reason.to_owned()));
+        exception.resolved_at = Some(now);
+    }
+    Ok(is_resolved)
 }
 
 /// Writes owner and notes of an exception.
@@ -263,9 +295,11 @@ pub async fn list_of_charge(
     let sql = DynamicStatement::from(SELECT)
         .append(" WHERE e.company_id = ")
         .bind(company_id)
-        .append(" AND COALESCE(e.listed_charge_id, e.charge_id) = ")
+        .append(" AND (e.charge_id = ")
         .bind(charge_id)
-        .append(" ORDER BY e.created_at, e.id");
+        .append(" OR e.listed_charge_id = ")
+        .bind(charge_id)
+        .append(") ORDER BY e.created_at, e.id");
     tx.dynamic(&sql).all().await
 }
 
@@ -299,7 +333,7 @@ pub async fn find_difference(
     subject: &str,
 ) -> Result<Option<Exception>> {
     let sql = DynamicStatement::from(SELECT)
-        .append(" WHERE e.account_id = ")
+        .append(" WHERE e.account_id <> '' AND e.account_id = ")
         .bind(account_id)
         .append(" AND e.kind = ")
         .bind(kind)
@@ -308,18 +342,17 @@ pub async fn find_difference(
     tx.dynamic(&sql).optional().await
 }
 
-/// Returns the differences from an account's list that are open, of a kind or of a day.
+/// Returns the open differences of a day of an account, oldest first.
 pub async fn list_open_differences(
     tx: &mut Tx,
     account_id: &AccountId,
-    kind: Option<&str>,
-    day: Option<Timestamp>,
+    day: Timestamp,
 ) -> Result<Vec<Exception>> {
     let sql = DynamicStatement::from(SELECT)
-        .append(" WHERE e.state = 'open' AND e.account_id = ")
+        .append(" WHERE e.account_id <> '' AND e.account_id = ")
         .bind(account_id)
-        .append_if(" AND e.kind = ", kind)
-        .append_if(" AND e.day = ", day)
-        .append(" ORDER BY e.id ");
+        .append(" AND e.day = ")
+        .bind(day)
+        .append(" AND e.state = 'open' ORDER BY e.id ");
     tx.dynamic(&sql).all().await
 }

@@ -34,10 +34,10 @@ use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{
     adopt::{adopt_lane, sweep},
     exceptions::{
-        Exception, Note, find as find_exception, find_difference, list as list_exceptions,
-        list_of_charge as list_exceptions_of_charge, list_open_differences, lock as lock_exception,
-        raise as raise_exception, reopen as reopen_exception, resolve as resolve_exception,
-        update as update_exception,
+        Exception, ExceptionState, Note, find as find_exception, find_difference,
+        list as list_exceptions, list_of_charge as list_exceptions_of_charge,
+        list_open_differences, lock as lock_exception, raise as raise_exception,
+        reopen as reopen_exception, resolve as resolve_exception, update as update_exception,
     },
     ledger::{DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed},
     model::{

@@ -108,22 +108,24 @@ async fn collect(
     let mut entries = vec![created.with_amount(payment.amount, &payment.currency)];
     let charges = charges::list(tx, company, OwnerKind::Payment, &payment.id).await?;
     let (mut refunds, mut claims, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut exceptions = Vec::new();
     for charge in &charges {
         add_charge(&mut entries, charge);
         refunds.extend(charges::list_of_charge(tx, company, &charge.id).await?);
         claims.extend(disputes::list_of_charge(tx, company, &charge.id).await?);
         checks.extend(jobs::find(tx, company, RECONCILE_JOB, &charge.id).await?);
-        for exception in charges::list_exceptions_of_charge(tx, company, &charge.id).await? {
-            add_exception(&mut entries, &exception);
-        }
+        exceptions.extend(charges::list_exceptions_of_charge(tx, company, &charge.id).await?);
     }
     for refund in &refunds {
         add_refund(&mut entries, refund);
     }
+    for exception in &exceptions {
+        add_exception(&mut entries, exception);
+    }
     for dispute in &claims {
         add_dispute(&mut entries, dispute);
     }
-    let keys = ledger_keys(payment, &charges, &refunds, &claims);
+    let keys = ledger_keys(payment, &charges, &refunds, &claims, &exceptions);
     for posted in wallet::list_posted(tx, company, &keys).await? {
         let accounts = format!("{} → {}", posted.debit, posted.credit);
         let entry = TimelineEntry::new(posted.created_at, "ledger", &posted.kind, &posted.key);
@@ -198,6 +200,9 @@ fn add_exception(entries: &mut Vec<TimelineEntry>, exception: &Exception) {
         (Some(seen), Some(currency)) => raised
             .with_amount(seen, currency)
             .with_requested(exception.expected, &exception.currency),
+        _ if exception.is_of_reconciliation() => raised
+            .with_requested(exception.expected, &exception.currency)
+            .with_note("the provider does not list it"),
         _ => raised.with_note("the provider reported no amount"),
     });
     if let Some(at) = exception.resolved_at {
@@ -261,6 +266,7 @@ fn ledger_keys(
     charges: &[Charge],
     refunds: &[Refund],
     disputes: &[Dispute],
+    exceptions: &[Exception],
 ) -> Vec<String> {
     let of_payment = |key: &str| format!("payment:{}:{key}", payment.id);
     let mut keys: Vec<String> =
@@ -270,6 +276,7 @@ fn ledger_keys(
         keys.extend(taken.map(|key| format!("taken:{}:{key}", charge.id)));
     }
     keys.extend(disputes.iter().flat_map(Dispute::ledger_keys));
+    keys.extend(exceptions.iter().flat_map(Exception::ledger_keys));
     for refund in refunds {
         keys.push(of_payment(&format!("refund:{}", refund.id)));
         keys.push(of_payment(&format!("refund:{}:refused", refund.id)));

@@ -1,99 +1,109 @@
-//! Raises and resolves the exceptions of an account after a complete list.
+//! Raises and resolves the exceptions of an account after a complete list, in batches.
 
 use super::{
-    Comparison, TransactionKind, compare,
+    Comparison, DISPUTE_NOT_LISTED, PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, TransactionKind,
+    compare::{self, Recorded},
     differences::{self, Difference},
-    record,
-    store::{self, Listing, ProviderTransaction, UnlistedRefund},
+    record::{self, subject_of_record},
+    store::{self, Listing, ProviderTransaction, UnlistedRecord},
 };
 use crate::money::prelude::*;
+use tollhouse_platform::values::listing::Period;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
 /// Records younger than this may be in the next list.
 const GRACE_SECONDS: i64 = 86_400;
-/// Maximum number of records per query.
-const BATCH: i64 = 500;
+/// How long a transaction that does not match is compared again.
+const RECHECK_SECONDS: i64 = 35 * 86_400;
+/// Maximum number of records of a batch.
+const BATCH: i64 = 100;
 
-const PAYMENT_NOT_LISTED: &str = "payment_not_listed";
-const REFUND_NOT_LISTED: &str = "refund_not_listed";
-
-pub async fn check(app: &App, account: &Account, listing: &Listing) -> Result<()> {
-    check_listed(app, account).await?;
-    let from = Timestamp(listing.begun_at.0.max(listing.since.plus_seconds(-GRACE_SECONDS).0));
-    let period = (from, listing.until.plus_seconds(-GRACE_SECONDS));
-    check_charges(app, account, period).await?;
-    check_refunds(app, account, period).await
-}
-
-/// Compares the transactions again that did not match.
-async fn check_listed(app: &App, account: &Account) -> Result<()> {
-    let mut after = (String::new(), String::new());
-    loop {
-        let list = async |tx: &mut Tx| {
-            store::list_differing(tx, &account.id, (&after.0, &after.1), BATCH).await
-        };
-        let found = app.store.select(list).await?;
-        let Some(last) = found.last() else { return Ok(()) };
-        after = (<&str>::from(last.kind).to_owned(), last.provider_id.clone());
-        for transaction in found {
-            check_one(app, account, transaction).await?;
-        }
+/// Compares a batch of the transactions again that did not match. Returns where to continue.
+pub async fn check_listed(
+    app: &App,
+    account: &Account,
+    listing: &Listing,
+) -> Result<Option<String>> {
+    let after = listing.next_page.clone().unwrap_or_default();
+    let (kind, id) = after.split_once(':').unwrap_or_default();
+    let since = listing.until.plus_seconds(-RECHECK_SECONDS);
+    let list =
+        async |tx: &mut Tx| store::list_differing(tx, &account.id, (kind, id), since, BATCH).await;
+    let found = app.store.select(list).await?;
+    let next = found.last().map(ProviderTransaction::subject);
+    for transaction in found {
+        check_one(app, account, transaction).await?;
     }
+    Ok(next)
 }
 
-async fn check_one(app: &App, account: &Account, before: ProviderTransaction) -> Result<()> {
+async fn check_one(app: &App, account: &Account, listed: ProviderTransaction) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
     db.write(async move |tx| {
+        let (charge, claim) = record::lock_record(tx, &account, &listed.to_listed()).await?;
+        let (kind, id) = (listed.kind, &listed.provider_id);
+        let found = store::find_transaction(tx, &account.id, kind, id).await?;
+        let Some(before) = found else { return Ok(()) };
         let listed = before.to_listed();
-        let (charge, recorded) = record::find_record(tx, &account, &listed).await?;
-        // Serializes with changes of the charge.
-        if let Some(charge) = &charge {
-            charges::lock_charge(tx, &charge.company_id, &charge.id).await?;
+        let recorded = claim.as_ref().map(|claim| &claim.recorded);
+        let result = compare::compare(&listed, recorded);
+        for former in Comparison::DIFFERENT.into_iter().filter(|former| *former != result) {
+            let Some(kind) = former.exception(before.kind) else { continue };
+            differences::agree(tx, &app, &account, kind, &before.subject()).await?;
         }
-        let result = compare::compare(&listed, recorded.as_ref());
-        let subject = before.subject();
-        for former in [Comparison::NotRecorded, Comparison::AmountDiffers, Comparison::FeeDiffers] {
-            if let Some(kind) = former.exception(before.kind).filter(|_| former != result) {
-                differences::close(tx, &app, &account, kind, &subject).await?;
-            }
-        }
-        if let Some(kind) = result.exception(before.kind) {
+        if let Some(kind) = result
+            .exception(before.kind)
+            .filter(|_| concerns_operators(&account, charge.as_ref(), result))
+        {
             let none = Money { minor: Minor(0), currency: listed.amount.currency.clone() };
             let difference = Difference {
                 account: &account,
                 kind,
-                subject: &subject,
-                at: listed.at,
-                service_ref: &listed.service_ref,
+                subject: &before.subject(),
+                at: before.at,
+                service_ref: &before.service_ref,
                 charge: charge.as_ref(),
-                expected: recorded.as_ref().map_or(none, |recorded| recorded.money.clone()),
-                seen: Some(&listed.amount),
-                excess: compare::excess(&listed, recorded.as_ref()),
+                expected: recorded.cloned().unwrap_or(Recorded { money: none, fees: None }),
+                seen: Some(before.recorded()),
+                excess: compare::excess(&listed, recorded),
             };
             differences::raise(tx, &app, difference).await?;
         }
-        if result == before.result {
-            return Ok(());
-        }
         let after = ProviderTransaction {
             result,
-            company_id: charge
-                .as_ref()
-                .map_or(before.company_id.clone(), |charge| charge.company_id.clone()),
+            company_id: record::company_of(charge.as_ref()),
             charge_id: charge.as_ref().map(|charge| charge.id.clone()),
-            updated_at: app.clock.now(),
-            ..before
+            record_id: claim.map(|claim| claim.id),
+            ..before.clone()
         };
+        if after == before {
+            return Ok(());
+        }
+        let after = ProviderTransaction { updated_at: app.clock.now(), ..after };
         store::save_transaction(tx, &after).await?;
-        record::raise_if_closed(tx, &app, &account, charge.as_ref(), &after).await
+        record::raise_if_closed(tx, &app, &account, charge.as_ref(), (Some(&before), &after)).await
     })
     .await
+}
+
+/// Returns whether a difference is for an operator. A charge without an outcome is verified on its
+/// own schedule. Through its own account, a company may take payments without this host.
+fn concerns_operators(account: &Account, charge: Option<&Charge>, result: Comparison) -> bool {
+    match charge {
+        Some(charge) => result != Comparison::NotRecorded || !charge.is_undecided(),
+        None => account.is_service_account(),
+    }
 }
 
 impl ProviderTransaction {
     /// The subject of its exceptions.
     pub fn subject(&self) -> String {
         format!("{}:{}", <&str>::from(self.kind), self.provider_id)
+    }
+
+    pub fn recorded(&self) -> Recorded {
+        let money = Money { minor: self.amount, currency: self.currency.clone() };
+        Recorded { money, fees: self.fees }
     }
 
     fn to_listed(&self) -> ListedTransaction {
@@ -113,89 +123,70 @@ impl ProviderTransaction {
     }
 }
 
-/// Raises an exception for each charge that the list lacks, and resolves those of charges that it
-/// has by now.
-async fn check_charges(app: &App, account: &Account, period: (Timestamp, Timestamp)) -> Result<()> {
-    let open = async |tx: &mut Tx| {
-        charges::list_open_differences(tx, &account.id, Some(PAYMENT_NOT_LISTED), None).await
+/// Raises the exceptions of a batch of records that the list lacks: of payments, then of refunds,
+/// then of disputes. Returns where to continue.
+pub async fn check_unlisted(
+    app: &App,
+    account: &Account,
+    listing: &Listing,
+) -> Result<Option<String>> {
+    let after = listing.next_page.clone().unwrap_or_else(|| "payment:".to_owned());
+    let (kind, after) = after.split_once(':').unwrap_or_default();
+    let from = Timestamp(listing.begun_at.0.max(listing.since.0));
+    let period = Period { from, before: listing.until.plus_seconds(-GRACE_SECONDS) };
+    let list = async |tx: &mut Tx| match kind {
+        "payment" => store::list_unlisted_charges(tx, listing, period, after, BATCH).await,
+        "refund" => store::list_unlisted_refunds(tx, listing, period, after, BATCH).await,
+        _ => store::list_unlisted_disputes(tx, listing, period, after, BATCH).await,
     };
-    for exception in app.store.select(open).await? {
-        let (owner, charge) = (&exception.owner, &exception.subject);
-        let find =
-            async |tx: &mut Tx| store::is_charge_listed(tx, &account.id, owner, charge).await;
-        if app.store.select(find).await? {
-            close(app, account, PAYMENT_NOT_LISTED, exception.subject).await?;
-        }
+    let found = app.store.select(list).await?;
+    let next = match (found.last(), kind) {
+        (Some(last), _) => Some(format!("{kind}:{}", last.id)),
+        (None, "payment") => Some("refund:".to_owned()),
+        (None, "refund") => Some("dispute:".to_owned()),
+        (None, _) => None,
+    };
+    let exception = match kind {
+        "payment" => PAYMENT_NOT_LISTED,
+        "refund" => REFUND_NOT_LISTED,
+        _ => DISPUTE_NOT_LISTED,
+    };
+    for record in found {
+        raise_unlisted(app, account, exception, record).await?;
     }
-    let list =
-        async |tx: &mut Tx| store::list_unlisted_charges(tx, &account.id, period, BATCH).await;
-    for charge in app.store.select(list).await? {
-        let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
-        db.write(async move |tx| {
-            let Some(charge) = charges::lock_charge(tx, &charge.company_id, &charge.id).await?
-            else {
-                return Ok(());
-            };
-            let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
-            let taken = charge.taken.unwrap_or_default();
-            let difference = Difference {
-                account: &account,
-                kind: PAYMENT_NOT_LISTED,
-                subject: &charge.id,
-                at: charge.settled_at.unwrap_or(charge.updated_at),
-                service_ref: &charge.service_ref,
-                charge: Some(&charge),
-                expected: Money { minor: taken, currency },
-                seen: None,
-                excess: Minor(charge.fees.unwrap_or_default().0 - taken.0),
-            };
-            differences::raise(tx, &app, difference).await
-        })
-        .await?;
-    }
-    Ok(())
+    Ok(next)
 }
 
-/// The same for refunds.
-async fn check_refunds(app: &App, account: &Account, period: (Timestamp, Timestamp)) -> Result<()> {
-    let open = async |tx: &mut Tx| {
-        charges::list_open_differences(tx, &account.id, Some(REFUND_NOT_LISTED), None).await
-    };
-    for exception in app.store.select(open).await? {
-        let (kind, id) = (TransactionKind::Refund, exception.subject.clone());
-        let find = async |tx: &mut Tx| store::find_transaction(tx, &account.id, kind, &id).await;
-        if app.store.select(find).await?.is_some() {
-            close(app, account, REFUND_NOT_LISTED, exception.subject).await?;
-        }
-    }
-    let list =
-        async |tx: &mut Tx| store::list_unlisted_refunds(tx, &account.id, period, BATCH).await;
-    for refund in app.store.select(list).await? {
-        let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
-        db.write(async move |tx| {
-            let UnlistedRefund { company_id, charge_id, provider_id, amount, updated_at } = refund;
-            let found = charges::lock_charge(tx, &company_id, &charge_id).await?;
-            let Some(charge) = found else { return Ok(()) };
-            let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
-            let difference = Difference {
-                account: &account,
-                kind: REFUND_NOT_LISTED,
-                subject: &provider_id,
-                at: updated_at,
-                service_ref: &charge.service_ref,
-                charge: Some(&charge),
-                expected: Money { minor: amount, currency },
-                seen: None,
-                excess: amount,
-            };
-            differences::raise(tx, &app, difference).await
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-async fn close(app: &App, account: &Account, kind: &'static str, subject: String) -> Result<()> {
+async fn raise_unlisted(
+    app: &App,
+    account: &Account,
+    kind: &'static str,
+    record: UnlistedRecord,
+) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
-    db.write(async move |tx| differences::close(tx, &app, &account, kind, &subject).await).await
+    db.write(async move |tx| {
+        let UnlistedRecord { company_id, id, charge_id, amount, at } = record;
+        let Some(charge) = charges::lock_charge(tx, &company_id, &charge_id).await? else {
+            return Ok(());
+        };
+        let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
+        let is_payment = kind == PAYMENT_NOT_LISTED;
+        let fees = charge.fees.filter(|_| is_payment);
+        let difference = Difference {
+            account: &account,
+            kind,
+            subject: &subject_of_record(&id),
+            at,
+            service_ref: &charge.service_ref,
+            charge: Some(&charge),
+            expected: Recorded { money: Money { minor: amount, currency }, fees },
+            seen: None,
+            excess: match is_payment {
+                true => Minor(fees.unwrap_or_default().0 - amount.0),
+                false => amount,
+            },
+        };
+        differences::raise(tx, &app, difference).await
+    })
+    .await
 }

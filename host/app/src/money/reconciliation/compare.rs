@@ -28,6 +28,9 @@ pub enum Comparison {
 text_columns!(Comparison);
 
 impl Comparison {
+    pub const DIFFERENT: [Comparison; 3] =
+        [Comparison::NotRecorded, Comparison::AmountDiffers, Comparison::FeeDiffers];
+
     /// Returns the kind of the exception. `None`: no difference.
     pub fn exception(self, kind: TransactionKind) -> Option<&'static str> {
         use TransactionKind::{Dispute, Payment, Refund};
@@ -54,7 +57,7 @@ pub fn compare(listed: &ListedTransaction, recorded: Option<&Recorded>) -> Compa
     }
 }
 
-/// Returns what the provider has more of the company's money than the ledger says; negative if it
+/// Returns what the provider has more of the company's money than the records say; negative if it
 /// has less. Zero if the currencies differ, because the ledger does not convert.
 pub fn excess(listed: &ListedTransaction, recorded: Option<&Recorded>) -> Minor {
     let is_same_currency =
@@ -62,14 +65,18 @@ pub fn excess(listed: &ListedTransaction, recorded: Option<&Recorded>) -> Minor 
     if !is_same_currency {
         return Minor(0);
     }
+    // Fees that one side does not know are those of the other side.
     let fees_recorded = recorded.and_then(|recorded| recorded.fees);
-    let net = |amount: Minor, fees: Option<Minor>| amount.0 - fees.unwrap_or_default().0;
-    let at_provider = net(listed.amount.minor, listed.fees.or(fees_recorded));
-    let in_ledger =
-        recorded.map_or(0, |recorded| net(recorded.money.minor, recorded.fees.or(listed.fees)));
+    let fees_listed = listed.fees.or(fees_recorded).unwrap_or_default();
+    let fees_recorded = match recorded {
+        Some(_) => fees_recorded.or(listed.fees).unwrap_or_default(),
+        None => Minor(0),
+    };
+    let amount = listed.amount.minor.0 - recorded.map_or(0, |recorded| recorded.money.minor.0);
+    let fees = fees_listed.0 - fees_recorded.0;
     Minor(match listed.kind.into() {
-        TransactionKind::Payment => at_provider - in_ledger,
-        TransactionKind::Refund | TransactionKind::Dispute => in_ledger - at_provider,
+        TransactionKind::Payment => amount - fees,
+        TransactionKind::Refund | TransactionKind::Dispute => -amount - fees,
     })
 }
 
@@ -111,6 +118,7 @@ mod tests {
             (Refund, (1_000, None), Some((1_000, None)), (Matched, 0)),
             (Refund, (1_000, None), None, (NotRecorded, -1_000)),
             (Refund, (1_200, None), Some((1_000, None)), (AmountDiffers, -200)),
+            (Refund, (1_000, Some(50)), None, (NotRecorded, -1_050)),
             (Dispute, (1_000, None), None, (NotRecorded, -1_000)),
             (Dispute, (400, None), Some((1_000, None)), (AmountDiffers, 600)),
         ] {

@@ -2,7 +2,7 @@
 
 use super::{
     DAY_MS, TransactionKind,
-    store::{self, Settlement},
+    store::{self, Listing, Settlement, Step},
 };
 use crate::money::{
     charges::{self, Exception},
@@ -98,13 +98,13 @@ pub async fn report(tx: &mut Tx, account: &Account, day: Day) -> Result<Report> 
         listed_until: listing.and_then(|listing| listing.listed_at),
         totals: store::totals(tx, id, day.period()).await?,
         settlements: store::list_settlements(tx, id, day.period()).await?,
-        exceptions: charges::list_open_differences(tx, id, None, Some(day.0)).await?,
+        exceptions: charges::list_open_differences(tx, id, day.0).await?,
         closed: store::find_closed(tx, id, day.0).await?,
     })
 }
 
-/// Closes a day. 400 if it was closed before, if it has not been listed, or while it has open
-/// exceptions.
+/// Closes a day. 400 if it was closed before, if it has not been listed, while a list is in progress,
+/// or while an operator must decide about it.
 pub async fn close(
     tx: &mut Tx,
     app: &App,
@@ -115,18 +115,29 @@ pub async fn close(
     // Serializes with the list.
     let listing = store::lock_listing(tx, &account.id).await?;
     let report = report(tx, account, day).await?;
-    let listed_until = listing.and_then(|listing| listing.listed_at);
+    let (from, before) = day.period();
     if report.closed.is_some() {
         return Err(Error::invalid("the day is already closed"));
     }
-    if listed_until.is_none_or(|until| until < day.period().1) {
-        return Err(Error::invalid("the transactions of the day have not been listed yet"));
+    let is_listed = |listing: &Listing| {
+        listing.listed_at.is_some_and(|until| until >= before) && from >= listing.first_since()
+    };
+    let Some(listing) = listing.filter(is_listed) else {
+        return Err(Error::invalid("the transactions of the day have not been listed"));
+    };
+    if listing.step != Step::Done {
+        return Err(Error::invalid("the transactions are being listed: try again in a minute"));
     }
     if !report.exceptions.is_empty() {
         let open = report.exceptions.len();
         return Err(Error::Invalid(format!(
             "resolve the open exceptions of the day first: {open}"
         )));
+    }
+    let unresolved = store::count_unresolved(tx, account, day.period()).await?;
+    if unresolved > 0 {
+        let message = format!("transactions of the day are still being verified: {unresolved}");
+        return Err(Error::Invalid(message));
     }
     let closed = Closed {
         day: day.0,
@@ -147,7 +158,7 @@ pub struct Summary {
     /// Number of those that match their records.
     matched: i64,
     /// Number of open exceptions.
-    exceptions: usize,
+    exceptions: i64,
     closed_at: Option<Timestamp>,
 }
 
@@ -160,7 +171,7 @@ pub async fn list(tx: &mut Tx, account: &Account, last: Day) -> Result<Vec<Summa
     let from = before.plus_ms(-LISTED_DAYS * DAY_MS);
     let counts = store::count_by_day(tx, &account.id, (from, before)).await?;
     let closed = store::list_closed(tx, &account.id, (from, before)).await?;
-    let exceptions = charges::list_open_differences(tx, &account.id, None, None).await?;
+    let exceptions = store::count_open_by_day(tx, &account.id, (from, before)).await?;
     let days = (1..=LISTED_DAYS).map(|n| Day(before.plus_ms(-n * DAY_MS)));
     let summary = |day: Day| {
         let count = counts.iter().find(|count| count.day == day.0);
@@ -168,7 +179,7 @@ pub async fn list(tx: &mut Tx, account: &Account, last: Day) -> Result<Vec<Summa
             day: day.name(),
             listed: count.map_or(0, |count| count.listed),
             matched: count.map_or(0, |count| count.matched),
-            exceptions: exceptions.iter().filter(|one| one.day == Some(day.0)).count(),
+            exceptions: exceptions.iter().find(|one| one.day == day.0).map_or(0, |one| one.open),
             closed_at: closed.iter().find(|one| one.day == day.0).map(|one| one.at),
         }
     };

@@ -1,11 +1,18 @@
 //! Exceptions of reconciliation: differences between a provider's list and the host's records.
 //!
-//! One row per account, kind and subject. While it is open, the ledger account `suspense` has what
-//! the provider has more than the ledger, so that `provider:P` agrees with the provider.
+//! One row per account, kind and subject. Its excess is what the provider has more of the money than
+//! the records say. Operators decide about an excess: the company or the service gets or bears it.
+//! The ledger account `suspense` has what is not decided, so that `provider:P` agrees with the
+//! provider. If the excess changes or ends after a decision, the exception opens again about the
+//! rest.
 
-use crate::money::{
-    charges::{self, Exception},
-    prelude::*,
+use super::{compare::Recorded, store};
+use crate::{
+    money::{
+        charges::{self, Exception, ExceptionState},
+        prelude::*,
+    },
+    tenants::providers::{AccountOwner, Mode},
 };
 use tollhouse_platform::store::params;
 
@@ -16,7 +23,7 @@ const AGREES: &str = "the provider's list and the records agree";
 #[derive(Clone, Debug)]
 pub struct Difference<'d> {
     pub account: &'d Account,
-    /// The kind of the exception.
+    /// The kind of the exception, and its alarm.
     pub kind: &'static str,
     /// What differs, unique within the kind.
     pub subject: &'d str,
@@ -24,10 +31,10 @@ pub struct Difference<'d> {
     pub service_ref: &'d str,
     pub charge: Option<&'d Charge>,
     /// What the host has recorded; zero in the listed currency if there is no record.
-    pub expected: Money,
+    pub expected: Recorded,
     /// What the provider lists.
-    pub seen: Option<&'d Money>,
-    /// What the provider has more of the money than the ledger.
+    pub seen: Option<Recorded>,
+    /// What the provider has more of the money than the records say.
     pub excess: Minor,
 }
 
@@ -40,103 +47,205 @@ impl Difference<'_> {
         }
     }
 
-    /// A company's own account has no ledger.
+    /// A company's own account has no ledger, and without a charge, a test account has none.
     fn is_in_ledger(&self) -> bool {
-        self.charge.map_or(self.account.is_service_account(), |charge| charge.in_books)
+        match self.charge {
+            Some(charge) => charge.in_books,
+            None => self.account.owner == AccountOwner::Service(Mode::Live),
+        }
     }
 }
 
-/// Raises an exception, or raises it again if the amounts have changed since. A difference that an
-/// operator has resolved stays resolved while it is the same.
+/// Raises an exception, or opens it again if it has changed. A difference that an operator has
+/// resolved stays resolved while it is the same.
 pub async fn raise(tx: &mut Tx, app: &App, difference: Difference<'_>) -> Result<()> {
-    if !insert(tx, app, &difference).await? {
-        return Ok(());
-    }
     let Difference { account, kind, subject, .. } = difference;
+    // Serializes with closing the day.
+    store::lock_listing(tx, &account.id).await?;
+    let found = match lock(tx, account, kind, subject).await? {
+        Some(found) if is_same(&found, &difference) => return Ok(()),
+        Some(found) => found,
+        None => insert(tx, app, &difference).await?,
+    };
+    let provider = Ledger::Provider(account.provider.clone());
+    let excess = if difference.is_in_ledger() { difference.excess } else { Minor(0) };
+    let Recorded { money: expected, fees: expected_fees } = difference.expected.clone();
+    let mut raised = found;
+    if (raised.owner != difference.owner()) || raised.currency != expected.currency {
+        // What was decided in another ledger or currency stays there.
+        move_suspense(tx, app, &mut raised, provider.clone(), Minor(0)).await?;
+        raised.decided = Minor(0);
+    }
+    move_to(tx, &mut raised, difference.owner()).await?;
+    let seen = difference.seen.clone();
+    let raised = &mut Exception {
+        currency: expected.currency,
+        expected: expected.minor,
+        expected_fees,
+        seen: seen.as_ref().map(|seen| seen.money.minor),
+        seen_currency: seen.as_ref().map(|seen| seen.money.currency.clone()),
+        seen_fees: seen.and_then(|seen| seen.fees),
+        day: Some(super::day_of(difference.at)),
+        charge: difference.charge.map(|charge| charge.id.clone()),
+        excess,
+        ..raised
+    };
+    open(tx, app, raised, provider).await
+}
+
+/// Returns whether a row has this difference already, and the host did not resolve it by itself.
+fn is_same(found: &Exception, difference: &Difference<'_>) -> bool {
+    let Difference { expected, seen, at, .. } = difference;
+    let seen_money = found.seen.zip(found.seen_currency.clone());
+    let seen_money = seen_money.map(|(minor, currency)| Money { minor, currency });
+    let of_host =
+        found.state == ExceptionState::Resolved && found.reason.as_deref() == Some(AGREES);
+    let excess = if difference.is_in_ledger() { difference.excess } else { Minor(0) };
+    !of_host
+        && (found.expected, &found.currency) == (expected.money.minor, &expected.money.currency)
+        && found.expected_fees == expected.fees
+        && seen_money.as_ref() == seen.as_ref().map(|seen| &seen.money)
+        && found.seen_fees == seen.as_ref().and_then(|seen| seen.fees)
+        && found.day == Some(super::day_of(*at))
+        && found.excess == excess
+        && found.owner == difference.owner()
+}
+
+/// Opens an exception about what is not decided of its excess.
+async fn open(tx: &mut Tx, app: &App, exception: &mut Exception, provider: Ledger) -> Result<()> {
+    let kind = known_kind(&exception.kind);
     app.metrics.count_alarm(kind);
     tracing::error!(
         alarm = kind,
-        provider = account.provider,
-        account = &*account.id,
-        subject,
-        expected_minor = difference.expected.minor.0,
-        seen_minor = difference.seen.map(|seen| seen.minor.0),
+        provider = exception.provider,
+        account = exception.account_id,
+        subject = exception.subject,
+        expected_minor = exception.expected.0,
+        seen_minor = exception.seen.map(|seen| seen.0),
         "the provider's list differs"
     );
-    if difference.is_in_ledger() {
-        let found = find(tx, account, kind, subject).await?;
-        let mut raised = found.ok_or_else(|| Error::internal("an exception is gone"))?;
-        let target = difference.excess;
-        move_suspense(tx, app, &mut raised, Ledger::Provider(account.provider.clone()), target)
-            .await?;
-    }
-    Ok(())
+    (exception.state, exception.reason) = (ExceptionState::Open, None);
+    exception.resolved_at = None;
+    let target = Minor(exception.excess.0 - exception.decided.0);
+    move_suspense(tx, app, exception, provider, target).await?;
+    save(tx, exception).await
 }
 
-async fn insert(tx: &mut Tx, app: &App, difference: &Difference<'_>) -> Result<bool> {
+async fn insert(tx: &mut Tx, app: &App, difference: &Difference<'_>) -> Result<Exception> {
+    let Difference { account, kind, subject, service_ref, expected, .. } = difference;
     let now = app.clock.now();
-    let id = app.random.id(now);
-    let (seen_minor, seen_currency) =
-        difference.seen.map(|seen| (seen.minor, &seen.currency)).unzip();
     tx.sql(
-        "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency,
-             seen_minor, seen_currency, state, created_at, account_id, subject, day, listed_ref,
-             listed_charge_id)
-         VALUES ($1, $2, $3, $2, $4, $5, $6, $7, 'open', $8, $9, $10, $11, $12, $13)
-         ON CONFLICT (account_id, kind, subject) WHERE account_id <> '' DO UPDATE SET
-             state = 'open', reason = NULL, resolved_at = NULL, expected_minor = $4,
-             currency = $5, seen_minor = $6, seen_currency = $7
-         WHERE exceptions.expected_minor <> $4 OR exceptions.seen_minor IS DISTINCT FROM $6
-             OR exceptions.state = 'resolved' AND exceptions.reason = $14",
+        "INSERT INTO exceptions (company_id, id, kind, charge_id, expected_minor, currency, state,
+             created_at, account_id, subject, listed_ref)
+         VALUES ($1, $2, $3, $2, $4, $5, 'open', $6, $7, $8, $9)",
     )
     .params(params![
         difference.owner().column(),
-        id,
-        difference.kind,
-        difference.expected.minor,
-        &difference.expected.currency,
-        seen_minor,
-        seen_currency,
+        app.random.id(now),
+        kind,
+        expected.money.minor,
+        &expected.money.currency,
         now,
-        &difference.account.id,
-        difference.subject,
-        super::day_of(difference.at),
-        difference.service_ref,
-        difference.charge.map(|charge| &charge.id),
-        AGREES
+        &account.id,
+        subject,
+        service_ref
     ])
-    .affects_one()
-    .await
-    .map_err(Error::from)
+    .execute()
+    .await?;
+    let inserted = charges::find_difference(tx, &account.id, kind, subject).await?;
+    inserted.ok_or_else(|| Error::internal("an exception is gone"))
 }
 
-async fn find(
+async fn lock(
     tx: &mut Tx,
     account: &Account,
     kind: &str,
     subject: &str,
 ) -> Result<Option<Exception>> {
-    Ok(charges::find_difference(tx, &account.id, kind, subject).await?)
+    let found = charges::find_difference(tx, &account.id, kind, subject).await?;
+    match found {
+        Some(found) => Ok(charges::lock_exception(tx, &found.owner, &found.id).await?),
+        None => Ok(None),
+    }
 }
 
-/// Resolves an exception of what agrees now, if one is open, and returns its money.
-pub async fn close(
+/// Records that a subject agrees: resolves its exception. What an operator has decided meanwhile is
+/// then the difference, and the exception is open about that.
+pub async fn agree(
     tx: &mut Tx,
     app: &App,
     account: &Account,
     kind: &str,
     subject: &str,
 ) -> Result<()> {
-    let Some(mut found) = find(tx, account, kind, subject).await? else { return Ok(()) };
-    if !charges::resolve_exception(tx, app, &found, AGREES).await? {
+    let Some(mut found) = lock(tx, account, kind, subject).await? else { return Ok(()) };
+    let provider = Ledger::Provider(account.provider.clone());
+    let is_open = found.state == ExceptionState::Open;
+    match (found.decided == Minor(0), found.excess == Minor(0)) {
+        (true, _) if is_open => {
+            found.excess = Minor(0);
+            move_suspense(tx, app, &mut found, provider, Minor(0)).await?;
+            (found.state, found.reason) = (ExceptionState::Resolved, Some(AGREES.to_owned()));
+            found.resolved_at = Some(app.clock.now());
+            save(tx, &found).await
+        }
+        (false, false) => {
+            found.excess = Minor(0);
+            (found.seen, found.seen_fees) = (Some(found.expected), found.expected_fees);
+            found.seen_currency = Some(found.currency.clone());
+            open(tx, app, &mut found, provider).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Moves a row to the ledger of the charge that is known by now.
+async fn move_to(tx: &mut Tx, exception: &mut Exception, owner: Owner) -> Result<()> {
+    if exception.owner == owner {
         return Ok(());
     }
-    let provider = Ledger::Provider(account.provider.clone());
-    move_suspense(tx, app, &mut found, provider, Minor(0)).await
+    tx.sql("UPDATE exceptions SET company_id = $3 WHERE company_id = $1 AND id = $2")
+        .params(params![exception.owner.column(), &exception.id, owner.column()])
+        .execute()
+        .await?;
+    exception.owner = owner;
+    Ok(())
+}
+
+async fn save(tx: &mut Tx, exception: &Exception) -> Result<()> {
+    tx.sql(
+        "UPDATE exceptions SET state = $3, reason = $4, resolved_at = $5, expected_minor = $6,
+             currency = $7, expected_fees_minor = $8, seen_minor = $9, seen_currency = $10,
+             seen_fees_minor = $11, day = $12, listed_charge_id = $13, excess_minor = $14,
+             decided_minor = $15, suspense_minor = $16, postings = $17
+         WHERE company_id = $1 AND id = $2",
+    )
+    .params(params![
+        exception.owner.column(),
+        &exception.id,
+        exception.state,
+        &exception.reason,
+        exception.resolved_at,
+        exception.expected,
+        &exception.currency,
+        exception.expected_fees,
+        exception.seen,
+        &exception.seen_currency,
+        exception.seen_fees,
+        exception.day,
+        &exception.charge,
+        exception.excess,
+        exception.decided,
+        exception.suspense,
+        exception.postings
+    ])
+    .execute()
+    .await
+    .map_err(Error::from)
 }
 
 /// Moves money between another ledger account and `suspense`, so that `suspense` has `target`
-/// because of the exception.
+/// because of the exception. The caller saves the exception.
 async fn move_suspense(
     tx: &mut Tx,
     app: &App,
@@ -162,12 +271,10 @@ async fn move_suspense(
         money: Money { minor: Minor(change.abs()), currency: exception.currency.clone() },
     };
     let owner = CompanyId::from(exception.owner.column());
-    wallet::post(tx, app, &owner, &transaction, Overdraft::Forbidden).await?;
-    tx.sql("UPDATE exceptions SET suspense_minor = $3, postings = $4 WHERE company_id = $1 AND id = $2")
-        .params(params![&owner, &exception.id, exception.suspense, exception.postings])
-        .execute()
-        .await
-        .map_err(Error::from)
+    match wallet::post(tx, app, &owner, &transaction, Overdraft::Forbidden).await? {
+        PostOutcome::Posted => Ok(()),
+        PostOutcome::Duplicate => Err(Error::internal("a difference was posted before")),
+    }
 }
 
 /// What an operator decides about a difference.
@@ -181,14 +288,18 @@ pub enum Remedy {
     Nothing,
 }
 
-/// Moves the money of a resolved difference. 400 if no company owns it, or if the wallet does not
-/// cover it.
+/// Moves the money of a difference that is resolved. 400 if there is none, if no company owns it, or
+/// if the wallet does not cover it.
 pub async fn resolve(
     tx: &mut Tx,
     app: &App,
     exception: &mut Exception,
     remedy: Remedy,
 ) -> Result<()> {
+    let amount = exception.suspense;
+    if remedy != Remedy::Nothing && amount == Minor(0) {
+        return Err(Error::invalid("this difference has no money in suspense: the action is none"));
+    }
     let other = match remedy {
         Remedy::Company if exception.owner == Owner::Service => {
             return Err(Error::invalid("this difference belongs to no company"));
@@ -197,5 +308,15 @@ pub async fn resolve(
         Remedy::Service => Ledger::Fees,
         Remedy::Nothing => Ledger::Provider(exception.provider.clone()),
     };
-    move_suspense(tx, app, exception, other, Minor(0)).await
+    move_suspense(tx, app, exception, other, Minor(0)).await?;
+    if remedy != Remedy::Nothing {
+        exception.decided.0 += amount.0;
+    }
+    save(tx, exception).await
+}
+
+/// Returns the kind of a stored exception, of which all are known.
+fn known_kind(kind: &str) -> &'static str {
+    let known = super::KINDS.iter().find(|known| **known == kind);
+    known.copied().unwrap_or("difference")
 }

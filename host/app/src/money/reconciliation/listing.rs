@@ -2,21 +2,20 @@
 
 use super::{
     ACCOUNT_JOB, check, record, settlements,
-    store::{self, Listing, Step},
+    store::{self, Listing, OVERLAP_SECONDS, Step},
 };
 use crate::money::prelude::*;
 use tollhouse_platform::values::listing::Period;
-use tollhouse_plugins::{Credentials, TransactionFilter};
+use tollhouse_plugins::{Credentials, TransactionFilter, TransactionPage};
 
 /// Time between two lists.
 const INTERVAL_SECONDS: i64 = 86_400;
-/// How far a list reaches back before the one before it, and the first one before its time:
-/// providers list some transactions late.
-const OVERLAP_SECONDS: i64 = 3 * 86_400;
 /// Time for the jobs that verify the charges of what does not match.
 const VERIFICATION_SECONDS: i64 = 30;
-/// Maximum number of pages that one run of the job lists.
-const PAGES_PER_RUN: usize = 50;
+/// Time of one run of the job, with its last call shorter than its lease.
+const RUN: Duration = Duration::from_secs(30);
+/// Maximum number of pages of a list.
+const MAX_PAGES: i64 = 100_000;
 
 /// An account whose transactions are listed.
 pub struct Source {
@@ -48,21 +47,36 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
         return Ok(JobResult::Done);
     };
     let next = JobResult::RescheduleAt(app.clock.now().plus_seconds(INTERVAL_SECONDS));
-    let mut listing = begin_or_resume(&app, &source.account).await?;
-    for _ in 0..PAGES_PER_RUN {
-        listing = match advance(&app, &source, listing).await {
-            Ok(listing) if listing.step == Step::Done => return Ok(next),
-            Ok(listing) if listing.step == Step::Check && listing.check_at > app.clock.now() => {
-                return Ok(JobResult::RescheduleAt(listing.check_at));
-            }
-            Ok(listing) => listing,
+    let Some(mut listing) = begin_or_resume(&app, &source.account).await? else {
+        return Ok(next);
+    };
+    let begun = app.clock.elapsed();
+    while app.clock.elapsed() - begun < RUN {
+        if listing.step == Step::Done {
+            return Ok(next);
+        }
+        if listing.step == Step::Check && listing.check_at > app.clock.now() {
+            return Ok(JobResult::RescheduleAt(listing.check_at));
+        }
+        let advanced = match advance(&app, &source, &listing).await {
+            Ok(advanced) => advanced,
             // Until an operator corrects the credentials; the call has raised its alarm.
             Err(ListError::Call(error)) if error.fault.category == FaultCategory::Misconfigured => {
                 return Ok(next);
             }
+            // Another version of the plugin may have returned the cursor.
+            Err(ListError::Call(error)) if error.fault.category == FaultCategory::Invalid => {
+                restart_step(&app, &listing).await?;
+                return Err(error.into_error(&source.account.provider));
+            }
             Err(ListError::Call(error)) => return Err(error.into_error(&source.account.provider)),
             Err(ListError::Other(error)) => return Err(error),
         };
+        // Another run has continued the list.
+        if !update(&app, &listing, &advanced).await? {
+            return Ok(next);
+        }
+        listing = advanced;
     }
     Ok(JobResult::RescheduleAt(app.clock.now()))
 }
@@ -84,118 +98,147 @@ impl From<Error> for ListError {
     }
 }
 
-/// Returns the list in progress, or the next one.
-async fn begin_or_resume(app: &App, account: &Account) -> Result<Listing> {
+/// Returns the list in progress, or the next one. `None`: another run has begun it.
+async fn begin_or_resume(app: &App, account: &Account) -> Result<Option<Listing>> {
     let find = async |tx: &mut Tx| store::find_listing(tx, &account.id).await;
     let found = app.store.select(find).await?;
     let now = app.clock.now();
-    let listing = match found {
-        Some(found) if found.step != Step::Done => return Ok(found),
-        Some(found) => Listing {
-            since: found.until.plus_seconds(-OVERLAP_SECONDS),
-            until: now,
-            step: Step::Transactions,
-            next_page: None,
-            check_at: now,
-            ..found
-        },
-        None => Listing {
-            account_id: account.id.clone(),
-            begun_at: now,
-            since: now.plus_seconds(-OVERLAP_SECONDS),
-            until: now,
-            step: Step::Transactions,
-            next_page: None,
-            check_at: now,
-            listed_at: None,
-        },
+    let begin = |begun_at: Timestamp, since: Timestamp, listed_at| Listing {
+        account_id: account.id.clone(),
+        begun_at,
+        since: since.plus_seconds(-OVERLAP_SECONDS),
+        until: now,
+        step: Step::Transactions,
+        next_page: None,
+        pages: 0,
+        check_at: now,
+        listed_at,
     };
-    save(app, &listing).await?;
-    Ok(listing)
+    match found {
+        Some(found) if found.step != Step::Done => Ok(Some(found)),
+        Some(found) => {
+            let next = begin(found.begun_at, found.until, found.listed_at);
+            Ok(update(app, &found, &next).await?.then_some(next))
+        }
+        None => {
+            let (db, first) = (app.store.clone(), begin(now, now, None));
+            db.write(async move |tx| Ok(store::insert_listing(tx, &first).await?.then_some(first)))
+                .await
+        }
+    }
 }
 
-async fn save(app: &App, listing: &Listing) -> Result<()> {
-    let (db, listing) = (app.store.clone(), listing.clone());
-    db.write(async move |tx| Ok(store::save_listing(tx, &listing).await?)).await
+async fn update(app: &App, before: &Listing, after: &Listing) -> Result<bool> {
+    let (db, before, after) = (app.store.clone(), before.clone(), after.clone());
+    db.write(async move |tx| Ok(store::update_listing(tx, &before, &after).await?)).await
 }
 
-/// Records the next page, or ends the step.
-async fn advance(app: &App, source: &Source, listing: Listing) -> Result<Listing, ListError> {
+async fn restart_step(app: &App, listing: &Listing) -> Result<()> {
+    let restarted = Listing { next_page: None, ..listing.clone() };
+    update(app, listing, &restarted).await.map(drop)
+}
+
+/// Records the next page, or the next batch of a check.
+async fn advance(app: &App, source: &Source, listing: &Listing) -> Result<Listing, ListError> {
     let Source { account, plugin, credentials } = source;
     let cursor = &listing.next_page;
     let period = Period { from: listing.since, before: listing.until };
-    let listing = match listing.step {
+    match listing.step {
         Step::Transactions => {
             let filter = TransactionFilter::Period(period);
             let page = plugin.list_transactions(credentials, &filter, cursor).await?;
-            let next = next_page(app, &listing, page.next);
-            let is_verified = record::record(app, account, None, page.transactions).await?;
-            turn_page(delay_check(app, listing, is_verified), next, Step::Settlements)
+            let is_verified = record::record(app, account, listing, page.transactions).await?;
+            let listing = delay_check(app, listing, is_verified);
+            turn_page(app, listing, page.next, Step::Settlements)
         }
         Step::Settlements => {
+            let find = async |tx: &mut Tx| store::oldest_pending_settlement(tx, &account.id).await;
+            let pending = app.store.select(find).await.map_err(Error::from)?;
+            let from = pending.map_or(period.from, |at| at.min(period.from));
+            let period = Period { from, ..period };
             let page = plugin.list_settlements(credentials, &period, cursor).await?;
-            let next = next_page(app, &listing, page.next);
             settlements::record(app, account, page.settlements).await?;
-            turn_page(listing, next, Step::Contents)
+            turn_page(app, listing.clone(), page.next, Step::Contents)
         }
-        Step::Contents => list_contents(app, source, listing).await?,
+        Step::Contents => list_contents(app, source, listing).await,
         Step::Check => {
-            check::check(app, account, &listing).await?;
-            Listing { step: Step::Done, listed_at: Some(listing.until), ..listing }
+            let next = check::check_listed(app, account, listing).await?;
+            Ok(continue_at(listing.clone(), next, Step::Unlisted))
         }
-        Step::Done => listing,
-    };
-    save(app, &listing).await?;
-    Ok(listing)
+        Step::Unlisted => {
+            let next = check::check_unlisted(app, account, listing).await?;
+            let listed_at = if next.is_none() { Some(listing.until) } else { listing.listed_at };
+            Ok(continue_at(Listing { listed_at, ..listing.clone() }, next, Step::Done))
+        }
+        Step::Done => Ok(listing.clone()),
+    }
 }
 
 /// Records the next page of the payments of a settlement.
-async fn list_contents(app: &App, source: &Source, listing: Listing) -> Result<Listing, ListError> {
+async fn list_contents(
+    app: &App,
+    source: &Source,
+    listing: &Listing,
+) -> Result<Listing, ListError> {
     let Source { account, plugin, credentials } = source;
     let find = async |tx: &mut Tx| store::next_settlement(tx, &account.id).await;
     let found = app.store.select(find).await.map_err(Error::from)?;
-    let Some(settlement) = found else { return Ok(turn_page(listing, None, Step::Check)) };
+    let Some(settlement) = found else {
+        return Ok(continue_at(listing.clone(), None, Step::Check));
+    };
     let id = settlement.provider_id.clone();
     let filter = TransactionFilter::Settlement(id.clone());
-    let page = plugin.list_transactions(credentials, &filter, &listing.next_page).await?;
-    let next = next_page(app, &listing, page.next);
-    let is_verified = record::record(app, account, Some(&id), page.transactions).await?;
-    if next.is_none() {
+    let page = match plugin.list_transactions(credentials, &filter, &listing.next_page).await {
+        Ok(page) => page,
+        // The settlement has no payments, so it differs.
+        Err(error) if error.fault.category == FaultCategory::NotFound => {
+            TransactionPage { transactions: Vec::new(), next: None }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let is_verified =
+        record::record_contents(app, account, listing, &id, page.transactions).await?;
+    if page.next.is_none() {
         settlements::compare(app, account, settlement).await?;
     }
-    Ok(turn_page(delay_check(app, listing, is_verified), next, Step::Contents))
+    turn_page(app, delay_check(app, listing, is_verified), page.next, Step::Contents)
 }
 
-/// Returns the cursor of the next page. A plugin that returns the cursor it was given would list its
-/// page for ever.
-fn next_page(app: &App, listing: &Listing, next: Option<String>) -> Option<String> {
-    if next.is_some() && next == listing.next_page {
+/// Continues with the next page of the step, or with the step after it. Fails if a plugin returns
+/// cursors without end: an incomplete list must not count as complete.
+fn turn_page(
+    app: &App,
+    listing: Listing,
+    next: Option<String>,
+    after: Step,
+) -> Result<Listing, ListError> {
+    let is_same = next.is_some() && next == listing.next_page;
+    if is_same || listing.pages >= MAX_PAGES {
         app.metrics.count_alarm("list without end");
         tracing::error!(
             alarm = "list without end",
             account = &*listing.account_id,
-            "a plugin returned the cursor of the same page"
+            "a plugin returns pages without end"
         );
-        return None;
+        return Err(Error::internal("a list has no end").into());
     }
-    next
+    let pages = listing.pages + 1;
+    Ok(continue_at(Listing { pages, ..listing }, next, after))
 }
 
-/// Continues with the next page of the step, or with the step after it.
-fn turn_page(listing: Listing, next: Option<String>, after: Step) -> Listing {
+/// Continues at `next` or, without it, with the step after this one.
+fn continue_at(listing: Listing, next: Option<String>, after: Step) -> Listing {
     let step = if next.is_some() { listing.step } else { after };
     Listing { step, next_page: next, ..listing }
 }
 
 /// Delays the check if charges are verified first.
-fn delay_check(app: &App, listing: Listing, is_verified: bool) -> Listing {
-    match is_verified {
-        true => {
-            let check_at = app.clock.now().plus_seconds(VERIFICATION_SECONDS);
-            Listing { check_at, ..listing }
-        }
-        false => listing,
-    }
+fn delay_check(app: &App, listing: &Listing, is_verified: bool) -> Listing {
+    let check_at = match is_verified {
+        true => app.clock.now().plus_seconds(VERIFICATION_SECONDS),
+        false => listing.check_at,
+    };
+    Listing { check_at, ..listing.clone() }
 }
 
 /// Enqueues the daily job of each account whose plugin has settlements. Deletes nothing.

@@ -2,11 +2,11 @@
 //! refunds and disputes.
 //!
 //! A daily job per provider account lists the transactions of a period that overlaps with the one
-//! before, then the settlements and the payments of each new one. A listed transaction without a
-//! matching record is first verified, by the jobs of its charge. What still differs is an exception
-//! of kind `payment_not_recorded`, `fee_differs` and so on; so is a record that the list lacks.
-//! Until an operator resolves it, the ledger account `suspense` has the amount of the difference, so
-//! that `provider:P` has what the provider says.
+//! before, then the settlements and the payments of each new one. The charge of a listed transaction
+//! that does not match is first verified, by its own jobs. What still differs is an exception of kind
+//! `payment_not_recorded`, `fee_differs` and so on; so is a record that the list lacks. Until an
+//! operator decides, the ledger account `suspense` has the amount of the difference, so that
+//! `provider:P` has what the provider says.
 //!
 //! An operator closes a day without open exceptions. A later change of a closed day is another
 //! exception.
@@ -29,8 +29,9 @@ mod record;
 mod settlements;
 mod store;
 
+use self::compare::Comparison;
+
 pub use self::{
-    compare::Comparison,
     differences::{Remedy, resolve as resolve_difference},
     listing::{account_job, sweep},
 };
@@ -42,6 +43,19 @@ use tollhouse_plugins::ListedKind;
 /// The job that lists the transactions and settlements of a provider account. Its subject is the
 /// account.
 pub const ACCOUNT_JOB: &str = "account.settlements";
+
+/// The kinds of its exceptions.
+const KINDS: [&str; 12] = [
+    "payment_not_recorded", "refund_not_recorded", "dispute_not_recorded",
+    "payment_amount_differs", "refund_amount_differs", "dispute_amount_differs", "fee_differs",
+    PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, DISPUTE_NOT_LISTED, SETTLEMENT_DIFFERS,
+    CLOSED_DAY_CHANGED,
+];
+const PAYMENT_NOT_LISTED: &str = "payment_not_listed";
+const REFUND_NOT_LISTED: &str = "refund_not_listed";
+const DISPUTE_NOT_LISTED: &str = "dispute_not_listed";
+const SETTLEMENT_DIFFERS: &str = "settlement_differs";
+const CLOSED_DAY_CHANGED: &str = "closed_day_changed";
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -1,33 +1,72 @@
 //! Records the transactions of a page, with the charge, refund or dispute that each one matches.
 
 use super::{
-    Comparison, TransactionKind,
+    CLOSED_DAY_CHANGED, Comparison, DISPUTE_NOT_LISTED, PAYMENT_NOT_LISTED, REFUND_NOT_LISTED,
+    TransactionKind,
     compare::{self, Recorded},
     differences::{self, Difference},
-    store::{self, ProviderTransaction},
+    store::{self, Listing, ProviderTransaction},
 };
 use crate::money::{
-    charges::{ChargeId, DISPUTES_JOB, RECONCILE_JOB, RefundState, State as ChargeState},
+    charges::{ChargeId, DISPUTES_JOB, RECONCILE_JOB, Refund, RefundState, State as ChargeState},
     disputes::{self, DisputeState},
     prelude::*,
 };
 use tollhouse_platform::store::Result as StoreResult;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
-/// The kind of the exception of a change of a closed day.
-pub const CLOSED_DAY_CHANGED: &str = "closed_day_changed";
+/// The record of a listed reversal: a refund that the host did not request.
+const REVERSAL: &str = "reversal";
 
-/// Records the transactions of a page: of a period, or of a settlement. Returns whether charges are
-/// verified because they do not match.
+/// Records the transactions of a page. Returns whether charges are verified because they do not
+/// match.
 pub async fn record(
     app: &App,
     account: &Account,
-    settlement: Option<&str>,
+    listing: &Listing,
+    page: Vec<ListedTransaction>,
+) -> Result<bool> {
+    let mut is_verified = false;
+    let ids = page.iter().map(|listed| (listed.kind.into(), listed.id.clone())).collect::<Vec<_>>();
+    for listed in page {
+        is_verified |= record_one(app, account, listing, None, listed).await?;
+    }
+    let (db, account_id, until) = (app.store.clone(), account.id.clone(), listing.until);
+    db.write(async move |tx| -> Result<()> {
+        Ok(store::mark_listed(tx, &account_id, &ids, until).await?)
+    })
+    .await?;
+    Ok(is_verified)
+}
+
+/// Records the payments of a settlement. Where the list of transactions has the payment, only its
+/// settlement is recorded: a settlement shows less of it.
+pub async fn record_contents(
+    app: &App,
+    account: &Account,
+    listing: &Listing,
+    settlement: &str,
     page: Vec<ListedTransaction>,
 ) -> Result<bool> {
     let mut is_verified = false;
     for listed in page {
-        is_verified |= record_one(app, account, settlement, listed).await?;
+        let find = async |tx: &mut Tx| store::find_listed(tx, &listed, &account.id).await;
+        match app.store.select(find).await? {
+            Some(found) if found.settlement_id.as_deref() == Some(settlement) => {}
+            Some(found) => {
+                let settled =
+                    ProviderTransaction { settlement_id: Some(settlement.to_owned()), ..found };
+                let db = app.store.clone();
+                db.write(async move |tx| -> Result<()> {
+                    Ok(store::save_transaction(tx, &settled).await?)
+                })
+                .await?;
+            }
+            None => {
+                let settlement = Some(settlement.to_owned());
+                is_verified |= record_one(app, account, listing, settlement, listed).await?;
+            }
+        }
     }
     Ok(is_verified)
 }
@@ -35,22 +74,25 @@ pub async fn record(
 async fn record_one(
     app: &App,
     account: &Account,
-    settlement: Option<&str>,
+    listing: &Listing,
+    settlement: Option<String>,
     listed: ListedTransaction,
 ) -> Result<bool> {
     let kind = TransactionKind::from(listed.kind);
     let find = async |tx: &mut Tx| store::find_transaction(tx, &account.id, kind, &listed.id).await;
     let before = app.store.select(find).await?;
-    if before.as_ref().is_some_and(|before| is_same(before, &listed, settlement)) {
+    if before.is_some_and(|before| is_same(&before, &listed, listing)) {
         return Ok(false);
     }
     let (db, app) = (app.store.clone(), app.clone());
-    let (account, settlement) = (account.clone(), settlement.map(str::to_owned));
+    let (account, listed_until) = (account.clone(), listing.until);
     db.write(async move |tx| {
+        let (charge, claim) = lock_record(tx, &account, &listed).await?;
         let before = store::find_transaction(tx, &account.id, kind, &listed.id).await?;
         let now = app.clock.now();
-        let (charge, recorded) = find_record(tx, &account, &listed).await?;
-        let found = compare::compare(&listed, recorded.as_ref());
+        let recorded = claim.as_ref().map(|claim| &claim.recorded);
+        let found = compare::compare(&listed, recorded);
+        let earlier = before.as_ref();
         let transaction = ProviderTransaction {
             account_id: account.id.clone(),
             kind,
@@ -61,119 +103,150 @@ async fn record_one(
             fees: listed.fees,
             currency: listed.amount.currency.clone(),
             at: listed.at,
-            settlement_id: settlement
-                .or_else(|| before.as_ref().and_then(|before| before.settlement_id.clone())),
-            company_id: charge.as_ref().map_or_else(
-                || CompanyId::from(Owner::Service.column()),
-                |charge| charge.company_id.clone(),
-            ),
+            settlement_id: settlement.or(earlier.and_then(|row| row.settlement_id.clone())),
+            company_id: company_of(charge.as_ref()),
             charge_id: charge.as_ref().map(|charge| charge.id.clone()),
+            record_id: claim.as_ref().map(|claim| claim.id.clone()),
             // What differed before differs until the check, which resolves its exception.
-            result: match before.as_ref().map(|before| before.result) {
+            result: match earlier.map(|row| row.result) {
                 Some(before) if before != Comparison::Matched => before,
                 _ => found,
             },
-            created_at: before.as_ref().map_or(now, |before| before.created_at),
+            listed_until,
+            created_at: earlier.map_or(now, |row| row.created_at),
             updated_at: now,
         };
         store::save_transaction(tx, &transaction).await?;
-        if before.as_ref().is_none_or(|before| changes_day(before, &transaction)) {
-            raise_if_closed(tx, &app, &account, charge.as_ref(), &transaction).await?;
+        raise_if_closed(tx, &app, &account, charge.as_ref(), (earlier, &transaction)).await?;
+        if let Some(claim) = &claim {
+            differences::agree(tx, &app, &account, claim.not_listed, &claim.subject()).await?;
         }
-        match charge.filter(|_| found == Comparison::NotRecorded) {
-            Some(charge) => verify(tx, &charge, kind, now).await,
+        let is_final = matches!(found, Comparison::Matched | Comparison::FeeDiffers);
+        match charge.filter(|_| !is_final) {
+            Some(charge) => verify(tx, &charge, kind, now).await.map(|()| true),
             None => Ok(false),
         }
     })
     .await
 }
 
-/// Returns whether the list shows a transaction as before.
-fn is_same(
-    before: &ProviderTransaction,
-    listed: &ListedTransaction,
-    settlement: Option<&str>,
-) -> bool {
-    let of_settlement = settlement.is_none() || before.settlement_id.as_deref() == settlement;
-    of_settlement
-        && before.result == Comparison::Matched
+pub fn company_of(charge: Option<&Charge>) -> CompanyId {
+    let none = || CompanyId::from(Owner::Service.column());
+    charge.map_or_else(none, |charge| charge.company_id.clone())
+}
+
+/// Returns whether the list shows a transaction as before, and as every list since then.
+fn is_same(before: &ProviderTransaction, listed: &ListedTransaction, listing: &Listing) -> bool {
+    before.result == Comparison::Matched
+        && Some(before.listed_until) >= listing.listed_at
         && (before.amount, before.fees, before.at) == (listed.amount.minor, listed.fees, listed.at)
         && before.currency == listed.amount.currency
         && before.service_ref == listed.service_ref
 }
 
-/// Returns whether the totals of a day change.
-fn changes_day(before: &ProviderTransaction, after: &ProviderTransaction) -> bool {
-    (before.amount, before.fees, before.at, before.result)
-        != (after.amount, after.fees, after.at, after.result)
-        || before.currency != after.currency
-}
-
-/// Raises an exception if a transaction was listed, or changed, after its day was closed.
+/// Raises an exception if a transaction was listed, changed or moved after its day was closed.
 pub async fn raise_if_closed(
     tx: &mut Tx,
     app: &App,
     account: &Account,
     charge: Option<&Charge>,
-    transaction: &ProviderTransaction,
+    (before, after): (Option<&ProviderTransaction>, &ProviderTransaction),
 ) -> Result<()> {
-    // Serializes with closing the day.
-    store::lock_listing(tx, &account.id).await?;
-    let day = super::day_of(transaction.at);
-    if store::find_closed(tx, &account.id, day).await?.is_none() {
+    let totals = |row: &ProviderTransaction| {
+        (row.amount, row.fees, row.currency.clone(), super::day_of(row.at), row.result)
+    };
+    if before.map(totals) == Some(totals(after)) {
         return Ok(());
     }
-    let currency = transaction.currency.clone();
-    let difference = Difference {
-        account,
-        kind: CLOSED_DAY_CHANGED,
-        subject: &transaction.subject(),
-        at: transaction.at,
-        service_ref: &transaction.service_ref,
-        charge,
-        expected: Money { minor: Minor(0), currency: currency.clone() },
-        seen: Some(&Money { minor: transaction.amount, currency }),
-        excess: Minor(0),
-    };
-    differences::raise(tx, app, difference).await
+    // Serializes with closing the day.
+    store::lock_listing(tx, &account.id).await?;
+    let times = [Some(after.at), before.map(|before| before.at)];
+    let mut days: Vec<Timestamp> = times.into_iter().flatten().map(super::day_of).collect();
+    days.dedup();
+    for day in days {
+        if store::find_closed(tx, &account.id, day).await?.is_none() {
+            continue;
+        }
+        let none = Money { minor: Minor(0), currency: after.currency.clone() };
+        let was =
+            before.map_or(Recorded { money: none, fees: None }, ProviderTransaction::recorded);
+        let difference = Difference {
+            account,
+            kind: CLOSED_DAY_CHANGED,
+            subject: &after.subject(),
+            at: day,
+            service_ref: &after.service_ref,
+            charge,
+            expected: was,
+            seen: Some(after.recorded()),
+            excess: Minor(0),
+        };
+        differences::raise(tx, app, difference).await?;
+    }
+    Ok(())
 }
 
-/// Enqueues the job that queries the provider about a charge, because of a transaction that it does
-/// not have. Returns whether the query can find the transaction.
-async fn verify(
-    tx: &mut Tx,
-    charge: &Charge,
-    kind: TransactionKind,
-    now: Timestamp,
-) -> Result<bool> {
+/// Enqueues the job that queries the provider about a charge, because of a transaction that does not
+/// match.
+async fn verify(tx: &mut Tx, charge: &Charge, kind: TransactionKind, now: Timestamp) -> Result<()> {
     let job = match kind {
         TransactionKind::Payment | TransactionKind::Refund => RECONCILE_JOB,
         TransactionKind::Dispute => DISPUTES_JOB,
     };
-    jobs::enqueue(tx, &charge.company_id, job, &charge.id, now).await?;
-    Ok(true)
+    Ok(jobs::enqueue(tx, &charge.company_id, job, &charge.id, now).await?)
 }
 
-/// Returns the charge of a listed transaction, and what the host has recorded of the transaction.
-pub async fn find_record(
+/// The record that a listed transaction matches.
+pub struct Claim {
+    /// The id of the charge, refund or dispute.
+    pub id: String,
+    pub recorded: Recorded,
+    /// The kind of the exception if the list lacks it.
+    not_listed: &'static str,
+}
+
+impl Claim {
+    fn subject(&self) -> String {
+        subject_of_record(&self.id)
+    }
+}
+
+/// The subject of the exception of a record that the list lacks.
+pub fn subject_of_record(id: &str) -> String {
+    format!("record:{id}")
+}
+
+/// Locks the charge of a listed transaction. Returns it with the record that the transaction
+/// matches.
+pub async fn lock_record(
     tx: &mut Tx,
     account: &Account,
     listed: &ListedTransaction,
-) -> StoreResult<(Option<Charge>, Option<Recorded>)> {
-    let Some(charge) = find_charge(tx, account, listed).await? else { return Ok((None, None)) };
-    let recorded = match listed.kind {
-        ListedKind::Payment => payment(&charge),
+) -> StoreResult<(Option<Charge>, Option<Claim>)> {
+    let Some((company_id, id)) = find_charge(tx, account, listed).await? else {
+        return Ok((None, None));
+    };
+    let Some(charge) = charges::lock_charge(tx, &company_id, &ChargeId::from(id)).await? else {
+        return Ok((None, None));
+    };
+    let claim = match listed.kind {
+        ListedKind::Payment => payment(&charge, listed),
         ListedKind::Refund => refund(tx, &charge, listed).await?,
         ListedKind::Dispute => dispute(tx, &charge, listed).await?,
     };
-    Ok((Some(charge), recorded))
+    // A second payment under a reference, or a second refund, matches nothing.
+    let is_taken = match &claim {
+        Some(claim) => store::is_claimed(tx, &charge, listed, &claim.id).await?,
+        None => false,
+    };
+    Ok((Some(charge), claim.filter(|_| !is_taken)))
 }
 
 async fn find_charge(
     tx: &mut Tx,
     account: &Account,
     listed: &ListedTransaction,
-) -> StoreResult<Option<Charge>> {
+) -> StoreResult<Option<(CompanyId, String)>> {
     let id = &account.id;
     let mut found = match listed.service_ref.is_empty() {
         false => notifications::charge_of(tx, id, &listed.service_ref).await?,
@@ -188,13 +261,18 @@ async fn find_charge(
     if found.is_none() && listed.kind == ListedKind::Dispute {
         found = store::charge_of_dispute(tx, id, &listed.id).await?;
     }
-    let Some((company_id, id)) = found else { return Ok(None) };
-    charges::find(tx, &company_id, &ChargeId::from(id)).await
+    Ok(found)
 }
 
-fn payment(charge: &Charge) -> Option<Recorded> {
+/// Returns the charge if it took money, under the provider's id if it is known.
+fn payment(charge: &Charge, listed: &ListedTransaction) -> Option<Claim> {
+    let ids = [&charge.transaction_id, &listed.transaction_id];
+    if ids[0] != ids[1] && ids.iter().all(|id| !id.is_empty()) {
+        return None;
+    }
     let (minor, currency) = (charge.taken?, charge.taken_currency.clone()?);
-    Some(Recorded { money: Money { minor, currency }, fees: charge.fees })
+    let recorded = Recorded { money: Money { minor, currency }, fees: charge.fees };
+    Some(Claim { id: charge.id.to_string(), recorded, not_listed: PAYMENT_NOT_LISTED })
 }
 
 /// Returns the refund with this id or, because its response was lost, one of the same amount
@@ -203,35 +281,52 @@ async fn refund(
     tx: &mut Tx,
     charge: &Charge,
     listed: &ListedTransaction,
-) -> StoreResult<Option<Recorded>> {
+) -> StoreResult<Option<Claim>> {
     let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let is_made = |state| !matches!(state, RefundState::Refused | RefundState::Failed);
-    let made: Vec<_> = refunds.into_iter().filter(|refund| is_made(refund.state)).collect();
-    let named = made.iter().find(|refund| refund.provider_id == listed.id);
-    let unnamed = || {
-        made.iter().find(|refund| refund.provider_id.is_empty() && refund.money() == listed.amount)
+    let made: Vec<&Refund> = refunds.iter().filter(|refund| is_made(refund)).collect();
+    let claim = |id: &str, money| Claim {
+        id: id.to_owned(),
+        recorded: Recorded { money, fees: None },
+        not_listed: REFUND_NOT_LISTED,
     };
-    if let Some(refund) = named.or_else(unnamed) {
-        return Ok(Some(Recorded { money: refund.money(), fees: None }));
+    if let Some(named) = made.iter().find(|refund| refund.provider_id == listed.id) {
+        return Ok(Some(claim(&named.id, named.money())));
+    }
+    for unnamed in made.iter().filter(|refund| refund.provider_id.is_empty()) {
+        let is_free = !store::is_claimed(tx, charge, listed, &unnamed.id).await?;
+        if is_free && unnamed.money() == listed.amount {
+            return Ok(Some(claim(&unnamed.id, unnamed.money())));
+        }
     }
     let requested: i64 = made.iter().map(|refund| refund.amount.0).sum();
     let reversed = Minor(charge.taken.unwrap_or_default().0 - requested);
     let is_reversal = charge.state == ChargeState::Reversed && reversed > Minor(0);
     let currency = charge.taken_currency.clone().filter(|_| is_reversal);
-    Ok(currency.map(|currency| Recorded { money: Money { minor: reversed, currency }, fees: None }))
+    Ok(currency.map(|currency| claim(REVERSAL, Money { minor: reversed, currency })))
+}
+
+/// Returns whether the ledger has the refund: also after a failure, because the provider may have
+/// made it.
+fn is_made(refund: &Refund) -> bool {
+    let has_failed = matches!(refund.state, RefundState::Refused | RefundState::Failed);
+    !has_failed || refund.held.0 + refund.fee.0 > 0
 }
 
 async fn dispute(
     tx: &mut Tx,
     charge: &Charge,
     listed: &ListedTransaction,
-) -> StoreResult<Option<Recorded>> {
+) -> StoreResult<Option<Claim>> {
     let found = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
     let lost = found
         .into_iter()
         .find(|dispute| dispute.provider_id == listed.id && dispute.state == DisputeState::Lost);
-    Ok(lost.map(|dispute| Recorded {
-        money: Money { minor: dispute.amount, currency: dispute.currency },
-        fees: None,
+    Ok(lost.map(|dispute| Claim {
+        id: dispute.id,
+        recorded: Recorded {
+            money: Money { minor: dispute.amount, currency: dispute.currency },
+            fees: None,
+        },
+        not_listed: DISPUTE_NOT_LISTED,
     }))
 }

@@ -1,13 +1,13 @@
 //! Records settlements, and compares each with its payments.
 
 use super::{
+    CLOSED_DAY_CHANGED, SETTLEMENT_DIFFERS,
+    compare::Recorded,
     differences::{self, Difference},
     store::{self, Settlement, SettlementState},
 };
 use crate::money::prelude::*;
 use tollhouse_plugins::{ProviderSettlement, SettlementStatus};
-
-const SETTLEMENT_DIFFERS: &str = "settlement_differs";
 
 /// Records the settlements of a page in one transaction.
 pub async fn record(app: &App, account: &Account, page: Vec<ProviderSettlement>) -> Result<()> {
@@ -16,9 +16,11 @@ pub async fn record(app: &App, account: &Account, page: Vec<ProviderSettlement>)
         for listed in page {
             let before = store::find_settlement(tx, &account.id, &listed.id).await?;
             let settlement = updated(&account, before.clone(), listed, app.clock.now());
-            if !before.is_some_and(|before| is_same(&before, &settlement)) {
-                store::save_settlement(tx, &settlement).await?;
+            if before.as_ref().is_some_and(|before| is_same(before, &settlement)) {
+                continue;
             }
+            store::save_settlement(tx, &settlement).await?;
+            raise_if_closed(tx, &app, &account, before.as_ref(), &settlement).await?;
         }
         Ok(())
     })
@@ -62,19 +64,57 @@ fn is_same(one: &Settlement, other: &Settlement) -> bool {
     values(one) == values(other) && one.currency == other.currency
 }
 
-/// Compares a paid settlement with its payments, which have been listed: their amounts and fees, and
-/// what was paid out after the stated deductions.
+fn subject(settlement: &Settlement) -> String {
+    format!("settlement:{}", settlement.provider_id)
+}
+
+fn recorded(minor: Minor, settlement: &Settlement) -> Recorded {
+    Recorded { money: Money { minor, currency: settlement.currency.clone() }, fees: None }
+}
+
+/// Raises an exception if a settlement was listed, or changed, after its day was closed.
+async fn raise_if_closed(
+    tx: &mut Tx,
+    app: &App,
+    account: &Account,
+    before: Option<&Settlement>,
+    after: &Settlement,
+) -> Result<()> {
+    // Serializes with closing the day.
+    store::lock_listing(tx, &account.id).await?;
+    let day = super::day_of(after.at);
+    if store::find_closed(tx, &account.id, day).await?.is_none() {
+        return Ok(());
+    }
+    let difference = Difference {
+        account,
+        kind: CLOSED_DAY_CHANGED,
+        subject: &subject(after),
+        at: day,
+        service_ref: "",
+        charge: None,
+        expected: recorded(before.map_or(Minor(0), |before| before.amount), after),
+        seen: Some(recorded(after.amount, after)),
+        excess: Minor(0),
+    };
+    differences::raise(tx, app, difference).await
+}
+
+/// Compares a paid settlement with its payments, which have been listed, and what was paid out with
+/// the stated deductions.
 pub async fn compare(app: &App, account: &Account, settlement: Settlement) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
     db.write(async move |tx| {
         let sums = store::sum_settled(tx, &settlement).await?;
-        let subject = &settlement.provider_id;
-        let currency = settlement.currency.clone();
-        let money = |minor| Money { minor, currency: currency.clone() };
-        let payout = Minor(sums.gross.0 - sums.fees.0 - settlement.deductions.0);
-        let stated = (settlement.gross, settlement.fees, settlement.amount);
-        match (sums.gross, sums.fees, payout) == stated {
-            true => differences::close(tx, &app, &account, SETTLEMENT_DIFFERS, subject).await?,
+        let subject = &subject(&settlement);
+        // Gross and fees of the provider have what payers paid on top, which the payments lack.
+        let stated = Minor(settlement.gross.0 - settlement.fees.0);
+        let net = if sums.without_fees > 0 { stated } else { sums.net };
+        let payout = Minor(net.0 - settlement.deductions.0);
+        match (stated, settlement.amount) == (net, payout) {
+            true => {
+                differences::agree(tx, &app, &account, SETTLEMENT_DIFFERS, subject).await?;
+            }
             false => {
                 let difference = Difference {
                     account: &account,
@@ -83,8 +123,8 @@ pub async fn compare(app: &App, account: &Account, settlement: Settlement) -> Re
                     at: settlement.at,
                     service_ref: "",
                     charge: None,
-                    expected: money(payout),
-                    seen: Some(&money(settlement.amount)),
+                    expected: recorded(payout, &settlement),
+                    seen: Some(recorded(settlement.amount, &settlement)),
                     excess: Minor(0),
                 };
                 differences::raise(tx, &app, difference).await?;

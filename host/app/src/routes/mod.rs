@@ -1,9 +1,12 @@
 //! Every route of both listeners, in one table.
 
+mod introduction;
+
 use axum::{Router, extract::FromRef, routing};
 use schemars::SchemaGenerator;
 use serde_json::Value;
 
+use self::introduction::{INTERNAL_INTRODUCTION, PUBLIC_INTRODUCTION, TAGS};
 use crate::{
     customers as users, identity,
     lending::{loans, mandates, recollections, virtual_accounts},
@@ -30,7 +33,7 @@ use tollhouse_console::{ConsoleOptions, Site};
 use tollhouse_http::{
     self as http, Access, Interface, Server,
     openapi::{
-        self, DocumentContents, Tag, Webhook,
+        self, DocumentContents, Webhook,
         docs::{self, Document},
     },
     server::metrics,
@@ -197,24 +200,6 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/transactions" Operator(FEEDS_READ) loans::api::transactions "List repayments" [];
         get    "/internal/v1/credit-events" Operator(FEEDS_READ) loans::api::credit_events "List credit-score events" [];
         get    "/internal/v1/search" Operator(PAYMENTS_READ) search::find "Search the records of all companies" [];
-        get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
-        get    "/internal/v1/disputes" Operator(REFUNDS_READ) disputes::api::list "List disputes of all companies" [];
-        get    "/internal/v1/companies/{company}/disputes" Operator(REFUNDS_READ) disputes::api::list_of_company "List disputes of a company" [];
-        get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
-        post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
-        get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
-        get    "/internal/v1/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception without a charge" [];
-        patch  "/internal/v1/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception without a charge, or add a note" [];
-        post   "/internal/v1/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception without a charge" [409];
-        get    "/internal/v1/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list "List the reconciled days of a provider account" [];
-        get    "/internal/v1/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch "Fetch a reconciled day of a provider account" [];
-        post   "/internal/v1/accounts/{account}/days/{day}/close" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::close "Close a day of a provider account" [];
-        post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "List the transactions of a provider account now" [];
-        get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
-        patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception, or add a note" [];
-        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [409];
-        get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
-        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
         get    "/internal/v1/identities" Operator(COMPANIES_READ) identity::api::operators::list "List identity types" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator(IDENTITIES_WRITE) identity::api::operators::switch "Enable or disable an identity type" [];
         get    "/internal/v1/companies/{company}/identities" Operator(COMPANIES_READ) identity::api::operators::list_for_company "List the identity types of a company" [];
@@ -222,6 +207,7 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/clock/advance" Operator(CLOCK_ADVANCE) health::advance_clock "Advance the clock (development only)" [403];
     };
     routes.extend(member_routes());
+    routes.extend(aftermath_routes());
     routes.extend(customer_routes());
     routes.extend(platform_routes());
     routes.extend(operator_routes());
@@ -242,6 +228,31 @@ fn member_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/event-endpoints/{endpoint}/secret/rotate" Operator(KEYS_WRITE) events::endpoints::api::rotate_secret "Rotate the secret of an event endpoint" [];
         delete "/internal/v1/companies/{company}/event-endpoints/{endpoint}" Operator(EVENTS_WRITE) events::endpoints::api::delete "Delete an event endpoint" [];
         post   "/internal/v1/companies/{company}/events/trigger" Operator(EVENTS_WRITE) events::api::trigger_of_company "Trigger an event with example data, for a test company" [];
+    }
+}
+
+/// The routes for what follows a charge: refunds, disputes, exceptions and reconciliation.
+fn aftermath_routes() -> Vec<Route> {
+    routes! {
+        in permissions;
+        get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
+        get    "/internal/v1/disputes" Operator(REFUNDS_READ) disputes::api::list "List disputes of all companies" [];
+        get    "/internal/v1/companies/{company}/disputes" Operator(REFUNDS_READ) disputes::api::list_of_company "List disputes of a company" [];
+        get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
+        post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
+        get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
+        get    "/internal/v1/exceptions/{service_exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::service::fetch "Fetch an exception of the service" [];
+        patch  "/internal/v1/exceptions/{service_exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::service::edit "Take over an exception of the service, or add a note" [];
+        post   "/internal/v1/exceptions/{service_exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::service::resolve "Resolve an exception of the service" [409];
+        get    "/internal/v1/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list "List the reconciled days of a provider account" [];
+        get    "/internal/v1/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch "Fetch a reconciled day of a provider account" [];
+        post   "/internal/v1/accounts/{account}/days/{day}/close" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::close "Close a day of a provider account" [];
+        post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "List the transactions of a provider account now" [];
+        get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
+        patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception, or add a note" [];
+        post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [409];
+        get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
     }
 }
 
@@ -423,103 +434,3 @@ fn interface(app: &App, routes: Vec<Route>) -> Router {
     };
     http::router(&app.server, interface)
 }
-
-/// The sections of the OpenAPI document in reading order: handlers' module, name, description.
-const TAGS: &[Tag] = &[
-    ("payments", "payments", "One-time payments through hosted checkout, and their refunds."),
-    (
-        "sessions",
-        "sessions",
-        "Notifications of one charge or refund, and the page on which a payer waits.",
-    ),
-    ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
-    (
-        "virtual_accounts",
-        "virtual accounts",
-        "Bank accounts of users, whose transfers become payments or repay a loan.",
-    ),
-    ("enquiry", "account enquiry", "Banks, and the names of the holders of their accounts."),
-    ("refunds", "refunds", "Refunds of payments and of verification charges."),
-    ("disputes", "disputes", "Claims of payers, through their banks, against charges."),
-    (
-        "reconciliation",
-        "reconciliation",
-        "What providers list of their transactions and settlements, compared with the records.",
-    ),
-    ("exceptions", "exceptions", "Differences between records and their providers."),
-    (
-        "recollections",
-        "recollections",
-        "Repayments of loans: manual, checkout, card or direct debit.",
-    ),
-    ("loans", "loans", "Loans of another system, and feeds of their repayments."),
-    ("mandates", "direct debits", "Mandates of another system to debit bank accounts."),
-    (
-        "otp",
-        "one-time passwords",
-        "Codes sent by e-mail, by text message or by both, each valid once.",
-    ),
-    ("users", "users", "Customers of the company."),
-    (
-        "identity",
-        "identity lookups",
-        "Queries of identity registers, and verification that a customer is the person on record. \
-         Installed plugins determine the countries and identity types.",
-    ),
-    ("events", "events", "Webhooks to companies, signed according to Standard Webhooks."),
-    ("messages", "messages", "E-mails and text messages, with their delivery status."),
-    ("notifications", "notifications", "Webhooks from providers. Companies do not call this."),
-    ("requests", "API log", "Requests of companies to the API, without their content."),
-    ("companies", "companies", "Companies, their API keys, subscriptions and event secrets."),
-    ("members", "members", "People of a company, who use its portal."),
-    ("providers", "providers", "Provider accounts of the service and of companies."),
-    ("wallet", "wallet", "A company's balances, ledger entries and statements."),
-    ("totals", "totals", "Money that was taken, outcomes of payments, and what needs attention."),
-    ("plans", "prices", "Prices of billing items, in a company's own plan or the default plan."),
-    (
-        "operator_events",
-        "operator events",
-        "Events for operators and internal consumers: a feed, read by cursor.",
-    ),
-    ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
-    ("calls", "plugin calls", "Numbers of plugin calls by hour."),
-    ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
-    (
-        "operators",
-        "operators",
-        "People and services that use this interface, their roles and approvals.",
-    ),
-    (
-        "search",
-        "search",
-        "Search across all companies by exact e-mail address, phone number, reference, id or amount.",
-    ),
-    ("audit", "audit", "Actions of operators, hash-chained."),
-    ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
-    ("hosts", "hosts", "Hosts on this database, with the plugin versions that they serve."),
-    ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
-    ("metrics", "metrics", "Metrics in the Prometheus format."),
-    ("health", "health", "Liveness and readiness of this host."),
-    ("docs", "docs", "This document and its viewer."),
-];
-
-const PUBLIC_INTRODUCTION: &str = "\
-For companies, and for webhooks of their providers.
-
-## API key
-
-Every request of a company carries its API key, which belongs on a server and never in a browser or an app:
-
-    Authorization: Bearer sk_live_0123456789abcdef0123456789abcdef01234567
-";
-
-const INTERNAL_INTRODUCTION: &str = "\
-For operators and internal consumers.
-
-## Operator token
-
-Every request to `/internal/v1` carries the token of an operator, except the requests to sign in.
-Each operation names the permission that it requires; the operator's roles grant permissions:
-
-    Authorization: Bearer op_0123456789abcdef0123456789abcdef
-";
