@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_app::money::reconciliation as slice;
 use tollhouse_platform::store::{self, Tx, params};
 use tollhouse_sandbox::{Fault, FaultKind, ListedKind, ListedLine, ListingChange};
 
@@ -396,6 +397,17 @@ both! {
         let found = exceptions(app, "?state=open").await;
         assert_eq!((&found[0]["kind"], &found[0]["suspense"], &found[0]["company"]), (&json!("fee_differs"), &json!(0), &json!(app.company.id)));
         assert_eq!(sum(app, "suspense").await, 0);
+    }
+
+    async fn a_sweep_begins_the_daily_list_once(app: TestApp) {
+        app.paid_payment("order-1").await;
+        let lists = |app: &TestApp| app.simulators.paystack().requests().iter().filter(|(_, path)| path.starts_with("/settlement")).count();
+        for (seconds, expected) in [(0, 1), (60, 1), (DAY, 2)] {
+            app.advance(seconds).await;
+            slice::sweep(app.app.clone()).await.expect("a sweep");
+            app.run_until_idle().await;
+            assert_eq!(lists(app), expected, "after {seconds} seconds");
+        }
     }
 
     async fn an_interrupted_list_is_continued(app: TestApp) {
