@@ -8,6 +8,7 @@ use tollhouse_sandbox::{Fault, FaultKind, ListedKind, ListedLine, ListingChange}
 
 use crate::{
     app::{PAYSTACK_KEY, Reply, TestApp},
+    console::Browser,
     exceptions::{exceptions, sum},
     lending::{SUCCESS_CARD, create_user, saved_card},
     principals::entries,
@@ -379,6 +380,39 @@ both! {
         reconcile(app).await;
         let report = day(app, 1).await;
         assert_eq!((&report["totals"][0]["fees"], &report["closed"]["totals"][0]["fees"]), (&json!(0.02), &json!(137.51)));
+    }
+
+    async fn a_day_is_shown_and_closed_on_the_console(app: TestApp) {
+        app.paid_payment("order-1").await;
+        change(app, ListingChange { fees_minor: Some(1), ..ListingChange::default() });
+        let mut browser = Browser::signed_in(app, "ada", "finance-act").await;
+        let accounts = browser.get("/console/reconciliation").await;
+        assert!(accounts.html.contains("provider_a") && !accounts.html.contains("twilio"), "{}", accounts.html);
+        let page = format!("/console/reconciliation/{}", account(app).await);
+        let token = browser.get(&page).await.form_token();
+        let token = [("form_token", &*token)];
+        assert_eq!(browser.submit(&format!("{page}/reconcile"), &token).await.location, page);
+        app.run_until_idle().await;
+        app.advance(30).await;
+        let today = format!("{page}/{}", date(app, 0));
+        browser.get(&today).await.shows(&["payment", "2\u{202F}500.50", "fee differs", "Close the day"]);
+        let early = browser.submit(&format!("{today}/close"), &token).await;
+        assert!(early.status == 400 && early.html.contains("have not been listed"), "{}", early.html);
+        let found = exceptions(app, "?state=open").await[0].clone();
+        let exception = format!("/console{}", exception_path(&found));
+        browser.get(&exception).await.shows(&["fee differs", "The service keeps or bears the difference", "137.50"]);
+        let resolution = [token[0], ("action", "absorb"), ("reason", "asked Paystack")];
+        assert_eq!(browser.submit(&exception, &resolution).await.location, "/console/exceptions");
+        app.advance(DAY).await;
+        reconcile(app).await;
+        let yesterday = format!("{page}/{}", date(app, 1));
+        let mut browser = Browser::signed_in(app, "eve", "finance-act").await;
+        let token = browser.get(&yesterday).await.form_token();
+        let token = [("form_token", &*token)];
+        assert_eq!(browser.submit(&format!("{yesterday}/close"), &token).await.location, yesterday);
+        let closed = browser.get(&yesterday).await;
+        closed.shows(&["Closed by", "eve"]);
+        assert!(!closed.html.contains("Close the day"), "{}", closed.html);
     }
 
     async fn an_account_of_a_company_has_no_ledger(app: TestApp) {

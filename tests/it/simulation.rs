@@ -12,6 +12,7 @@
 mod crashing_host;
 mod debts;
 mod disputes;
+mod lists;
 mod payments;
 mod pushes;
 
@@ -82,7 +83,7 @@ impl World<'_> {
 
     /// Runs a random action, then checks the invariants.
     async fn step(&mut self) {
-        match self.pick(38) {
+        match self.pick(39) {
             0..=1 => self.begin_payment().await,
             2 => self.repeat_initialize().await,
             3..=4 => self.pay_payment().await,
@@ -103,6 +104,7 @@ impl World<'_> {
             33 => self.open_dispute().await,
             34 => self.answer_dispute().await,
             35 => self.decide_dispute().await,
+            36 => self.list_transactions().await,
             _ => self.app.advance(DAY).await,
         }
         self.check().await;
@@ -264,6 +266,7 @@ impl World<'_> {
         self.check_disputes().await;
         self.app.check_charges().await;
         self.check_pushes().await;
+        self.check_lists().await;
         for company in 0..2 {
             for event in self.all_events(company).await {
                 assert_eq!(event["deliveries"][0]["state"], "delivered", "{event}");

@@ -4,11 +4,7 @@ use askama::Template;
 use axum::extract::{Form as FormBody, Path};
 use serde_json::{Value, json};
 
-use super::{
-    Fact, Form, Parent, company_cell,
-    exceptions::show_link,
-    lists::{List, ListQuery, Paging},
-};
+use super::{Fact, Form, ListPage, Parent, company_cell, exceptions::show_link};
 use crate::{
     format::{Cell, Table, column, money, plain, right},
     page::{Frame, PageResult, render},
@@ -17,9 +13,13 @@ use crate::{
 
 const TITLE: &str = "Reconciliation";
 
-/// Lists the service accounts.
-pub async fn list(session: Session, sent: ListQuery) -> PageResult {
-    let columns = vec![
+/// Lists the service accounts whose transactions are listed.
+pub async fn list(session: Session) -> PageResult {
+    let accounts = session.get(&["providers"], &[]).await?;
+    let accounts = accounts.as_array().into_iter().flatten();
+    let accounts: Value =
+        accounts.filter(|account| account["reconciled"] == true).cloned().collect();
+    let columns = [
         column("Provider", |account| {
             let href = session.href(&["reconciliation", &plain(&account["account"])], &[]);
             Cell::link(href, &account["provider"])
@@ -28,15 +28,15 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Account", |account| Cell::code(&account["account"])),
         column("Active", |account| Cell::text(&account["active"])),
     ];
-    let list = List {
-        title: TITLE,
-        source: &["providers"],
-        paging: Paging::Whole,
-        filters: &[],
-        columns,
-        empty: "There are no service accounts.",
-    };
-    list.show(&session, &sent).await
+    let empty = "There are no service accounts whose provider lists transactions.";
+    render(&ListPage {
+        frame: Frame::new(&session, TITLE, TITLE),
+        parent: None,
+        form: None,
+        filters: Vec::new(),
+        views: None,
+        table: Table::new(TITLE, &accounts, &columns, empty),
+    })
 }
 
 #[derive(Template)]

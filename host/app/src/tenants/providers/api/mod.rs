@@ -25,6 +25,8 @@ pub struct View {
     mode: Mode,
     active: bool,
     has_credentials: bool,
+    /// Whether its transactions are listed daily and compared with the records.
+    reconciled: bool,
     /// URL to which the provider sends webhooks; `null` for SMS gateways, which send none.
     notification_url: Option<String>,
     created_at: Timestamp,
@@ -35,6 +37,10 @@ fn view(account: Account, mode: Mode, app: &App) -> View {
     View {
         notification_url: account.notification_url(app),
         has_credentials: account.credentials.is_some(),
+        reconciled: app
+            .plugins
+            .provider(&account.provider, "")
+            .is_ok_and(|plugin| plugin.has_settlements()),
         provider: account.provider,
         account: account.id,
         mode,
