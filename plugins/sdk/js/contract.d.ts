@@ -883,6 +883,8 @@ export interface ListedTransaction {
   id: string;
   /** The `service-ref` of the payment; "" if the provider's list has none. */
   serviceRef: string;
+  /** The `transaction-id` of the payment; "" if the provider's list has none. */
+  transactionId: string;
   /** The amount of the payment, refund or dispute, without fees that the payer paid on top. */
   amount: Money;
   /** The provider's fees that the company bears, in minor units; absent if the list has none. */
