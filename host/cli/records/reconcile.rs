@@ -59,7 +59,7 @@ impl Reconcile {
             return Ok(Report::new(begun, "the transactions are being listed"));
         }
         if self.days {
-            let query = json!({ "until": self.day });
+            let query: Vec<_> = self.day.iter().map(|day| ("until", day)).collect();
             let days = host.get(&["accounts", &account, "days"], &query).await?;
             return Ok(Report::list(days, DAYS));
         }

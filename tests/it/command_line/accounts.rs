@@ -1,9 +1,12 @@
 //! Provider accounts, and members of companies.
 
 use serde_json::json;
+use tollhouse_sandbox::ListingChange;
 
 use super::{field, file, rows, run};
 use crate::sprout::{SproutUpstream, TOKEN};
+
+const DAY: i64 = 86_400;
 
 both! {
     async fn accounts_are_set_up_and_listed_by_mode(app: TestApp) {
@@ -49,6 +52,39 @@ both! {
         let refused = run(app, &["provider", "test", "sprout", "--company", id, "--json"]).await;
         let result: serde_json::Value = serde_json::from_str(&refused.out).expect("JSON");
         assert_eq!((refused.code, &result["outcome"]), (1, &json!("credentials_refused")));
+    }
+}
+
+both! {
+    async fn a_day_is_reconciled_and_closed(app: TestApp) {
+        app.paid_payment("order-1").await;
+        let change = ListingChange { fees_minor: Some(1), ..ListingChange::default() };
+        assert!(app.simulators.paystack().change_listing("order-1", change));
+        let now = run(app, &["reconcile", "provider_a", "--now"]).await;
+        assert_eq!(now.success_output(), "the transactions are being listed\n");
+        app.run_until_idle().await;
+        app.advance(30).await;
+        let today = app.app.clock.now().to_datetime().format("%Y-%m-%d").to_string();
+        let shown = run(app, &["reconcile", "provider_a", "--day", &today]).await;
+        assert_eq!((field(shown.success_output(), "provider"), field(&shown.out, "closed")), ("provider_a", "-"));
+        let line = |word: &str| shown.out.lines().find(|line| line.contains(word)).unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(line("payment "), ["payment", "1", "0", "2500.50", "NGN", "0.01", "NGN"], "{}", shown.out);
+        assert!(line("fee_differs").contains(&"137.50") && shown.out.contains("settlements: none"), "{}", shown.out);
+        let days = run(app, &["reconcile", "provider_a", "--days"]).await;
+        assert_eq!(rows(days.success_output())[0], [&*today, "1", "0", "1", "-"]);
+        let refused = run(app, &["reconcile", "provider_a", "--day", &today, "--close", "--yes"]).await;
+        assert_eq!(refused.failure(), (1, "tollhouse: the transactions of the day have not been listed"));
+        assert!(app.simulators.paystack().change_listing("order-1", ListingChange::default()));
+        app.advance(DAY).await;
+        run(app, &["reconcile", "provider_a", "--now"]).await.success_output();
+        app.run_until_idle().await;
+        app.advance(30).await;
+        let closed = run(app, &["reconcile", "provider_a", "--day", &today, "--close", "--yes"]).await;
+        assert_eq!(field(closed.success_output(), "closed by"), "operator");
+        let unknown = run(app, &["reconcile", "provider_z"]).await;
+        assert_eq!(unknown.failure(), (1, "tollhouse: no account at provider_z"));
+        let conflict = run(app, &["reconcile", "provider_a", "--close"]).await;
+        assert_eq!(conflict.failure().0, 2);
     }
 }
 
