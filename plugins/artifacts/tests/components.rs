@@ -76,15 +76,18 @@ fn nigeria() {
 }
 
 fn provider_a() {
-    exports(artifacts::PROVIDER_A, &[&ALL[..], &["disputes"]].concat());
+    exports(artifacts::PROVIDER_A, &[&ALL[..], &["disputes", "settlements"]].concat());
 }
 
 fn provider_b() {
-    exports(artifacts::PROVIDER_B, &[&ALL[..], &["disputes"]].concat());
+    exports(artifacts::PROVIDER_B, &[&ALL[..], &["disputes", "settlements"]].concat());
 }
 
 fn provider_c() {
-    exports(artifacts::PROVIDER_C, &[&ALL[..], &["account-enquiry", "virtual-accounts"]].concat());
+    exports(
+        artifacts::PROVIDER_C,
+        &[&ALL[..], &["account-enquiry", "settlements", "virtual-accounts"]].concat(),
+    );
 }
 
 fn sapling() {

@@ -330,7 +330,7 @@ mod tests {
 
         let id = merchant.post("/listing", line("refund", "one")).await["id"].clone();
         assert_eq!(merchant.call(Method::POST, "/listing", line("refund", "none")).await.0, 404);
-        assert_eq!(listed(&merchant, REFUNDS, "refundReference").await, [id.clone()]);
+        assert_eq!(listed(&merchant, REFUNDS, "refundReference").await, std::slice::from_ref(&id));
         assert_eq!(listed(&merchant, REFUNDS, "refundStatus").await, ["COMPLETED"]);
         let path = format!("{REFUNDS}/{}", id.as_str().unwrap());
         assert_eq!(merchant.call(Method::GET, &path, Value::Null).await.0, 404);
