@@ -54,7 +54,7 @@ both! {
         let account = text(response.data(), "account");
         assert!(account.len() >= 40, "{account} can be guessed");
         assert_eq!(response.data(), &json!({
-            "provider": "provider_a", "account": account, "mode": "test", "active": true, "has_credentials": true,
+            "provider": "provider_a", "account": account, "mode": "test", "active": true, "has_credentials": true, "reconciled": true,
             "notification_url": format!("{}/api/v1/notifications/provider_a/{account}", app.api),
             "created_at": app.app.clock.now(), "updated_at": app.app.clock.now(),
         }));

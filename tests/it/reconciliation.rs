@@ -228,6 +228,7 @@ both! {
     }
 
     async fn a_reversed_payment_and_a_verification_charge_match(app: TestApp) {
+        reconcile(app).await;
         app.paid_payment("order-1").await;
         assert!(app.simulators.paystack().reverse("order-1"));
         app.run_until_idle().await;
@@ -253,7 +254,7 @@ both! {
         assert_eq!((app.fetch("order-1").await["status"].clone(), totals(&day(app, 1).await)), (json!("success"), vec![("payment".to_owned(), 1, 1)]));
     }
 
-    async fn a_decision_about_an_unknown_payment_is_undone_when_it_is_recorded(app: TestApp) {
+    async fn another_amount_opens_a_resolved_exception_again(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "failed").await;
         app.run_until_idle().await;
@@ -266,6 +267,20 @@ both! {
         app.simulators.paystack().change_listing("order-2", ListingChange { fees_minor: Some(7), ..ListingChange::default() });
         reconcile(app).await;
         assert_eq!(open(app).await, ["payment_not_recorded"], "another amount opens it again");
+    }
+
+    async fn a_payment_that_is_reversed_is_no_longer_missing(app: TestApp) {
+        reconcile(app).await;
+        app.paid_payment("order-1").await;
+        change(app, ListingChange { hidden: true, ..ListingChange::default() });
+        app.advance(DAY + 60).await;
+        reconcile(app).await;
+        assert_eq!((open(app).await, sum(app, "suspense").await), (vec!["payment_not_listed".to_owned()], -NET));
+        assert!(app.simulators.paystack().reverse("order-1"));
+        app.advance(8 * DAY).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        reconcile(app).await;
+        assert!(!open(app).await.contains(&"payment_not_listed".to_owned()), "{:?}", open(app).await);
     }
 
     async fn an_operator_decides_who_bears_a_difference(app: TestApp) {
@@ -350,7 +365,7 @@ both! {
         reconcile(app).await;
         assert!(close().await.body["message"].as_str().expect("a message").contains("not been listed"));
         change(app, ListingChange { fees_minor: Some(1), ..ListingChange::default() });
-        app.advance(DAY).await;
+        app.advance(2 * DAY).await;
         reconcile(app).await;
         let refused = close().await;
         assert_eq!(refused.failure(), (400, "resolve the open exceptions of the day first: 1"));
@@ -378,7 +393,7 @@ both! {
         assert_eq!(open(app).await.len(), 2, "a second change is another one");
         change(app, ListingChange { fees_minor: Some(2), ..ListingChange::default() });
         reconcile(app).await;
-        let report = day(app, 1).await;
+        let report = day(app, 2).await;
         assert_eq!((&report["totals"][0]["fees"], &report["closed"]["totals"][0]["fees"]), (&json!(0.02), &json!(137.51)));
     }
 
@@ -403,14 +418,14 @@ both! {
         browser.get(&exception).await.shows(&["fee differs", "The service keeps or bears the difference", "137.50"]);
         let resolution = [token[0], ("action", "absorb"), ("reason", "asked Paystack")];
         assert_eq!(browser.submit(&exception, &resolution).await.location, "/console/exceptions");
-        app.advance(DAY).await;
+        app.advance(2 * DAY).await;
         reconcile(app).await;
-        let yesterday = format!("{page}/{}", date(app, 1));
+        let before = format!("{page}/{}", date(app, 2));
         let mut browser = Browser::signed_in(app, "eve", "finance-act").await;
-        let token = browser.get(&yesterday).await.form_token();
+        let token = browser.get(&before).await.form_token();
         let token = [("form_token", &*token)];
-        assert_eq!(browser.submit(&format!("{yesterday}/close"), &token).await.location, yesterday);
-        let closed = browser.get(&yesterday).await;
+        assert_eq!(browser.submit(&format!("{before}/close"), &token).await.location, before);
+        let closed = browser.get(&before).await;
         closed.shows(&["Closed by", "eve"]);
         assert!(!closed.html.contains("Close the day"), "{}", closed.html);
     }

@@ -20,6 +20,10 @@
     event.detail.shouldSwap = false;
     location.reload();
   });
+  // An error is shown as a page.
+  document.addEventListener("htmx:responseError", (event) => {
+    location.href = event.detail.xhr.responseURL;
+  });
   // "/" moves to the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -94,7 +94,8 @@ struct DayPage {
 pub async fn show(session: Session, Path((account, day)): Path<(String, String)>) -> PageResult {
     let found = session.get(&["accounts", &account, "days", &day], &[]).await?;
     let action = session.href(&["reconciliation", &account, &day, "close"], &[]);
-    let question = "A later change of a closed day is an exception. It cannot be opened again.";
+    let question =
+        "A later change of a closed day is an exception. A closed day cannot be opened again.";
     let close = match found["closed"].is_null() {
         true => session.button("exceptions.resolve", "Close the day", question, action),
         false => Cell::Empty,

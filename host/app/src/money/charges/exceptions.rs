@@ -356,3 +356,24 @@ pub async fn list_open_differences(
         .append(" AND e.state = 'open' ORDER BY e.id ");
     tx.dynamic(&sql).all().await
 }
+
+/// Returns differences of these kinds that are open, or about which an operator has decided, after
+/// an id.
+pub async fn list_unsettled_differences(
+    tx: &mut Tx,
+    account_id: &AccountId,
+    kinds: &[String],
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Exception>> {
+    let sql = DynamicStatement::from(SELECT)
+        .append(" WHERE e.account_id <> '' AND e.account_id = ")
+        .bind(account_id)
+        .append(" AND e.kind")
+        .append_in(kinds)
+        .append(" AND (e.state = 'open' OR e.decided_minor <> 0) AND e.id > ")
+        .bind(after)
+        .append(" ORDER BY e.id LIMIT ")
+        .bind(limit);
+    tx.dynamic(&sql).all().await
+}

@@ -36,8 +36,9 @@ pub use self::{
     exceptions::{
         Exception, ExceptionState, Note, find as find_exception, find_difference,
         list as list_exceptions, list_of_charge as list_exceptions_of_charge,
-        list_open_differences, lock as lock_exception, raise as raise_exception,
-        reopen as reopen_exception, resolve as resolve_exception, update as update_exception,
+        list_open_differences, list_unsettled_differences, lock as lock_exception,
+        raise as raise_exception, reopen as reopen_exception, resolve as resolve_exception,
+        update as update_exception,
     },
     ledger::{DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed},
     model::{

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::money::prelude::*;
 
-/// Returns a provider account whose plugin lists settlements.
+/// 404 if there is no such account.
 async fn find(app: &App, id: &str) -> Result<Account> {
     let read = async |tx: &mut Tx| providers::find_by_id(tx, id).await;
     let found = app.store.select(read).await?;
@@ -70,6 +70,9 @@ pub async fn reconcile(
     Path(account): Path<String>,
 ) -> Result<MessageResponse> {
     let account = find(&app, &account).await?;
+    if !account.active || account.credentials.is_none() {
+        return Err(providers::deactivated(&account.provider));
+    }
     let plugin = app.plugins.provider(&account.provider, Owner::from(&account.owner).column())?;
     if !plugin.has_settlements() {
         return Err(Error::Invalid(format!("{} does not list settlements", account.provider)));

@@ -5,16 +5,16 @@ use super::{
     compare::{self, Recorded},
     differences::{self, Difference},
     record::{self, subject_of_record},
-    store::{self, Listing, ProviderTransaction, UnlistedRecord},
+    store::{self, GRACE_SECONDS, Listing, ProviderTransaction, UnlistedRecord},
 };
-use crate::money::prelude::*;
+use crate::money::{charges::ChargeId, prelude::*};
 use tollhouse_platform::values::listing::Period;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
-/// Records younger than this may be in the next list.
-const GRACE_SECONDS: i64 = 86_400;
 /// How long a transaction that does not match is compared again.
 const RECHECK_SECONDS: i64 = 35 * 86_400;
+/// How long a listed payment waits for the scheduled verification of its charge.
+const VERIFIED_SECONDS: i64 = 4 * 86_400;
 /// Maximum number of records of a batch.
 const BATCH: i64 = 100;
 
@@ -53,7 +53,7 @@ async fn check_one(app: &App, account: &Account, listed: ProviderTransaction) ->
         }
         if let Some(kind) = result
             .exception(before.kind)
-            .filter(|_| concerns_operators(&account, charge.as_ref(), result))
+            .filter(|_| concerns_operators(&account, charge.as_ref(), &before, app.clock.now()))
         {
             let none = Money { minor: Minor(0), currency: listed.amount.currency.clone() };
             let difference = Difference {
@@ -86,11 +86,16 @@ async fn check_one(app: &App, account: &Account, listed: ProviderTransaction) ->
     .await
 }
 
-/// Returns whether a difference is for an operator. A charge without an outcome is verified on its
-/// own schedule. Through its own account, a company may take payments without this host.
-fn concerns_operators(account: &Account, charge: Option<&Charge>, result: Comparison) -> bool {
+/// Returns whether a difference is for an operator. A charge without an outcome is verified first,
+/// on its own schedule. Through its own account, a company may take payments without this host.
+fn concerns_operators(
+    account: &Account,
+    charge: Option<&Charge>,
+    listed: &ProviderTransaction,
+    now: Timestamp,
+) -> bool {
     match charge {
-        Some(charge) => result != Comparison::NotRecorded || !charge.is_undecided(),
+        Some(charge) => !charge.is_undecided() || listed.at.plus_seconds(VERIFIED_SECONDS) < now,
         None => account.is_service_account(),
     }
 }
@@ -124,67 +129,105 @@ impl ProviderTransaction {
 }
 
 /// Raises the exceptions of a batch of records that the list lacks: of payments, then of refunds,
-/// then of disputes. Returns where to continue.
+/// then of disputes. First, those of earlier lists are compared with their records again. Returns
+/// where to continue.
 pub async fn check_unlisted(
     app: &App,
     account: &Account,
     listing: &Listing,
 ) -> Result<Option<String>> {
-    let after = listing.next_page.clone().unwrap_or_else(|| "payment:".to_owned());
-    let (kind, after) = after.split_once(':').unwrap_or_default();
+    let after = listing.next_page.clone().unwrap_or_else(|| "earlier:".to_owned());
+    let (step, after) = after.split_once(':').unwrap_or_default();
     let from = Timestamp(listing.begun_at.0.max(listing.since.0));
     let period = Period { from, before: listing.until.plus_seconds(-GRACE_SECONDS) };
+    let (kind, next_step) = match step {
+        "earlier" => return check_earlier(app, account, after).await,
+        "payment" => (TransactionKind::Payment, Some("refund:")),
+        "refund" => (TransactionKind::Refund, Some("dispute:")),
+        _ => (TransactionKind::Dispute, None),
+    };
     let list = async |tx: &mut Tx| match kind {
-        "payment" => store::list_unlisted_charges(tx, listing, period, after, BATCH).await,
-        "refund" => store::list_unlisted_refunds(tx, listing, period, after, BATCH).await,
-        _ => store::list_unlisted_disputes(tx, listing, period, after, BATCH).await,
+        TransactionKind::Payment => {
+            store::list_unlisted_charges(tx, listing, period, after, BATCH).await
+        }
+        TransactionKind::Refund => {
+            store::list_unlisted_refunds(tx, listing, period, after, BATCH).await
+        }
+        TransactionKind::Dispute => {
+            store::list_unlisted_disputes(tx, listing, period, after, BATCH).await
+        }
     };
     let found = app.store.select(list).await?;
-    let next = match (found.last(), kind) {
-        (Some(last), _) => Some(format!("{kind}:{}", last.id)),
-        (None, "payment") => Some("refund:".to_owned()),
-        (None, "refund") => Some("dispute:".to_owned()),
-        (None, _) => None,
+    let next = match found.last() {
+        Some(last) => Some(format!("{step}:{}", last.id)),
+        None => next_step.map(str::to_owned),
     };
-    let exception = match kind {
-        "payment" => PAYMENT_NOT_LISTED,
-        "refund" => REFUND_NOT_LISTED,
-        _ => DISPUTE_NOT_LISTED,
-    };
-    for record in found {
-        raise_unlisted(app, account, exception, record).await?;
+    for UnlistedRecord { company_id, charge_id, id, .. } in found {
+        check_record(app, account, kind, (company_id, charge_id, id)).await?;
     }
     Ok(next)
 }
 
-async fn raise_unlisted(
+/// Compares the exceptions of records that earlier lists lacked with their records, which may have
+/// been reversed since.
+async fn check_earlier(app: &App, account: &Account, after: &str) -> Result<Option<String>> {
+    let kinds = [PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, DISPUTE_NOT_LISTED].map(str::to_owned);
+    let list = async |tx: &mut Tx| {
+        charges::list_unsettled_differences(tx, &account.id, &kinds, after, BATCH).await
+    };
+    let found = app.store.select(list).await?;
+    let Some(last) = found.last() else { return Ok(Some("payment:".to_owned())) };
+    let next = format!("earlier:{}", last.id);
+    for exception in found {
+        let kind = match &*exception.kind {
+            PAYMENT_NOT_LISTED => TransactionKind::Payment,
+            REFUND_NOT_LISTED => TransactionKind::Refund,
+            _ => TransactionKind::Dispute,
+        };
+        let record = exception.subject.strip_prefix("record:").unwrap_or_default().to_owned();
+        if let (Owner::Company(company_id), Some(charge)) = (exception.owner, exception.charge) {
+            check_record(app, account, kind, (company_id, charge, record)).await?;
+        }
+    }
+    Ok(Some(next))
+}
+
+/// Raises the exception of a record that the list lacks, unless the ledger no longer has the record.
+async fn check_record(
     app: &App,
     account: &Account,
-    kind: &'static str,
-    record: UnlistedRecord,
+    kind: TransactionKind,
+    (company_id, charge_id, id): (CompanyId, ChargeId, String),
 ) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
+    let exception = match kind {
+        TransactionKind::Payment => PAYMENT_NOT_LISTED,
+        TransactionKind::Refund => REFUND_NOT_LISTED,
+        TransactionKind::Dispute => DISPUTE_NOT_LISTED,
+    };
     db.write(async move |tx| {
-        let UnlistedRecord { company_id, id, charge_id, amount, at } = record;
         let Some(charge) = charges::lock_charge(tx, &company_id, &charge_id).await? else {
             return Ok(());
         };
+        let subject = subject_of_record(&id);
+        let Some(record) = store::find_record(tx, kind, &company_id, &id).await? else {
+            return differences::agree(tx, &app, &account, exception, &subject).await;
+        };
         let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
-        let is_payment = kind == PAYMENT_NOT_LISTED;
-        let fees = charge.fees.filter(|_| is_payment);
+        let is_payment = kind == TransactionKind::Payment;
         let difference = Difference {
             account: &account,
-            kind,
-            subject: &subject_of_record(&id),
-            at,
+            kind: exception,
+            subject: &subject,
+            at: record.at,
             service_ref: &charge.service_ref,
             charge: Some(&charge),
-            expected: Recorded { money: Money { minor: amount, currency }, fees },
-            seen: None,
-            excess: match is_payment {
-                true => Minor(fees.unwrap_or_default().0 - amount.0),
-                false => amount,
+            expected: Recorded {
+                money: Money { minor: record.amount, currency },
+                fees: charge.fees.filter(|_| is_payment),
             },
+            seen: None,
+            excess: if is_payment { Minor(-record.booked.0) } else { record.booked },
         };
         differences::raise(tx, &app, difference).await
     })

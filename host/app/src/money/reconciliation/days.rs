@@ -2,7 +2,7 @@
 
 use super::{
     DAY_MS, TransactionKind,
-    store::{self, Listing, Settlement, Step},
+    store::{self, GRACE_SECONDS, Listing, Settlement, Step},
 };
 use crate::money::{
     charges::{self, Exception},
@@ -120,10 +120,14 @@ pub async fn close(
         return Err(Error::invalid("the day is already closed"));
     }
     let is_listed = |listing: &Listing| {
-        listing.listed_at.is_some_and(|until| until >= before) && from >= listing.first_since()
+        // What the list lacks is known a day later.
+        let known = before.plus_seconds(GRACE_SECONDS);
+        listing.listed_at.is_some_and(|until| until >= known) && from >= listing.first_since()
     };
     let Some(listing) = listing.filter(is_listed) else {
-        return Err(Error::invalid("the transactions of the day have not been listed"));
+        let message = "the transactions of the day have not been listed: a day can be closed a day \
+             after its end";
+        return Err(Error::invalid(message));
     };
     if listing.step != Step::Done {
         return Err(Error::invalid("the transactions are being listed: try again in a minute"));

@@ -18,6 +18,8 @@ use tollhouse_platform::store::params;
 
 /// Resolves the exceptions of what agrees now.
 const AGREES: &str = "the provider's list and the records agree";
+/// Resolves the exceptions of what an operator has decided before.
+const DECIDED: &str = "decided before";
 
 /// A difference between a provider's list and the host's records.
 #[derive(Clone, Debug)]
@@ -71,10 +73,8 @@ pub async fn raise(tx: &mut Tx, app: &App, difference: Difference<'_>) -> Result
     let excess = if difference.is_in_ledger() { difference.excess } else { Minor(0) };
     let Recorded { money: expected, fees: expected_fees } = difference.expected.clone();
     let mut raised = found;
-    if (raised.owner != difference.owner()) || raised.currency != expected.currency {
-        // What was decided in another ledger or currency stays there.
-        move_suspense(tx, app, &mut raised, provider.clone(), Minor(0)).await?;
-        raised.decided = Minor(0);
+    if raised.owner != difference.owner() || raised.currency != expected.currency {
+        undo(tx, app, &mut raised, provider.clone()).await?;
     }
     move_to(tx, &mut raised, difference.owner()).await?;
     let seen = difference.seen.clone();
@@ -90,6 +90,10 @@ pub async fn raise(tx: &mut Tx, app: &App, difference: Difference<'_>) -> Result
         excess,
         ..raised
     };
+    if difference.is_in_ledger() && excess != Minor(0) && excess == raised.decided {
+        move_suspense(tx, app, raised, provider, Minor(0)).await?;
+        return settle(tx, app, raised, DECIDED).await;
+    }
     open(tx, app, raised, provider).await
 }
 
@@ -178,6 +182,8 @@ pub async fn agree(
     kind: &str,
     subject: &str,
 ) -> Result<()> {
+    // In this order, as in `raise`.
+    store::lock_listing(tx, &account.id).await?;
     let Some(mut found) = lock(tx, account, kind, subject).await? else { return Ok(()) };
     let provider = Ledger::Provider(account.provider.clone());
     let is_open = found.state == ExceptionState::Open;
@@ -185,8 +191,11 @@ pub async fn agree(
         (true, _) if is_open => {
             found.excess = Minor(0);
             move_suspense(tx, app, &mut found, provider, Minor(0)).await?;
-            (found.state, found.reason) = (ExceptionState::Resolved, Some(AGREES.to_owned()));
-            found.resolved_at = Some(app.clock.now());
+            settle(tx, app, &mut found, AGREES).await
+        }
+        // The same difference, if it comes back, is another one.
+        (true, false) => {
+            found.excess = Minor(0);
             save(tx, &found).await
         }
         (false, false) => {
@@ -197,6 +206,25 @@ pub async fn agree(
         }
         _ => Ok(()),
     }
+}
+
+/// Resolves an exception without an operator.
+async fn settle(tx: &mut Tx, app: &App, exception: &mut Exception, reason: &str) -> Result<()> {
+    (exception.state, exception.reason) = (ExceptionState::Resolved, Some(reason.to_owned()));
+    exception.resolved_at = Some(app.clock.now());
+    save(tx, exception).await
+}
+
+/// Returns the money of an exception that moves to another ledger or currency. Of an exception of
+/// the service, what it bore or kept goes back, too; what was decided in the former currency stays.
+async fn undo(tx: &mut Tx, app: &App, exception: &mut Exception, provider: Ledger) -> Result<()> {
+    move_suspense(tx, app, exception, provider.clone(), Minor(0)).await?;
+    let decided = std::mem::take(&mut exception.decided);
+    if exception.owner == Owner::Service && decided != Minor(0) {
+        move_suspense(tx, app, exception, Ledger::Fees, decided).await?;
+        move_suspense(tx, app, exception, provider, Minor(0)).await?;
+    }
+    Ok(())
 }
 
 /// Moves a row to the ledger of the charge that is known by now.

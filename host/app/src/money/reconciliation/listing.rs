@@ -12,6 +12,8 @@ use tollhouse_plugins::{Credentials, TransactionFilter, TransactionPage};
 const INTERVAL_SECONDS: i64 = 86_400;
 /// Time for the jobs that verify the charges of what does not match.
 const VERIFICATION_SECONDS: i64 = 30;
+/// How far back a list begins with a settlement that was not paid out yet.
+const PENDING_SECONDS: i64 = 35 * 86_400;
 /// Time of one run of the job, with its last call shorter than its lease.
 const RUN: Duration = Duration::from_secs(30);
 /// Maximum number of pages of a list.
@@ -70,6 +72,10 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
                 return Err(error.into_error(&source.account.provider));
             }
             Err(ListError::Call(error)) => return Err(error.into_error(&source.account.provider)),
+            Err(ListError::Endless) => {
+                restart_step(&app, &listing).await?;
+                return Err(Error::internal("a list has no end"));
+            }
             Err(ListError::Other(error)) => return Err(error),
         };
         // Another run has continued the list.
@@ -83,6 +89,8 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
 
 enum ListError {
     Call(CallError),
+    /// The plugin returns pages without end.
+    Endless,
     Other(Error),
 }
 
@@ -134,7 +142,7 @@ async fn update(app: &App, before: &Listing, after: &Listing) -> Result<bool> {
 }
 
 async fn restart_step(app: &App, listing: &Listing) -> Result<()> {
-    let restarted = Listing { next_page: None, ..listing.clone() };
+    let restarted = Listing { next_page: None, pages: 0, ..listing.clone() };
     update(app, listing, &restarted).await.map(drop)
 }
 
@@ -152,7 +160,10 @@ async fn advance(app: &App, source: &Source, listing: &Listing) -> Result<Listin
             turn_page(app, listing, page.next, Step::Settlements)
         }
         Step::Settlements => {
-            let find = async |tx: &mut Tx| store::oldest_pending_settlement(tx, &account.id).await;
+            let since = listing.until.plus_seconds(-PENDING_SECONDS);
+            let find = async |tx: &mut Tx| {
+                store::oldest_pending_settlement(tx, &account.id, since, listing.until).await
+            };
             let pending = app.store.select(find).await.map_err(Error::from)?;
             let from = pending.map_or(period.from, |at| at.min(period.from));
             let period = Period { from, ..period };
@@ -188,7 +199,10 @@ async fn list_contents(
     };
     let id = settlement.provider_id.clone();
     let filter = TransactionFilter::Settlement(id.clone());
-    let page = match plugin.list_transactions(credentials, &filter, &listing.next_page).await {
+    // The cursor is that of the settlement whose id is before it.
+    let cursor = listing.next_page.as_ref().and_then(|next| next.split_once('\n'));
+    let cursor = cursor.filter(|(of, _)| *of == id).map(|(_, cursor)| cursor.to_owned());
+    let page = match plugin.list_transactions(credentials, &filter, &cursor).await {
         Ok(page) => page,
         // The settlement has no payments, so it differs.
         Err(error) if error.fault.category == FaultCategory::NotFound => {
@@ -201,7 +215,8 @@ async fn list_contents(
     if page.next.is_none() {
         settlements::compare(app, account, settlement).await?;
     }
-    turn_page(app, delay_check(app, listing, is_verified), page.next, Step::Contents)
+    let next = page.next.map(|next| format!("{id}\n{next}"));
+    turn_page(app, delay_check(app, listing, is_verified), next, Step::Contents)
 }
 
 /// Continues with the next page of the step, or with the step after it. Fails if a plugin returns
@@ -220,7 +235,7 @@ fn turn_page(
             account = &*listing.account_id,
             "a plugin returns pages without end"
         );
-        return Err(Error::internal("a list has no end").into());
+        return Err(ListError::Endless);
     }
     let pages = listing.pages + 1;
     Ok(continue_at(Listing { pages, ..listing }, next, after))

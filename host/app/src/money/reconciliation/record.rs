@@ -1,5 +1,6 @@
 //! Records the transactions of a page, with the charge, refund or dispute that each one matches.
 
+use super::days::Day;
 use super::{
     CLOSED_DAY_CHANGED, Comparison, DISPUTE_NOT_LISTED, PAYMENT_NOT_LISTED, REFUND_NOT_LISTED,
     TransactionKind,
@@ -137,7 +138,9 @@ pub fn company_of(charge: Option<&Charge>) -> CompanyId {
 
 /// Returns whether the list shows a transaction as before, and as every list since then.
 fn is_same(before: &ProviderTransaction, listed: &ListedTransaction, listing: &Listing) -> bool {
-    before.result == Comparison::Matched
+    // What a refund or dispute matched may have changed: a failed refund was repeated.
+    before.kind == TransactionKind::Payment
+        && before.result == Comparison::Matched
         && Some(before.listed_until) >= listing.listed_at
         && (before.amount, before.fees, before.at) == (listed.amount.minor, listed.fees, listed.at)
         && before.currency == listed.amount.currency
@@ -153,7 +156,7 @@ pub async fn raise_if_closed(
     (before, after): (Option<&ProviderTransaction>, &ProviderTransaction),
 ) -> Result<()> {
     let totals = |row: &ProviderTransaction| {
-        (row.amount, row.fees, row.currency.clone(), super::day_of(row.at), row.result)
+        (row.amount, row.fees, row.currency.clone(), super::day_of(row.at))
     };
     if before.map(totals) == Some(totals(after)) {
         return Ok(());
@@ -173,7 +176,7 @@ pub async fn raise_if_closed(
         let difference = Difference {
             account,
             kind: CLOSED_DAY_CHANGED,
-            subject: &after.subject(),
+            subject: &format!("{}@{}", after.subject(), Day(day).name()),
             at: day,
             service_ref: &after.service_ref,
             charge,

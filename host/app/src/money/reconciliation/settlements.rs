@@ -3,10 +3,11 @@
 use super::{
     CLOSED_DAY_CHANGED, SETTLEMENT_DIFFERS,
     compare::Recorded,
+    days::Day,
     differences::{self, Difference},
     store::{self, Settlement, SettlementState},
 };
-use crate::money::prelude::*;
+use crate::money::{charges::ExceptionState, prelude::*};
 use tollhouse_plugins::{ProviderSettlement, SettlementStatus};
 
 /// Records the settlements of a page in one transaction.
@@ -17,6 +18,7 @@ pub async fn record(app: &App, account: &Account, page: Vec<ProviderSettlement>)
             let before = store::find_settlement(tx, &account.id, &listed.id).await?;
             let settlement = updated(&account, before.clone(), listed, app.clock.now());
             if before.as_ref().is_some_and(|before| is_same(before, &settlement)) {
+                compare_again(tx, &account, settlement).await?;
                 continue;
             }
             store::save_settlement(tx, &settlement).await?;
@@ -25,6 +27,16 @@ pub async fn record(app: &App, account: &Account, page: Vec<ProviderSettlement>)
         Ok(())
     })
     .await
+}
+
+/// Lists the payments of a settlement again that differs from them.
+async fn compare_again(tx: &mut Tx, account: &Account, settlement: Settlement) -> Result<()> {
+    let subject = subject(&settlement);
+    let found = charges::find_difference(tx, &account.id, SETTLEMENT_DIFFERS, &subject).await?;
+    if found.is_some_and(|found| found.state == ExceptionState::Open) {
+        store::save_settlement(tx, &Settlement { is_listed: false, ..settlement }).await?;
+    }
+    Ok(())
 }
 
 /// Returns a settlement as the list shows it. Its payments are listed again if it has changed.
@@ -82,22 +94,27 @@ async fn raise_if_closed(
 ) -> Result<()> {
     // Serializes with closing the day.
     store::lock_listing(tx, &account.id).await?;
-    let day = super::day_of(after.at);
-    if store::find_closed(tx, &account.id, day).await?.is_none() {
-        return Ok(());
+    let mut days = vec![super::day_of(after.at)];
+    days.extend(before.map(|before| super::day_of(before.at)));
+    days.dedup();
+    for day in days {
+        if store::find_closed(tx, &account.id, day).await?.is_none() {
+            continue;
+        }
+        let difference = Difference {
+            account,
+            kind: CLOSED_DAY_CHANGED,
+            subject: &format!("{}@{}", subject(after), Day(day).name()),
+            at: day,
+            service_ref: "",
+            charge: None,
+            expected: recorded(before.map_or(Minor(0), |before| before.amount), after),
+            seen: Some(recorded(after.amount, after)),
+            excess: Minor(0),
+        };
+        differences::raise(tx, app, difference).await?;
     }
-    let difference = Difference {
-        account,
-        kind: CLOSED_DAY_CHANGED,
-        subject: &subject(after),
-        at: day,
-        service_ref: "",
-        charge: None,
-        expected: recorded(before.map_or(Minor(0), |before| before.amount), after),
-        seen: Some(recorded(after.amount, after)),
-        excess: Minor(0),
-    };
-    differences::raise(tx, app, difference).await
+    Ok(())
 }
 
 /// Compares a paid settlement with its payments, which have been listed, and what was paid out with

@@ -19,10 +19,14 @@ pub use self::{
         find_transaction, is_claimed, list_differing, mark_listed, save_transaction,
     },
     unlisted::{
-        UnlistedRecord, list_unlisted_charges, list_unlisted_disputes, list_unlisted_refunds,
+        UnlistedRecord, find_record, list_unlisted_charges, list_unlisted_disputes,
+        list_unlisted_refunds,
     },
 };
 use crate::{money::prelude::AccountId, state::storage::*};
+
+/// Records younger than this may be in the next list.
+pub const GRACE_SECONDS: i64 = 86_400;
 
 /// How far a list reaches back before the one before it, and the first one before its time:
 /// providers list some transactions late.

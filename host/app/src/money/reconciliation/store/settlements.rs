@@ -91,16 +91,20 @@ pub async fn next_settlement(tx: &mut Tx, account_id: &AccountId) -> Result<Opti
     .await
 }
 
-/// The time of the oldest settlement that was not paid out yet.
+/// The time of the oldest settlement since `since` that was not paid out when the list began at
+/// `begun`: the same on each page of the list.
 pub async fn oldest_pending_settlement(
     tx: &mut Tx,
     account_id: &AccountId,
+    since: Timestamp,
+    begun: Timestamp,
 ) -> Result<Option<Timestamp>> {
     tx.sql(
-        "SELECT at FROM provider_settlements WHERE account_id = $1 AND state = 'pending'
+        "SELECT at FROM provider_settlements
+         WHERE account_id = $1 AND at >= $2 AND (state = 'pending' OR updated_at >= $3)
          ORDER BY at LIMIT 1",
     )
-    .bind(account_id)
+    .params(params![account_id, since, begun])
     .optional_value()
     .await
 }

@@ -185,7 +185,7 @@ pub async fn charge_of_refund(
     tx.sql(
         "SELECT c.company_id, c.id FROM charge_refunds r
          JOIN charges c ON c.company_id = r.company_id AND c.id = r.charge_id
-         WHERE r.provider_id = $2 AND c.account_id = $1 LIMIT 1",
+         WHERE r.provider_id = $2 AND r.provider_id <> '' AND c.account_id = $1 LIMIT 1",
     )
     .params(params![account_id, provider_id])
     .optional()
