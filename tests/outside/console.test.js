@@ -204,7 +204,7 @@ describe('the operator console', () => {
     const list = `${sandbox.internal}/console/companies/${sandbox.company_id}/payments`;
     await page.goto(list);
     await page.getByLabel('State').selectOption('failed');
-    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.waitForURL(/status=failed/);
     await page.getByText('Save this view…').click();
     await page.getByLabel('Name').fill('Failed payments');
     await page.getByRole('button', { name: 'Save', exact: true }).click();

@@ -124,7 +124,7 @@ fn totals(totals: &Value) -> Table {
         money("Amount", "amount", "currency"),
         money("Fees", "fees", "currency"),
     ];
-    Table::new("Transactions", totals, &columns, "The provider lists no transactions.")
+    Table::new("Transactions", totals, &columns, "The provider lists no transactions of this day.")
 }
 
 fn settlements(settlements: &Value) -> Table {
@@ -136,7 +136,7 @@ fn settlements(settlements: &Value) -> Table {
         money("Deductions", "deductions", "currency"),
         money("Paid out", "amount", "currency"),
     ];
-    Table::new("Settlements", settlements, &columns, "The provider lists no settlements.")
+    Table::new("Settlements", settlements, &columns, "The provider lists no settlements of this day.")
 }
 
 fn exceptions(session: &Session, exceptions: &Value) -> Table {
