@@ -57,6 +57,8 @@ check "$internal" "$(setting operator_token)" <<EOF_VALUES
 [parameters]
 "path.company" = "$company"
 "path.payment" = "$payment"
+"path.account" = "$account"
+"path.day" = "$(date -u +%F)"
 "path.event" = "$event"
 "path.key" = "$key"
 "path.reference" = "schemathesis"
