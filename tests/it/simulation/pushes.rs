@@ -30,7 +30,8 @@ impl World<'_> {
         let n = self.payments.len();
         let reference = format!("push-{}-{n}", self.seed);
         // Each payer has one push, so that the number identifies its payment.
-        let phone = format!("+2547{:08}", 20_000_000 + self.seed * 1_000 + n as u64);
+        let number = 20_000_000 + self.seed % 79_000 * 1_000 + n as u64;
+        let phone = format!("+2547{number:08}");
         let order = json!({
             "email": "ada@example.com", "phone": phone, "currency": CURRENCY,
             "amount": 1 + self.random.up_to(5_000), "reference": reference,
