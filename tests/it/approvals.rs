@@ -170,6 +170,9 @@ both! {
             let body = json!({ "action": "none", "reason": reason });
             call(app, &ada.token, Method::POST, &path, body).await
         };
+        let credit = json!({ "action": "credit", "reason": "never paid" });
+        let refused = call(app, &ada.token, Method::POST, &path, credit).await;
+        assert_eq!(refused.failure(), (400, "this charge has no money in suspense"), "nothing to approve");
         let approval = waiting(&resolve("never paid").await);
         decide(app, &ben, &approval, "approve").await.data();
         assert_ne!(waiting(&resolve("another reason").await), approval);

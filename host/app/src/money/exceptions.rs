@@ -3,7 +3,7 @@
 use super::{
     charges::{self, Cause, Exception, Note, RefundTerms, State as ChargeState},
     prelude::*,
-    reconciliation::{Remedy, resolve_difference},
+    reconciliation::{Remedy, check_remedy, resolve_difference},
 };
 use crate::{operations::operators::approvals, state::config::ApprovalSubject};
 
@@ -56,18 +56,22 @@ async fn find(app: &App, OwnedId { owner, id }: &OwnedId) -> Result<Exception> {
     app.store.select(read).await?.ok_or_else(not_found)
 }
 
-/// Returns the largest of the amounts that were requested, seen or taken, or are in suspense.
-async fn amount(app: &App, exception: &Exception) -> Result<Minor> {
-    let charge = match (&exception.owner, &exception.charge) {
+/// Returns the charge of an exception, if it is known.
+async fn charge_of(app: &App, exception: &Exception) -> Result<Option<Charge>> {
+    match (&exception.owner, &exception.charge) {
         (Owner::Company(company), Some(id)) => {
-            app.store.select(async |tx: &mut Tx| charges::find(tx, company, id).await).await?
+            Ok(app.store.select(async |tx: &mut Tx| charges::find(tx, company, id).await).await?)
         }
-        _ => None,
-    };
+        _ => Ok(None),
+    }
+}
+
+/// Returns the largest of the amounts that were requested, seen or taken, or are in suspense.
+fn amount(exception: &Exception, charge: Option<&Charge>) -> Minor {
     let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
     let suspense = Minor(exception.suspense.0.abs());
     let seen = exception.seen.unwrap_or_default();
-    Ok(exception.expected.max(seen).max(taken).max(suspense))
+    exception.expected.max(seen).max(taken).max(suspense)
 }
 
 pub async fn fetch(State(app): State<App>, id: OwnedId) -> Result<DataResponse<Exception>> {
@@ -136,7 +140,10 @@ pub async fn resolve(
 ) -> Result<DataResponse<Exception>> {
     let ResolveException { action, reason } = body.read()?;
     let found = find(&app, &id).await?;
-    let amount = amount(&app, &found).await?;
+    let charge = charge_of(&app, &found).await?;
+    // Before the approval, which a refused resolution would use up.
+    check(&found, charge.as_ref(), &action)?;
+    let amount = amount(&found, charge.as_ref());
     if amount > app.settings.approvals.approval_amount {
         let detail =
             json!({ "exception": found.id, "action": action, "reason": reason, "amount": amount });
@@ -157,9 +164,8 @@ pub async fn resolve(
         if amounts(&before) != amounts(&found) {
             return Err(Error::Conflict("the exception has changed: read it again".to_owned()));
         }
-        if !charges::resolve_exception(tx, &app, &mut found, &reason).await? {
-            return Err(Error::invalid("the exception is already resolved"));
-        }
+        check(&found, charge.as_ref(), &action)?;
+        charges::resolve_exception(tx, &app, &mut found, &reason).await?;
         let mut detail = json!({ "exception": found.id, "action": action, "reason": reason });
         if found.owner_kind == Some(charges::OwnerKind::Payment) {
             detail["payment"] = json!(found.owner_id);
@@ -172,6 +178,43 @@ pub async fn resolve(
     .await
 }
 
+/// Returns 400 if the exception is resolved already, or if the action does not fit.
+fn check(found: &Exception, charge: Option<&Charge>, action: &str) -> Result<()> {
+    if found.state == charges::ExceptionState::Resolved {
+        return Err(Error::invalid("the exception is already resolved"));
+    }
+    match (action, charge) {
+        ("none", _) => Ok(()),
+        ("refund", _) if found.is_of_reconciliation() => Err(Error::invalid(
+            "a difference from the provider's list cannot be refunded: refund the payment instead",
+        )),
+        (_, _) if found.is_of_reconciliation() => check_remedy(found, remedy(action)),
+        ("absorb", _) => {
+            Err(Error::invalid("only a difference from the provider's list is absorbed"))
+        }
+        ("credit", Some(charge)) if !charge.is_in_suspense() => {
+            Err(Error::invalid("this charge has no money in suspense"))
+        }
+        ("refund", Some(charge)) if !is_refundable(charge) => {
+            Err(Error::invalid("this charge has no refundable amount"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_refundable(charge: &Charge) -> bool {
+    let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
+    is_taken && !charge.counts && charge.refundable() > Minor(0)
+}
+
+fn remedy(action: &str) -> Remedy {
+    match action {
+        "credit" => Remedy::Company,
+        "absorb" => Remedy::Service,
+        _ => Remedy::Nothing,
+    }
+}
+
 /// Moves the money of a resolved exception.
 async fn apply(
     tx: &mut Tx,
@@ -181,42 +224,20 @@ async fn apply(
     action: &str,
 ) -> Result<()> {
     if found.is_of_reconciliation() {
-        let remedy = match action {
-            "credit" => Remedy::Company,
-            "absorb" => Remedy::Service,
-            "refund" => {
-                let message = "a difference from the provider's list cannot be refunded: refund \
-                     the payment instead";
-                return Err(Error::invalid(message));
-            }
-            _ => Remedy::Nothing,
-        };
-        return resolve_difference(tx, app, &mut found, remedy).await;
+        return resolve_difference(tx, app, &mut found, remedy(action)).await;
     }
     let mut charge = charge.ok_or_else(not_found)?;
     match action {
-        "credit" => credit(tx, app, &mut charge).await,
+        "credit" => charges::credit(tx, app, &mut charge).await,
         "refund" => refund(tx, app, &mut charge).await,
-        "absorb" => Err(Error::invalid("only a difference from the provider's list is absorbed")),
         _ => Ok(()),
-    }
-}
-
-async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
-    match charges::credit(tx, app, charge).await? {
-        true => Ok(()),
-        false => Err(Error::invalid("this charge has no money in suspense")),
     }
 }
 
 /// Begins the refund of a charge that settled nothing.
 async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
-    let is_taken = matches!(charge.state, ChargeState::Succeeded | ChargeState::Mismatched);
     if charges::is_disputed(tx, &charge.company_id, &charge.id).await? {
         return Err(Error::invalid("the charge is disputed: answer the dispute instead"));
-    }
-    if !is_taken || charge.counts || charge.refundable() == Minor(0) {
-        return Err(Error::invalid("this charge has no refundable amount"));
     }
     if !app.plugins.provider(&charge.provider, &charge.company_id)?.supports_refunds() {
         return Err(Error::Invalid(format!("{} does not support refunds", charge.provider)));

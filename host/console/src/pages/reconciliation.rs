@@ -136,7 +136,12 @@ fn settlements(settlements: &Value) -> Table {
         money("Deductions", "deductions", "currency"),
         money("Paid out", "amount", "currency"),
     ];
-    Table::new("Settlements", settlements, &columns, "The provider lists no settlements of this day.")
+    Table::new(
+        "Settlements",
+        settlements,
+        &columns,
+        "The provider lists no settlements of this day.",
+    )
 }
 
 fn exceptions(session: &Session, exceptions: &Value) -> Table {

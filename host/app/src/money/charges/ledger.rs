@@ -60,6 +60,11 @@ impl Charge {
         format!("{}:{}:{key}", self.owner_kind.name(), self.owner_id)
     }
 
+    /// Returns whether an operator must decide about its money.
+    pub fn is_in_suspense(&self) -> bool {
+        self.credited > Minor(0) && self.credited_to == FundsAccount::Suspense
+    }
+
     fn own_key(&self, key: &str) -> String {
         format!("taken:{}:{key}", self.id)
     }
@@ -167,18 +172,14 @@ pub async fn reverse(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> 
     post(tx, app, charge, names, accounts, credited, Overdraft::Allowed).await.map(drop)
 }
 
-/// Credits money in suspense to the company. Returns `false` if there is none.
-pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<bool> {
-    if charge.credited == Minor(0) || charge.credited_to != FundsAccount::Suspense {
-        return Ok(false);
-    }
+/// Credits money in suspense to the company.
+pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let names = (charge.own_key("credited"), "credited");
     let accounts = [Ledger::Suspense, Ledger::Wallet];
     post(tx, app, charge, names, accounts, charge.credited, Overdraft::Allowed).await?;
     charge.credited_to = FundsAccount::Wallet;
     charge.updated_at = app.clock.now();
-    store::update(tx, charge).await?;
-    Ok(true)
+    Ok(store::update(tx, charge).await?)
 }
 
 /// Returns what a refund of `amount` debits of the `credited` money, and the provider's fees on it.

@@ -316,8 +316,18 @@ pub enum Remedy {
     Nothing,
 }
 
-/// Moves the money of a difference that is resolved. 400 if there is none, if no company owns it, or
-/// if the wallet does not cover it.
+/// Returns 400 if there is no money to decide about, or if no company owns it.
+pub fn check_remedy(exception: &Exception, remedy: Remedy) -> Result<()> {
+    if remedy != Remedy::Nothing && exception.suspense == Minor(0) {
+        return Err(Error::invalid("this difference has no money in suspense: the action is none"));
+    }
+    if remedy == Remedy::Company && exception.owner == Owner::Service {
+        return Err(Error::invalid("this difference belongs to no company"));
+    }
+    Ok(())
+}
+
+/// Moves the money of a difference that is resolved. 400 if the wallet does not cover it.
 pub async fn resolve(
     tx: &mut Tx,
     app: &App,
@@ -325,13 +335,7 @@ pub async fn resolve(
     remedy: Remedy,
 ) -> Result<()> {
     let amount = exception.suspense;
-    if remedy != Remedy::Nothing && amount == Minor(0) {
-        return Err(Error::invalid("this difference has no money in suspense: the action is none"));
-    }
     let other = match remedy {
-        Remedy::Company if exception.owner == Owner::Service => {
-            return Err(Error::invalid("this difference belongs to no company"));
-        }
         Remedy::Company => Ledger::Wallet,
         Remedy::Service => Ledger::Fees,
         Remedy::Nothing => Ledger::Provider(exception.provider.clone()),

@@ -32,7 +32,7 @@ mod store;
 use self::compare::Comparison;
 
 pub use self::{
-    differences::{Remedy, resolve as resolve_difference},
+    differences::{Remedy, check_remedy, resolve as resolve_difference},
     listing::{account_job, sweep},
 };
 use crate::money::prelude::*;
