@@ -3,7 +3,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_platform::store::{Tx, params};
+use tollhouse_platform::{
+    clock::Timestamp,
+    store::{Tx, params},
+};
 
 use super::{Caller, World};
 use crate::reconciliation::account;
@@ -20,8 +23,8 @@ impl World<'_> {
 
     /// Lists the transactions without faults, and checks that all match.
     pub async fn check_lists(&self) {
-        let days = format!("/accounts/{}", account(self.app).await);
-        let path = format!("{days}/reconcile");
+        let account = format!("/accounts/{}", account(self.app).await);
+        let path = format!("{account}/reconcile");
         for _ in 0..2 {
             self.app.operator(Method::POST, &path, json!({})).await;
             self.app.run_until_idle().await;
@@ -35,15 +38,12 @@ impl World<'_> {
         };
         let differing = self.app.app.store.read(read).await.expect("the transactions");
         assert!(differing.is_empty(), "{differing:?}");
-        let listed = self.app.operator(Method::GET, &format!("{days}/days"), Value::Null).await;
-        let listed: Vec<i64> = listed
-            .data()
-            .as_array()
-            .expect("a list")
-            .iter()
-            .filter_map(|day| day["listed"].as_i64())
-            .collect();
-        assert!(listed.iter().sum::<i64>() > 0, "nothing was listed");
+        let now = self.app.app.clock.now();
+        let today = now.to_datetime().format("%Y-%m-%d");
+        let path = format!("{account}/days/{today}");
+        let report = self.app.operator(Method::GET, &path, Value::Null).await;
+        let until = report.data()["listed_until"].as_str().and_then(Timestamp::parse);
+        assert!(until > Some(now.plus_seconds(-600)), "the list is not complete: {until:?}");
         let open =
             self.app.operator(Method::GET, "/exceptions?state=open&limit=1000", Value::Null).await;
         let open = open.data()["exceptions"].as_array().expect("a list").clone();
