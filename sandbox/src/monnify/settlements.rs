@@ -1,5 +1,5 @@
-//! Lists for reconciliation: the search of transactions, and changes by tests. Monnify does not list
-//! settlements.
+//! Lists for reconciliation: the search of transactions, and changes by tests. Monnify does not
+//! list settlements.
 
 use std::borrow::Cow;
 

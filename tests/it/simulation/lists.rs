@@ -1,5 +1,5 @@
-//! Lists of an operator, and what they must show at the end: the provider's transactions are exactly
-//! those recorded.
+//! Lists of an operator, and what they must show at the end: the provider's transactions are
+//! exactly those recorded.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -45,8 +45,8 @@ impl<S: Send + Sync, T: for<'t> From<&'t str>> FromRequestParts<S> for RecordId<
     }
 }
 
-/// The record that a path names by its last parameter or the one before an action, and its owner: the
-/// company that the path names, else the service.
+/// The record that a path names by its last parameter or the one before an action, and its owner:
+/// the company that the path names, else the service.
 pub struct OwnedId {
     pub owner: Owner,
     pub id: String,

@@ -226,27 +226,23 @@ pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     .map(drop)
 }
 
-/// Resolves an open exception. Returns `false` if there is none with this id.
+/// Resolves an exception that the caller has locked and found open.
 pub async fn resolve(
     tx: &mut Tx,
     app: &App,
     exception: &mut Exception,
     reason: &str,
-) -> Result<bool> {
+) -> Result<()> {
     let now = app.clock.now();
-    let is_resolved = tx
-        .sql(
-            "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
-             WHERE company_id = $1 AND id = $2 AND state = 'open'",
-        )
-        .params(params![exception.owner.column(), &exception.id, reason, now])
-        .affects_one()
-        .await?;
-    if is_resolved {
-        (exception.state, exception.reason) = (ExceptionState::Resolved, Some(reason.to_owned()));
-        exception.resolved_at = Some(now);
-    }
-    Ok(is_resolved)
+    (exception.state, exception.reason) = (ExceptionState::Resolved, Some(reason.to_owned()));
+    exception.resolved_at = Some(now);
+    tx.sql(
+        "UPDATE exceptions SET state = 'resolved', reason = $3, resolved_at = $4
+         WHERE company_id = $1 AND id = $2 AND state = 'open'",
+    )
+    .params(params![exception.owner.column(), &exception.id, reason, now])
+    .execute()
+    .await
 }
 
 /// Writes owner and notes of an exception.

@@ -1,7 +1,7 @@
 //! Raises and resolves the exceptions of an account after a complete list, in batches.
 
 use super::{
-    Comparison, DISPUTE_NOT_LISTED, PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, TransactionKind,
+    Comparison, TransactionKind,
     compare::{self, Recorded},
     differences::{self, Difference},
     record::{self, subject_of_record},
@@ -146,17 +146,8 @@ pub async fn check_unlisted(
         "refund" => (TransactionKind::Refund, Some("dispute:")),
         _ => (TransactionKind::Dispute, None),
     };
-    let list = async |tx: &mut Tx| match kind {
-        TransactionKind::Payment => {
-            store::list_unlisted_charges(tx, listing, period, after, BATCH).await
-        }
-        TransactionKind::Refund => {
-            store::list_unlisted_refunds(tx, listing, period, after, BATCH).await
-        }
-        TransactionKind::Dispute => {
-            store::list_unlisted_disputes(tx, listing, period, after, BATCH).await
-        }
-    };
+    let list =
+        async |tx: &mut Tx| store::list_unlisted(tx, kind, listing, period, after, BATCH).await;
     let found = app.store.select(list).await?;
     let next = match found.last() {
         Some(last) => Some(format!("{step}:{}", last.id)),
@@ -171,7 +162,7 @@ pub async fn check_unlisted(
 /// Compares the exceptions of records that earlier lists lacked with their records, which may have
 /// been reversed since.
 async fn check_earlier(app: &App, account: &Account, after: &str) -> Result<Option<String>> {
-    let kinds = [PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, DISPUTE_NOT_LISTED].map(str::to_owned);
+    let kinds = TransactionKind::ALL.map(|kind| kind.not_listed().to_owned());
     let list = async |tx: &mut Tx| {
         charges::list_unsettled_differences(tx, &account.id, &kinds, after, BATCH).await
     };
@@ -179,11 +170,8 @@ async fn check_earlier(app: &App, account: &Account, after: &str) -> Result<Opti
     let Some(last) = found.last() else { return Ok(Some("payment:".to_owned())) };
     let next = format!("earlier:{}", last.id);
     for exception in found {
-        let kind = match &*exception.kind {
-            PAYMENT_NOT_LISTED => TransactionKind::Payment,
-            REFUND_NOT_LISTED => TransactionKind::Refund,
-            _ => TransactionKind::Dispute,
-        };
+        let is_kind = |kind: &TransactionKind| kind.not_listed() == exception.kind;
+        let Some(kind) = TransactionKind::ALL.into_iter().find(is_kind) else { continue };
         let record = exception.subject.strip_prefix("record:").unwrap_or_default().to_owned();
         if let (Owner::Company(company_id), Some(charge)) = (exception.owner, exception.charge) {
             check_record(app, account, kind, (company_id, charge, record)).await?;
@@ -192,7 +180,7 @@ async fn check_earlier(app: &App, account: &Account, after: &str) -> Result<Opti
     Ok(Some(next))
 }
 
-/// Raises the exception of a record that the list lacks, unless the ledger no longer has the record.
+/// Raises the exception of a record that the list lacks, unless the ledger no longer has it.
 async fn check_record(
     app: &App,
     account: &Account,
@@ -200,24 +188,19 @@ async fn check_record(
     (company_id, charge_id, id): (CompanyId, ChargeId, String),
 ) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
-    let exception = match kind {
-        TransactionKind::Payment => PAYMENT_NOT_LISTED,
-        TransactionKind::Refund => REFUND_NOT_LISTED,
-        TransactionKind::Dispute => DISPUTE_NOT_LISTED,
-    };
     db.write(async move |tx| {
         let Some(charge) = charges::lock_charge(tx, &company_id, &charge_id).await? else {
             return Ok(());
         };
         let subject = subject_of_record(&id);
         let Some(record) = store::find_record(tx, kind, &company_id, &id).await? else {
-            return differences::agree(tx, &app, &account, exception, &subject).await;
+            return differences::agree(tx, &app, &account, kind.not_listed(), &subject).await;
         };
         let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
         let is_payment = kind == TransactionKind::Payment;
         let difference = Difference {
             account: &account,
-            kind: exception,
+            kind: kind.not_listed(),
             subject: &subject,
             at: record.at,
             service_ref: &charge.service_ref,

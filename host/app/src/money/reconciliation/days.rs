@@ -103,8 +103,8 @@ pub async fn report(tx: &mut Tx, account: &Account, day: Day) -> Result<Report> 
     })
 }
 
-/// Closes a day. 400 if it was closed before, if it has not been listed, while a list is in progress,
-/// or while an operator must decide about it.
+/// Closes a day. 400 if it was closed before, if it has not been listed, while a list is in
+/// progress, or while an operator must decide about it.
 pub async fn close(
     tx: &mut Tx,
     app: &App,

@@ -1,6 +1,6 @@
 //! Exceptions of reconciliation: differences between a provider's list and the host's records.
 //!
-//! One row per account, kind and subject. Its excess is what the provider has more of the money than
+//! One row per account, kind and subject. Its excess is how much more money the provider has than
 //! the records say. Operators decide about an excess: the company or the service gets or bears it.
 //! The ledger account `suspense` has what is not decided, so that `provider:P` agrees with the
 //! provider. If the excess changes or ends after a decision, the exception opens again about the
@@ -49,12 +49,14 @@ impl Difference<'_> {
         }
     }
 
-    /// A company's own account has no ledger, and without a charge, a test account has none.
-    fn is_in_ledger(&self) -> bool {
-        match self.charge {
+    /// Returns the excess of a difference in the ledger. A company's own account has no ledger, and
+    /// without a charge, a test account has none.
+    fn excess_in_ledger(&self) -> Minor {
+        let is_in_ledger = match self.charge {
             Some(charge) => charge.in_books,
             None => self.account.owner == AccountOwner::Service(Mode::Live),
-        }
+        };
+        if is_in_ledger { self.excess } else { Minor(0) }
     }
 }
 
@@ -70,7 +72,7 @@ pub async fn raise(tx: &mut Tx, app: &App, difference: Difference<'_>) -> Result
         None => insert(tx, app, &difference).await?,
     };
     let provider = Ledger::Provider(account.provider.clone());
-    let excess = if difference.is_in_ledger() { difference.excess } else { Minor(0) };
+    let excess = difference.excess_in_ledger();
     let Recorded { money: expected, fees: expected_fees } = difference.expected.clone();
     let mut raised = found;
     if raised.owner != difference.owner() || raised.currency != expected.currency {
@@ -90,11 +92,11 @@ pub async fn raise(tx: &mut Tx, app: &App, difference: Difference<'_>) -> Result
         excess,
         ..raised
     };
-    if difference.is_in_ledger() && excess != Minor(0) && excess == raised.decided {
+    if excess != Minor(0) && excess == raised.decided {
         move_suspense(tx, app, raised, provider, Minor(0)).await?;
         return settle(tx, app, raised, DECIDED).await;
     }
-    open(tx, app, raised, provider).await
+    open(tx, app, kind, raised, provider).await
 }
 
 /// Returns whether a row has this difference already, and the host did not resolve it by itself.
@@ -104,20 +106,24 @@ fn is_same(found: &Exception, difference: &Difference<'_>) -> bool {
     let seen_money = seen_money.map(|(minor, currency)| Money { minor, currency });
     let of_host =
         found.state == ExceptionState::Resolved && found.reason.as_deref() == Some(AGREES);
-    let excess = if difference.is_in_ledger() { difference.excess } else { Minor(0) };
     !of_host
         && (found.expected, &found.currency) == (expected.money.minor, &expected.money.currency)
         && found.expected_fees == expected.fees
         && seen_money.as_ref() == seen.as_ref().map(|seen| &seen.money)
         && found.seen_fees == seen.as_ref().and_then(|seen| seen.fees)
         && found.day == Some(super::day_of(*at))
-        && found.excess == excess
+        && found.excess == difference.excess_in_ledger()
         && found.owner == difference.owner()
 }
 
 /// Opens an exception about what is not decided of its excess.
-async fn open(tx: &mut Tx, app: &App, exception: &mut Exception, provider: Ledger) -> Result<()> {
-    let kind = known_kind(&exception.kind);
+async fn open(
+    tx: &mut Tx,
+    app: &App,
+    kind: &'static str,
+    exception: &mut Exception,
+    provider: Ledger,
+) -> Result<()> {
     app.metrics.count_alarm(kind);
     tracing::error!(
         alarm = kind,
@@ -179,7 +185,7 @@ pub async fn agree(
     tx: &mut Tx,
     app: &App,
     account: &Account,
-    kind: &str,
+    kind: &'static str,
     subject: &str,
 ) -> Result<()> {
     // In this order, as in `raise`.
@@ -202,7 +208,7 @@ pub async fn agree(
             found.excess = Minor(0);
             (found.seen, found.seen_fees) = (Some(found.expected), found.expected_fees);
             found.seen_currency = Some(found.currency.clone());
-            open(tx, app, &mut found, provider).await
+            open(tx, app, kind, &mut found, provider).await
         }
         _ => Ok(()),
     }
@@ -345,10 +351,4 @@ pub async fn resolve(
         exception.decided.0 += amount.0;
     }
     save(tx, exception).await
-}
-
-/// Returns the kind of a stored exception, of which all are known.
-fn known_kind(kind: &str) -> &'static str {
-    let known = super::KINDS.iter().find(|known| **known == kind);
-    known.copied().unwrap_or("difference")
 }

@@ -2,11 +2,11 @@
 //! refunds and disputes.
 //!
 //! A daily job per provider account lists the transactions of a period that overlaps with the one
-//! before, then the settlements and the payments of each new one. The charge of a listed transaction
-//! that does not match is first verified, by its own jobs. What still differs is an exception of kind
-//! `payment_not_recorded`, `fee_differs` and so on; so is a record that the list lacks. Until an
-//! operator decides, the ledger account `suspense` has the amount of the difference, so that
-//! `provider:P` has what the provider says.
+//! before, then the settlements and the payments of each new one. The charge of a listed
+//! transaction that does not match is first verified, by its own jobs. What still differs is an
+//! exception of kind `payment_not_recorded`, `fee_differs` and so on; so is a record that the list
+//! lacks. Until an operator decides, the ledger account `suspense` has the amount of the
+//! difference, so that `provider:P` has what the provider says.
 //!
 //! An operator closes a day without open exceptions. A later change of a closed day is another
 //! exception.
@@ -44,16 +44,6 @@ use tollhouse_plugins::ListedKind;
 /// account.
 pub const ACCOUNT_JOB: &str = "account.settlements";
 
-/// The kinds of its exceptions.
-const KINDS: [&str; 12] = [
-    "payment_not_recorded", "refund_not_recorded", "dispute_not_recorded",
-    "payment_amount_differs", "refund_amount_differs", "dispute_amount_differs", "fee_differs",
-    PAYMENT_NOT_LISTED, REFUND_NOT_LISTED, DISPUTE_NOT_LISTED, SETTLEMENT_DIFFERS,
-    CLOSED_DAY_CHANGED,
-];
-const PAYMENT_NOT_LISTED: &str = "payment_not_listed";
-const REFUND_NOT_LISTED: &str = "refund_not_listed";
-const DISPUTE_NOT_LISTED: &str = "dispute_not_listed";
 const SETTLEMENT_DIFFERS: &str = "settlement_differs";
 const CLOSED_DAY_CHANGED: &str = "closed_day_changed";
 
@@ -77,6 +67,20 @@ pub enum TransactionKind {
 }
 
 text_columns!(TransactionKind);
+
+impl TransactionKind {
+    const ALL: [TransactionKind; 3] =
+        [TransactionKind::Payment, TransactionKind::Refund, TransactionKind::Dispute];
+
+    /// The kind of the exception of a record that the list lacks.
+    fn not_listed(self) -> &'static str {
+        match self {
+            TransactionKind::Payment => "payment_not_listed",
+            TransactionKind::Refund => "refund_not_listed",
+            TransactionKind::Dispute => "dispute_not_listed",
+        }
+    }
+}
 
 impl From<ListedKind> for TransactionKind {
     fn from(kind: ListedKind) -> TransactionKind {

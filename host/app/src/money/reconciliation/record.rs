@@ -2,8 +2,7 @@
 
 use super::days::Day;
 use super::{
-    CLOSED_DAY_CHANGED, Comparison, DISPUTE_NOT_LISTED, PAYMENT_NOT_LISTED, REFUND_NOT_LISTED,
-    TransactionKind,
+    CLOSED_DAY_CHANGED, Comparison, TransactionKind,
     compare::{self, Recorded},
     differences::{self, Difference},
     store::{self, Listing, ProviderTransaction},
@@ -120,7 +119,8 @@ async fn record_one(
         store::save_transaction(tx, &transaction).await?;
         raise_if_closed(tx, &app, &account, charge.as_ref(), (earlier, &transaction)).await?;
         if let Some(claim) = &claim {
-            differences::agree(tx, &app, &account, claim.not_listed, &claim.subject()).await?;
+            let subject = subject_of_record(&claim.id);
+            differences::agree(tx, &app, &account, kind.not_listed(), &subject).await?;
         }
         let is_final = matches!(found, Comparison::Matched | Comparison::FeeDiffers);
         match charge.filter(|_| !is_final) {
@@ -189,8 +189,8 @@ pub async fn raise_if_closed(
     Ok(())
 }
 
-/// Enqueues the job that queries the provider about a charge, because of a transaction that does not
-/// match.
+/// Enqueues the job that queries the provider about a charge, because of a transaction that does
+/// not match.
 async fn verify(tx: &mut Tx, charge: &Charge, kind: TransactionKind, now: Timestamp) -> Result<()> {
     let job = match kind {
         TransactionKind::Payment | TransactionKind::Refund => RECONCILE_JOB,
@@ -204,14 +204,6 @@ pub struct Claim {
     /// The id of the charge, refund or dispute.
     pub id: String,
     pub recorded: Recorded,
-    /// The kind of the exception if the list lacks it.
-    not_listed: &'static str,
-}
-
-impl Claim {
-    fn subject(&self) -> String {
-        subject_of_record(&self.id)
-    }
 }
 
 /// The subject of the exception of a record that the list lacks.
@@ -275,7 +267,7 @@ fn payment(charge: &Charge, listed: &ListedTransaction) -> Option<Claim> {
     }
     let (minor, currency) = (charge.taken?, charge.taken_currency.clone()?);
     let recorded = Recorded { money: Money { minor, currency }, fees: charge.fees };
-    Some(Claim { id: charge.id.to_string(), recorded, not_listed: PAYMENT_NOT_LISTED })
+    Some(Claim { id: charge.id.to_string(), recorded })
 }
 
 /// Returns the refund with this id or, because its response was lost, one of the same amount
@@ -287,11 +279,8 @@ async fn refund(
 ) -> StoreResult<Option<Claim>> {
     let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
     let made: Vec<&Refund> = refunds.iter().filter(|refund| is_made(refund)).collect();
-    let claim = |id: &str, money| Claim {
-        id: id.to_owned(),
-        recorded: Recorded { money, fees: None },
-        not_listed: REFUND_NOT_LISTED,
-    };
+    let claim =
+        |id: &str, money| Claim { id: id.to_owned(), recorded: Recorded { money, fees: None } };
     if let Some(named) = made.iter().find(|refund| refund.provider_id == listed.id) {
         return Ok(Some(claim(&named.id, named.money())));
     }
@@ -330,6 +319,5 @@ async fn dispute(
             money: Money { minor: dispute.amount, currency: dispute.currency },
             fees: None,
         },
-        not_listed: DISPUTE_NOT_LISTED,
     }))
 }

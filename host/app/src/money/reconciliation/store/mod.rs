@@ -18,10 +18,7 @@ pub use self::{
         ProviderTransaction, charge_of_dispute, charge_of_payment, charge_of_refund, find_listed,
         find_transaction, is_claimed, list_differing, mark_listed, save_transaction,
     },
-    unlisted::{
-        UnlistedRecord, find_record, list_unlisted_charges, list_unlisted_disputes,
-        list_unlisted_refunds,
-    },
+    unlisted::{UnlistedRecord, find_record, list_unlisted},
 };
 use crate::{money::prelude::AccountId, state::storage::*};
 

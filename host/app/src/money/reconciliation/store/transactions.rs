@@ -83,7 +83,7 @@ pub async fn mark_listed(
     ids: &[(TransactionKind, String)],
     until: Timestamp,
 ) -> Result<()> {
-    for kind in [TransactionKind::Payment, TransactionKind::Refund, TransactionKind::Dispute] {
+    for kind in TransactionKind::ALL {
         let of_kind = ids.iter().filter(|(of, _)| *of == kind);
         let ids: Vec<String> = of_kind.map(|(_, id)| id.clone()).collect();
         if ids.is_empty() {

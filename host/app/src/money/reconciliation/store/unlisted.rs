@@ -45,74 +45,50 @@ macro_rules! disputes {
     };
 }
 
-/// Returns the charges that took money in a period, and whose payment the list lacks. Providers list
-/// by the time of creation: earlier charges are not part of the list.
-pub async fn list_unlisted_charges(
+/// Returns the records of a kind that began and ended in a period, and that the list lacks.
+/// Providers list by the time of creation: what began earlier is not part of the list.
+pub async fn list_unlisted(
     tx: &mut Tx,
+    kind: TransactionKind,
     listing: &Listing,
     Period { from, before }: Period,
     after: &str,
     limit: i64,
 ) -> Result<Vec<UnlistedRecord>> {
-    tx.sql(concat!(
-        charges!(),
-        "AND c.account_id = $1 AND c.settled_at >= $2 AND c.settled_at < $3 AND c.begun_at >= $2
-             AND c.id > $4 AND NOT EXISTS (
-                 SELECT 1 FROM provider_transactions t
-                 WHERE t.company_id = c.company_id AND t.charge_id = c.id
-                     AND t.account_id = c.account_id AND t.kind = 'payment'
-                     AND t.listed_until = $5)
-         ORDER BY c.id LIMIT $6"
-    ))
-    .params(params![&listing.account_id, from, before, after, listing.until, limit])
-    .all()
-    .await
-}
-
-/// The same for refunds that were made.
-pub async fn list_unlisted_refunds(
-    tx: &mut Tx,
-    listing: &Listing,
-    Period { from, before }: Period,
-    after: &str,
-    limit: i64,
-) -> Result<Vec<UnlistedRecord>> {
-    tx.sql(concat!(
-        refunds!(),
-        "AND c.account_id = $1 AND r.updated_at >= $2 AND r.updated_at < $3
-             AND r.created_at >= $2 AND r.id > $4 AND NOT EXISTS (
-                 SELECT 1 FROM provider_transactions t
-                 WHERE t.company_id = c.company_id AND t.charge_id = c.id
-                     AND t.account_id = c.account_id AND t.kind = 'refund'
-                     AND t.record_id = r.id AND t.listed_until = $5)
-         ORDER BY r.id LIMIT $6"
-    ))
-    .params(params![&listing.account_id, from, before, after, listing.until, limit])
-    .all()
-    .await
-}
-
-/// The same for disputes that the company lost.
-pub async fn list_unlisted_disputes(
-    tx: &mut Tx,
-    listing: &Listing,
-    Period { from, before }: Period,
-    after: &str,
-    limit: i64,
-) -> Result<Vec<UnlistedRecord>> {
-    tx.sql(concat!(
-        disputes!(),
-        "AND d.account_id = $1 AND d.closed_at >= $2 AND d.closed_at < $3 AND d.id > $4
-             AND NOT EXISTS (
-                 SELECT 1 FROM provider_transactions t
-                 WHERE t.company_id = d.company_id AND t.charge_id = d.charge_id
-                     AND t.account_id = d.account_id AND t.kind = 'dispute'
-                     AND t.record_id = d.id AND t.listed_until = $5)
-         ORDER BY d.id LIMIT $6"
-    ))
-    .params(params![&listing.account_id, from, before, after, listing.until, limit])
-    .all()
-    .await
+    let statement = match kind {
+        TransactionKind::Payment => tx.sql(concat!(
+            charges!(),
+            "AND c.account_id = $1 AND c.settled_at >= $2 AND c.settled_at < $3
+                 AND c.begun_at >= $2 AND c.id > $4 AND NOT EXISTS (
+                     SELECT 1 FROM provider_transactions t
+                     WHERE t.company_id = c.company_id AND t.charge_id = c.id
+                         AND t.account_id = c.account_id AND t.kind = 'payment'
+                         AND t.listed_until = $5)
+             ORDER BY c.id LIMIT $6"
+        )),
+        TransactionKind::Refund => tx.sql(concat!(
+            refunds!(),
+            "AND c.account_id = $1 AND r.updated_at >= $2 AND r.updated_at < $3
+                 AND r.created_at >= $2 AND r.id > $4 AND NOT EXISTS (
+                     SELECT 1 FROM provider_transactions t
+                     WHERE t.company_id = c.company_id AND t.charge_id = c.id
+                         AND t.account_id = c.account_id AND t.kind = 'refund'
+                         AND t.record_id = r.id AND t.listed_until = $5)
+             ORDER BY r.id LIMIT $6"
+        )),
+        TransactionKind::Dispute => tx.sql(concat!(
+            disputes!(),
+            "AND d.account_id = $1 AND d.closed_at >= $2 AND d.closed_at < $3 AND d.id > $4
+                 AND NOT EXISTS (
+                     SELECT 1 FROM provider_transactions t
+                     WHERE t.company_id = d.company_id AND t.charge_id = d.charge_id
+                         AND t.account_id = d.account_id AND t.kind = 'dispute'
+                         AND t.record_id = d.id AND t.listed_until = $5)
+             ORDER BY d.id LIMIT $6"
+        )),
+    };
+    let period = params![&listing.account_id, from, before, after, listing.until, limit];
+    statement.params(period).all().await
 }
 
 /// Returns a record as it is now. `None`: the ledger no longer has it.
