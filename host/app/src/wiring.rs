@@ -262,6 +262,7 @@ fn new_slots(config: &Config, clock: &Clock, random: &Random) -> Slots {
         .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
         .with(identity::ImageLimiter::default())
         .with(operators::oidc::MetadataCache::default())
+        .with(charges::Statistics::default())
 }
 
 async fn open_store(
@@ -303,6 +304,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "upkeep", release_unused),
         spawn_supervised(&app, "monitor", monitor::run),
         spawn_supervised(&app, "recordings", recordings::persist),
+        spawn_supervised(&app, "provider_statistics", charges::statistics::learn_repeatedly),
     ]);
     // Until the last request has ended.
     let logs = [

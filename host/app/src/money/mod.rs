@@ -9,4 +9,5 @@ pub mod payments;
 pub mod prelude;
 pub mod reconciliation;
 pub mod refunds;
+pub mod routing;
 pub mod totals;

@@ -2,7 +2,7 @@
 
 mod introduction;
 
-use axum::{Router, extract::FromRef, routing};
+use axum::{Router, extract::FromRef};
 use schemars::SchemaGenerator;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     messaging::{members, messages, otp},
     money::{
         cards, charges::sessions, disputes, enquiry, exceptions, payments, reconciliation, refunds,
-        totals,
+        routing, totals,
     },
     operations::{
         jobs, master_key,
@@ -87,7 +87,7 @@ macro_rules! routes {
             summary: $summary,
             fails: &[$($status),*],
             describe: openapi::description(&$($handler)::+),
-            handler: routing::$method($($handler)::+),
+            handler: axum::routing::$method($($handler)::+),
         }),*]
     };
 }
@@ -179,6 +179,9 @@ pub fn internal_routes() -> Vec<Route> {
         put    "/internal/v1/providers/{provider}" Operator(PROVIDERS_WRITE) providers::api::set_for_service "Configure a service account at a provider" [];
         post   "/internal/v1/providers/{provider}/test" Operator(PROVIDERS_WRITE) providers::api::test_for_service "Test a service account at a provider with a call that has no effect" [];
         get    "/internal/v1/providers" Operator(COMPANIES_READ) providers::api::list_for_service "List service accounts at providers" [];
+        put    "/internal/v1/companies/{company}/routing" Operator(COMPANIES_WRITE) routing::api::set "Set a company's routing policy" [];
+        delete "/internal/v1/companies/{company}/routing" Operator(COMPANIES_WRITE) routing::api::remove "Remove a company's routing policy" [];
+        get    "/internal/v1/companies/{company}/routing/preview" Operator(COMPANIES_READ) routing::api::preview "Preview the provider that the router chooses" [];
         get    "/internal/v1/companies/{company}/prices" Operator(COMPANIES_READ) plans::api::fetch_for_company "Fetch a company's prices" [];
         patch  "/internal/v1/companies/{company}/prices" Operator(PRICES_WRITE) plans::api::set_for_company "Set prices of a company's own plan" [];
         get    "/internal/v1/prices" Operator(COMPANIES_READ) plans::api::fetch_default "Fetch the prices of the default plan" [];
@@ -264,6 +267,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a company's payment by its reference" [];
         get    "/internal/v1/companies/{company}/payments/{payment}/timeline" Operator(PAYMENTS_READ) payments::api::timeline "Fetch the timeline of a company's payment" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}/routing" Operator(PAYMENTS_READ) routing::api::of_payment "Fetch why a payment's provider was chosen" [];
         post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator(PAYMENTS_VERIFY) payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_WRITE) payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_READ) payments::api::fetch_refund "Fetch the refund of a payment" [];

@@ -180,7 +180,8 @@ impl ChargeOwner for Recollection {
                 store::delete(tx, &now).await?;
                 return Ok(now);
             }
-            Outcome::Failed(_)
+            Outcome::Moved
+            | Outcome::Failed(_)
             | Outcome::Surplus
             | Outcome::Refunded
             | Outcome::PartlyRefunded

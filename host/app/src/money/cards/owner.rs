@@ -87,7 +87,8 @@ impl ChargeOwner for Card {
                 store::delete(tx, &card).await?;
                 return Ok(card);
             }
-            Outcome::Failed(_)
+            Outcome::Moved
+            | Outcome::Failed(_)
             | Outcome::Pending(_)
             | Outcome::Reversed(_)
             | Outcome::Refunded

@@ -3,6 +3,7 @@
 //! | Cause | From | To | Key |
 //! |---|---|---|---|
 //! | payment initialized | provider | pending | `payment:ID:pending` |
+//! | provider replaced before a session | provider | former provider | `taken:C:moved` |
 //! | payment ended | pending | provider | `payment:ID:settled` |
 //! | success that settles its owner | provider | wallet; for a card, verification | `KIND:ID:success` |
 //! | any other money taken | provider | suspense | `taken:C:suspense` |
@@ -121,6 +122,19 @@ pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> 
     let accounts = [Ledger::Pending, charge.provider_account()];
     let transaction = compose(&requested, names, accounts, charge.amount);
     wallet::post_once(tx, app, &charge.company_id, &transaction).await
+}
+
+/// Moves the pending balance of a payment to the account of another charge.
+pub async fn move_pending(tx: &mut Tx, app: &App, from: &Charge, to: &Charge) -> Result<()> {
+    let accounts = match (from.in_books, to.in_books) {
+        (true, true) => [to.provider_account(), from.provider_account()],
+        (true, false) => [Ledger::Pending, from.provider_account()],
+        (false, true) => [to.provider_account(), Ledger::Pending],
+        (false, false) => return Ok(()),
+    };
+    let names = (format!("taken:{}:moved", to.id), "moved");
+    let transaction = compose(to, names, accounts, to.amount);
+    wallet::post_new(tx, app, &to.company_id, &transaction).await
 }
 
 /// Posts the amount taken: to the owner that it settles, or to suspense. `before`: the charge

@@ -237,6 +237,8 @@ pub enum Turn {
 pub enum Outcome<'a> {
     /// The provider opened a checkout session.
     Session(&'a CheckoutSession),
+    /// The charge replaces one at another account, which certainly did not open a session.
+    Moved,
     /// The payer or a bank must act.
     Pending(&'a ProviderPayment),
     Succeeded(&'a ProviderPayment),
@@ -292,6 +294,22 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
 
     /// Returns the call that asks for the charge.
     fn order(&self, app: &App, charge: &Charge) -> impl Future<Output = Result<Order>> + Send;
+
+    /// Returns whether the host chose the provider, so that another one may be used instead.
+    fn is_routed(&self) -> bool {
+        false
+    }
+
+    /// Returns the account to use after those of the providers in `tried` certainly did not open a
+    /// session, with the owner as it is with that account. `None`: there is none.
+    fn reroute(
+        &self,
+        app: &App,
+        tried: &[String],
+    ) -> impl Future<Output = Result<Option<(Self, Account)>>> + Send {
+        let _ = (app, tried);
+        std::future::ready(Ok(None))
+    }
 
     /// Returns the URLs to which the page returns the payer: after a success, and otherwise.
     fn return_urls(&self) -> (&str, Option<&str>);

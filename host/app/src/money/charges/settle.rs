@@ -80,11 +80,11 @@ pub async fn record<O: ChargeOwner>(
             return Ok(None);
         };
         let is_settled = charges.iter().any(|other| other.counts && other.id != before.id);
-        let last = charges.last().map_or(1, |last| last.number);
+        let last = charges.last().cloned().ok_or_else(|| gone(&before))?;
         let charge = charges.into_iter().find(|charge| charge.id == before.id);
         let charge = charge.ok_or_else(|| gone(&before))?;
         let decision = decide(&charge, is_settled, before.fence, &fact, app.clock.now());
-        let transition = Transition { app: &app, decision, fact: &fact, last, is_settled };
+        let transition = Transition { app: &app, decision, fact: &fact, last: &last, is_settled };
         let (owner, charge) = transition.apply(tx, owner, charge).await?;
         Ok(Some(Recorded { owner, charge, decision }))
     })
@@ -160,8 +160,8 @@ struct Transition<'t> {
     app: &'t App,
     decision: Decision,
     fact: &'t Fact,
-    /// The number of the owner's last charge.
-    last: i64,
+    /// The owner's last charge, at whose account its pending balance is.
+    last: &'t Charge,
     /// Another charge settled the owner.
     is_settled: bool,
 }
@@ -209,7 +209,7 @@ impl Transition<'_> {
             sessions::insert(tx, app, &owner, &charge, session).await?;
         }
         if matches!(self.decision, Decision::Replace | Decision::Supersede) {
-            let next = insert_next(tx, app, &charge, self.last + 1, charge.amount).await?;
+            let next = insert_next(tx, app, &charge, self.last.number + 1, charge.amount).await?;
             return Ok((owner, next));
         }
         let is_unknown =
@@ -299,7 +299,7 @@ impl Transition<'_> {
             _ => Ok(()),
         }?;
         // Last, because it is deferred.
-        if ends { ledger::end_pending(tx, app, charge).await } else { Ok(()) }
+        if ends { ledger::end_pending(tx, app, self.last).await } else { Ok(()) }
     }
 }
 
@@ -367,6 +367,41 @@ pub async fn supersede<O: ChargeOwner>(
         store::update(tx, &charge).await?;
         let next = insert_next(tx, &app, &charge, last + 1, amount).await?;
         Ok((owner, Some(next)))
+    })
+    .await
+}
+
+/// Replaces a charge whose requests certainly had no effect by one at another account. `owner` is the
+/// owner as it is with that account. `None`: something has changed since `before` was recorded.
+pub async fn fail_over<O: ChargeOwner>(
+    app: &App,
+    before: &Charge,
+    (owner, account): (O, Account),
+) -> Result<Option<(O, Charge, Account)>> {
+    let (db, app, before) = (app.store.clone(), app.clone(), before.clone());
+    db.write(async move |tx| {
+        let Charge { company_id, owner_id, .. } = &before;
+        let found = lock::<O>(tx, &app, company_id, owner_id).await?;
+        let (current, charges) = found.ok_or_else(|| gone(&before))?;
+        let last = charges.last().map_or(1, |last| last.number);
+        let has_no_effect = |charge: &Charge| {
+            (charge.id == before.id && charge.fence == before.fence)
+                && (charge.state == State::Queued && !charge.unsure && !charge.superseded)
+        };
+        let charge = charges.into_iter().find(has_no_effect).filter(|_| current.is_pending());
+        let Some(mut charge) = charge else { return Ok(None) };
+        charge.replace(app.clock.now());
+        store::update(tx, &charge).await?;
+        let elsewhere = Charge {
+            provider: account.provider.clone(),
+            account_id: account.id.clone(),
+            in_books: account.is_service_account(),
+            ..charge.clone()
+        };
+        let next = insert_next(tx, &app, &elsewhere, last + 1, charge.amount).await?;
+        ledger::move_pending(tx, &app, &charge, &next).await?;
+        let owner = owner.apply(tx, &app, &next, Outcome::Moved).await?;
+        Ok(Some((owner, next, account)))
     })
     .await
 }

@@ -74,10 +74,11 @@ fields! {
         /// The channels that the checkout page offers. Default: all channels of the provider.
         channels: Option<SomeOf<Channel>>,
         checkout: Body<Checkout>,
-        /// The provider. Default: the company's provider, else the service's.
+        /// The provider. Default: by the company's routing policy, else its default provider, else
+        /// the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
-        payment_service: Option<Text<100>> as String
-            => providers::choose_provider(app, company, payment_service.as_deref(), body),
+        payment_service: Option<Text<100>> as Selection
+            => select_provider(app, company, payment_service.as_deref(), body),
         metadata: Option<Object>,
         /// Must be 0.
         #[schemars(extend("const" = 0))]
@@ -96,6 +97,27 @@ fields! {
     }
 }
 
+/// How the provider of a payment is determined.
+#[derive(Clone)]
+pub enum Selection {
+    /// By the request or the defaults.
+    Provider(String),
+    /// By the company's routing policy.
+    Routed,
+}
+
+fn select_provider(
+    app: &App,
+    company: &Company,
+    sent: Option<&str>,
+    body: &Fields,
+) -> Result<Selection> {
+    match sent.is_none() && company.routing.is_some() {
+        true => Ok(Selection::Routed),
+        false => providers::choose_provider(app, company, sent, body).map(Selection::Provider),
+    }
+}
+
 /// Checks the currency against the provider that will be used.
 fn check_currency(
     app: &App,
@@ -104,20 +126,27 @@ fn check_currency(
     currency: String,
 ) -> Result<Currency> {
     let sent = body.text("payment_service", 100);
-    let provider =
-        sent.and_then(|sent| providers::choose_provider(app, company, sent.as_deref(), body));
-    let provider = match provider {
-        Err(busy @ Error::RetryLater { .. }) => return Err(busy),
-        chosen => chosen.ok(),
+    let selected = sent.and_then(|sent| select_provider(app, company, sent.as_deref(), body));
+    let names = match (selected, &company.routing) {
+        (Err(busy @ Error::RetryLater { .. }), _) => return Err(busy),
+        (Ok(Selection::Provider(name)), _) => {
+            app.plugins.ensure_ready(&name)?;
+            vec![name]
+        }
+        (Ok(Selection::Routed), Some(Json(policy))) => policy.providers(),
+        (Ok(Selection::Routed), None) | (Err(_), _) => Vec::new(),
     };
-    if let Some(name) = &provider {
-        app.plugins.ensure_ready(name)?;
+    let plugins = names.iter().filter_map(|name| app.plugins.provider(name, &company.id).ok());
+    let plugins: Vec<Provider> = plugins.collect();
+    let mut allowed: Vec<&str> = plugins
+        .iter()
+        .flat_map(|plugin| plugin.manifest().currencies.iter().map(String::as_str))
+        .collect();
+    if plugins.is_empty() {
+        allowed.extend(CURRENCIES);
     }
-    let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
-    let allowed = match &provider {
-        Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),
-        None => CURRENCIES.to_vec(),
-    };
+    let mut seen = BTreeSet::new();
+    allowed.retain(|currency| seen.insert(*currency));
     body.require_one_of("currency", &currency, &allowed)?;
     Ok(currency.into())
 }

@@ -6,12 +6,13 @@
 
 use super::{
     Payment, Status,
-    api::{self, NewPayment},
+    api::{self, NewPayment, Selection},
     store, with_origin,
 };
 use crate::money::{
     charges::{Method, NewCharge, OwnerKind},
     prelude::*,
+    routing::{self, Choice, Routable, Routed, choice},
 };
 
 /// The request fields that an error of the provider may name.
@@ -97,9 +98,10 @@ async fn record_new(
         }
         None => None,
     };
-    let resolve = async |tx: &mut Tx| providers::resolve(tx, company, &order.payment_service).await;
-    let account = app.store.select(resolve).await?;
-    let mut payment = compose(app, company, order, user.as_ref())?;
+    let (account, choice) = select_account(app, company, order, user.as_ref()).await?;
+    let plugin = app.plugins.provider(&account.provider, &company.id)?;
+    let mut payment = compose(app, company, order, user.as_ref(), &plugin)?;
+    payment.choice = choice;
     let new = NewCharge {
         company_id: &company.id,
         owner: (OwnerKind::Payment, &payment.id),
@@ -123,9 +125,75 @@ async fn insert(app: &App, payment: &Payment, charge: &Charge) -> Result<()> {
     db.write(async move |tx| {
         store::insert(tx, &payment, &charge).await?;
         charges::insert_composed(tx, &app, &charge).await?;
+        if let Some(choice) = &payment.choice {
+            choice::insert(tx, &charge, choice).await?;
+        }
         charges::begin_pending(tx, &app, &charge).await
     })
     .await
+}
+
+/// Returns the account of the requested provider, or of the one that the router chooses.
+async fn select_account(
+    app: &App,
+    company: &Company,
+    order: &NewPayment,
+    user: Option<&User>,
+) -> Result<(Account, Option<Choice>)> {
+    let provider = match &order.payment_service {
+        Selection::Provider(provider) => provider,
+        Selection::Routed => {
+            let amount = Money { minor: order.amount, currency: order.currency.clone() };
+            let phone = order.phone.as_ref().or_else(|| user?.phone.as_ref());
+            let payment = Routable {
+                amount,
+                channels: order.channels.as_deref().unwrap_or_default(),
+                user: user.map(|user| &user.id),
+                has_phone: phone.is_some(),
+            };
+            let routed = routing::choose(app, company, &payment, &[]).await?;
+            // The policy was removed meanwhile.
+            let Some(Routed { account, choice }) = routed else {
+                return Err(Error::invalid("payment service key not found"));
+            };
+            return Ok((account, Some(choice)));
+        }
+    };
+    let resolve = async |tx: &mut Tx| providers::resolve(tx, company, provider).await;
+    Ok((app.store.select(resolve).await?, None))
+}
+
+/// Returns the account to use after those of the providers in `tried` certainly did not open a
+/// session. `None`: there is none, or the router did not choose the provider.
+pub async fn reroute(
+    app: &App,
+    payment: &Payment,
+    tried: &[String],
+) -> Result<Option<(Payment, Account)>> {
+    let list = async |tx: &mut Tx| choice::list(tx, &payment.company_id, &payment.id).await;
+    let Some(first) = app.store.select(list).await?.into_iter().next() else { return Ok(None) };
+    let company = companies::find(app, &payment.company_id).await?;
+    let Json(Choice { channels, .. }) = first.choice;
+    let routable = Routable {
+        amount: payment.money(),
+        channels: &channels,
+        user: payment.user_key.as_ref(),
+        has_phone: payment.phone.is_some(),
+    };
+    let Some(routed) = routing::choose(app, &company, &routable, tried).await? else {
+        return Ok(None);
+    };
+    let Routed { account, choice } = routed;
+    let plugin = app.plugins.provider(&account.provider, &company.id)?;
+    let wanted = (!channels.is_empty()).then_some(&*channels);
+    let payment = Payment {
+        payment_service: account.provider.clone(),
+        account_id: account.id.clone(),
+        channels: Json(select_channels(&plugin, wanted)?),
+        choice: Some(choice),
+        ..payment.clone()
+    };
+    Ok(Some((payment, account)))
 }
 
 fn compose(
@@ -133,12 +201,12 @@ fn compose(
     company: &Company,
     order: &NewPayment,
     user: Option<&User>,
+    plugin: &Provider,
 ) -> Result<Payment> {
     let now = app.clock.now();
     let on_file = user.and_then(|user| user.email.clone());
     let email = on_file.or_else(|| order.email.clone());
     let email = email.ok_or_else(|| Error::invalid("the email field is required"))?;
-    let plugin = app.plugins.provider(&order.payment_service, &company.id)?;
     let phone = order.phone.clone().or_else(|| user?.phone.clone());
     if phone.is_none() && plugin.manifest().sessions.push {
         return Err(Error::invalid("the phone field is required"));
@@ -154,7 +222,7 @@ fn compose(
         user_id: user.map(|user| user.user_id.clone()),
         email,
         phone,
-        payment_service: order.payment_service.clone(),
+        payment_service: plugin.manifest().name.clone(),
         amount: order.amount,
         currency: order.currency.clone(),
         reference,
@@ -162,7 +230,7 @@ fn compose(
         metadata: Json(metadata),
         callback_url: order.callback_url.clone(),
         checkout: store::Checkout { success_url, cancel_url, ..store::Checkout::default() },
-        channels: Json(select_channels(&plugin, order)?),
+        channels: Json(select_channels(plugin, order.channels.as_deref())?),
         created_at: now,
         updated_at: now,
         ..Payment::default()
@@ -170,9 +238,9 @@ fn compose(
 }
 
 /// The requested channels that the provider offers; without a request, all of its channels.
-fn select_channels(plugin: &Provider, order: &NewPayment) -> Result<Vec<String>> {
+fn select_channels(plugin: &Provider, wanted: Option<&[String]>) -> Result<Vec<String>> {
     let has = &plugin.manifest().channels;
-    let Some(wanted) = &order.channels else { return Ok(has.clone()) };
+    let Some(wanted) = wanted else { return Ok(has.clone()) };
     let both: Vec<String> =
         wanted.iter().filter(|channel| has.contains(channel)).cloned().collect();
     if both.is_empty() {

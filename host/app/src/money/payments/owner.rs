@@ -1,9 +1,10 @@
 //! The effects of the outcomes of charges on a payment.
 
-use super::{Payment, PaymentId, Status, store};
+use super::{Payment, PaymentId, Status, flow, store};
 use crate::money::{
     charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, without_token},
     prelude::*,
+    routing::choice,
 };
 
 impl ChargeOwner for Payment {
@@ -15,6 +16,14 @@ impl ChargeOwner for Payment {
 
     fn is_pending(&self) -> bool {
         self.status == Status::Pending
+    }
+
+    fn is_routed(&self) -> bool {
+        self.choice.is_some()
+    }
+
+    async fn reroute(&self, app: &App, tried: &[String]) -> Result<Option<(Payment, Account)>> {
+        flow::reroute(app, self, tried).await
     }
 
     async fn order(&self, _: &App, charge: &Charge) -> Result<Order> {
@@ -48,7 +57,14 @@ impl ChargeOwner for Payment {
         outcome: Outcome<'_>,
     ) -> Result<Payment> {
         let now = app.clock.now();
+        let provider = charge.provider.clone();
         let (payment, event) = match outcome {
+            Outcome::Moved => {
+                if let Some(choice) = &self.choice {
+                    choice::insert(tx, charge, choice).await?;
+                }
+                (Payment { service_ref: charge.service_ref.clone(), ..self }, None)
+            }
             Outcome::Session(session) => {
                 let mut payment = self;
                 payment.checkout.url.clone_from(&charge.session_url);
@@ -79,6 +95,7 @@ impl ChargeOwner for Payment {
                 (Payment { refunded: charge.refunded, ..self }, None)
             }
             Outcome::Forgotten => {
+                choice::delete(tx, &self.company_id, &self.id).await?;
                 store::delete(tx, &self).await?;
                 return Ok(self);
             }
@@ -89,7 +106,7 @@ impl ChargeOwner for Payment {
             | Outcome::Surplus
             | Outcome::Abandoned => return Ok(self),
         };
-        let payment = Payment { updated_at: now, ..payment };
+        let payment = Payment { payment_service: provider, updated_at: now, ..payment };
         store::update(tx, &payment, charge).await?;
         if let Some(kind) = event {
             emit(tx, app, &payment, kind).await?;

@@ -1,6 +1,6 @@
 //! The rows of payments and refunds.
 
-use super::{Charge, api::PaymentFilter};
+use super::{Charge, Choice, api::PaymentFilter};
 use crate::{
     customers::{SELECT_WITH_USER_ID, UserKey, select_with_user_id},
     state::storage::*,
@@ -65,6 +65,9 @@ pub struct Payment {
     pub payment_channel: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Why the router chose the provider, until it is stored.
+    #[sqlx(skip)]
+    pub choice: Option<Choice>,
 }
 
 /// The checkout session of the payment.
@@ -130,14 +133,15 @@ pub async fn update(tx: &mut Tx, payment: &Payment, charge: &Charge) -> Result<(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
              service_ref = $6, message = $7, checkout_url = $8, paid_at = $9,
              payment_channel = $10, updated_at = $11, charge_id = $12, checkout_prompt = $13,
-             refunded_minor = $14, revision = revision + 1
+             refunded_minor = $14, payment_service = $15, account_id = $16,
+             credits_wallet = $17, channels = $18, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
         &payment.service_ref, &payment.message, &payment.checkout.url, payment.paid_at,
         &payment.payment_channel, payment.updated_at, &charge.id, &payment.checkout.prompt,
-        payment.refunded
+        payment.refunded, &charge.provider, &charge.account_id, charge.in_books, &payment.channels
     ])
     .require_one()
     .await

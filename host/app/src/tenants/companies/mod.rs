@@ -4,6 +4,7 @@ mod accepted_keys;
 pub mod api;
 mod fetching;
 mod principals;
+pub mod routing;
 pub mod scopes;
 mod signing;
 mod store;

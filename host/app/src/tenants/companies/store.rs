@@ -1,6 +1,6 @@
 //! Storage of companies and their API keys.
 
-use super::{KnownKey, SigningSecret, scopes::KeyLimits};
+use super::{KnownKey, SigningSecret, routing::RoutingPolicy, scopes::KeyLimits};
 use crate::state::storage::*;
 
 /// A company.
@@ -24,6 +24,9 @@ pub struct Company {
     pub previous_event_secret_until: Option<Timestamp>,
     /// Provider that is used if a request names none; `null`: the default of the service.
     pub payment_service: Option<String>,
+    /// How the provider is chosen if a request names none; `null`: it is `payment_service`.
+    #[schemars(with = "Option<RoutingPolicy>")]
+    pub routing: Option<Json<RoutingPolicy>>,
     /// Balance below which operators receive an event. 0: disabled; `null`: the service's default.
     #[sqlx(rename = "low_balance_minor")]
     pub low_balance: Option<Minor>,
@@ -170,7 +173,7 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
              previous_event_secret_until = $9, subscription_active = $10,
              subscription_expires_at = $11, features = $12, low_balance_minor = $13,
              sms_gateway = $14, sms_sender = $15, sms_prefixes = $16, fixed_otp = $17,
-             countries = $18, updated_at = $19
+             countries = $18, updated_at = $19, routing = $20
          WHERE id = $1",
     )
     .params(params![
@@ -178,7 +181,8 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
         company.active, &company.event_secret, &company.previous_event_secret,
         previous_event_secret_until, subscription.active, subscription.expires_at,
         &subscription.features, company.low_balance, &company.sms_gateway, &company.sms_sender,
-        &company.sms_prefixes, &company.fixed_otp, &company.countries, company.updated_at
+        &company.sms_prefixes, &company.fixed_otp, &company.countries, company.updated_at,
+        &company.routing
     ])
     .execute()
     .await

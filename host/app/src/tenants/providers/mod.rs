@@ -166,6 +166,28 @@ pub async fn find_usable(
     Ok(select(find_own_and_service(tx, company, provider).await?))
 }
 
+/// Returns the account through which `company` uses each of these providers, or the reason why it
+/// cannot.
+pub async fn find_all_usable(
+    tx: &mut Tx,
+    company: &Company,
+    providers: &[String],
+) -> Result<HashMap<String, Result<Account, NoAccount>>> {
+    let owners = owners_of(company);
+    let mut accounts = store::find_at(tx, &owners, providers).await?;
+    let mut take = |owner: &AccountOwner, provider: &String| {
+        let found = accounts
+            .iter()
+            .position(|account| account.owner == *owner && account.provider == *provider);
+        found.map(|index| accounts.swap_remove(index))
+    };
+    let select = |provider: &String| {
+        let [own, service] = owners.each_ref().map(|owner| take(owner, provider));
+        (provider.clone(), select([own, service]))
+    };
+    Ok(providers.iter().map(select).collect())
+}
+
 /// Returns the account with which a payment instrument was saved, if `company` may charge it.
 pub async fn find_chargeable(
     tx: &mut Tx,
@@ -182,14 +204,18 @@ pub async fn find_chargeable(
     }
 }
 
+/// Returns the company, and the service in its mode.
+fn owners_of(company: &Company) -> [AccountOwner; 2] {
+    [AccountOwner::Company(company.id.clone()), AccountOwner::Service(Mode::of(company))]
+}
+
 /// Returns the company's own account and the service account of its mode.
 async fn find_own_and_service(
     tx: &mut Tx,
     company: &Company,
     provider: &str,
 ) -> Result<[Option<Account>; 2]> {
-    let owners =
-        [AccountOwner::Company(company.id.clone()), AccountOwner::Service(Mode::of(company))];
+    let owners = owners_of(company);
     let mut accounts = store::find_both(tx, &owners, provider).await?;
     let own = accounts.iter().position(|account| account.owner == owners[0]);
     let own = own.map(|index| accounts.swap_remove(index));

@@ -75,6 +75,21 @@ pub async fn find_both(
         .await
 }
 
+/// Returns the accounts of two owners at several providers.
+pub async fn find_at(
+    tx: &mut Tx,
+    [one, other]: &[AccountOwner; 2],
+    providers: &[String],
+) -> Result<Vec<Account>> {
+    let select = DynamicStatement::from("SELECT * FROM provider_accounts WHERE company_id IN (")
+        .bind(one.column())
+        .append(", ")
+        .bind(other.column())
+        .append(") AND provider")
+        .append_in(providers);
+    tx.dynamic(&select).all().await
+}
+
 /// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
 pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await

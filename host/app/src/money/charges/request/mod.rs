@@ -18,7 +18,7 @@ pub use self::{rejection::check_amount, resume::resume};
 use super::{
     Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, RECONCILE_JOB,
     REQUEST_JOB, ReferenceSource, Rejection, State, Turn, adopt::adopt_lane, sessions, settle,
-    store, verify,
+    statistics::Statistics, store, verify,
 };
 use crate::money::prelude::*;
 use tollhouse_plugins::{Cause, Manifest};
@@ -234,7 +234,12 @@ async fn send<O: ChargeOwner>(
     Ok(Leased::Charge(charge.clone()).hold(app, call).await)
 }
 
-fn to_fact(app: &App, response: &Result<Result<Response, CallError>>, charge: &Charge) -> Fact {
+fn to_fact<O: ChargeOwner>(
+    app: &App,
+    owner: &O,
+    response: &Result<Result<Response, CallError>>,
+    charge: &Charge,
+) -> Fact {
     match response {
         Ok(Err(error)) if is_own_duplicate(app, error, charge) => Fact::Lost,
         Ok(Ok(Response::Session(session))) => Fact::Session(Box::new(session.clone())),
@@ -245,7 +250,15 @@ fn to_fact(app: &App, response: &Result<Result<Response, CallError>>, charge: &C
         })),
         Ok(Err(error)) if error.certainty == Certainty::Unknown => Fact::Lost,
         Ok(Err(error)) => {
-            Fact::Rejected(to_rejection(error), rejection::reason(&error.fault, charge))
+            let reason = rejection::reason(&error.fault, charge);
+            let rejection = match to_rejection(error) {
+                // Another provider may accept it.
+                Rejection::Invalid if owner.is_routed() && rejection::is_of_provider(error) => {
+                    Rejection::Refused
+                }
+                rejection => rejection,
+            };
+            Fact::Rejected(rejection, reason)
         }
         Err(_) => Fact::Rejected(Rejection::Temporary, None),
     }
@@ -276,7 +289,7 @@ fn to_rejection(error: &CallError) -> Rejection {
 
 /// Opens the page of a charge whose lease this request holds. `account`: that of the charge, if the
 /// request has just read it. `fields` are the request fields that an error of the provider may
-/// name.
+/// name. If the provider certainly did not open a session, a routed owner's next provider is tried.
 pub async fn open_page<O: ChargeOwner>(
     app: &App,
     mut owner: O,
@@ -284,9 +297,12 @@ pub async fn open_page<O: ChargeOwner>(
     account: Option<&Account>,
     fields: &[&str],
 ) -> Result<O> {
+    let (mut account, mut tried) = (account.cloned(), Vec::new());
     loop {
-        let response = send(app, &owner, &charge, account).await;
-        let fact = to_fact(app, &response, &charge);
+        let started = app.clock.elapsed();
+        let response = send(app, &owner, &charge, account.as_ref()).await;
+        observe(app, &charge, &response, app.clock.elapsed().saturating_sub(started));
+        let fact = to_fact(app, &owner, &response, &charge);
         let recorded = match settle::record_session(app, &owner, &charge, &fact).await {
             Ok(None) => settle::record::<O>(app, &charge, fact).await,
             recorded => recorded,
@@ -297,20 +313,53 @@ pub async fn open_page<O: ChargeOwner>(
         let Some(recorded) = recorded? else {
             return Err(Error::not_found("the record was deleted meanwhile"));
         };
-        match (response, recorded.decision) {
+        let may_move = recorded.decision == Decision::Requeue && !is_of_payer(&response);
+        let error = match (response, recorded.decision) {
             (_, Decision::Replace | Decision::Supersede) => {
                 (owner, charge) = (recorded.owner, recorded.charge);
+                continue;
             }
             (Ok(Ok(_)), _) if needs_page(&recorded.owner, &recorded.charge) => {
                 return Err(recorded.charge.conflict(app.clock.now()));
             }
             (Ok(Ok(_)), _) => return Ok(recorded.owner),
-            (Ok(Err(error)), _) => {
-                return Err(rejection::client_error(error, &charge, fields));
-            }
-            (Err(error), _) => return Err(error),
-        }
+            (Ok(Err(error)), _) => rejection::client_error(error, &charge, fields),
+            (Err(error), _) => error,
+        };
+        tried.push(charge.provider);
+        let rerouted = match may_move {
+            true => owner.reroute(app, &tried).await?,
+            false => None,
+        };
+        let Some(rerouted) = rerouted else { return Err(error) };
+        let moved = settle::fail_over(app, &recorded.charge, rerouted).await?;
+        let Some((moved, next, at)) = moved else { return Err(error) };
+        (owner, charge, account) = (moved, next, Some(at));
     }
+}
+
+/// Records the availability of a provider account. A request that the provider found invalid says
+/// nothing about it.
+fn observe(
+    app: &App,
+    charge: &Charge,
+    response: &Result<Result<Response, CallError>>,
+    took: Duration,
+) {
+    let ok = match response {
+        Ok(Ok(_)) => true,
+        Ok(Err(error)) if error.fault.category == FaultCategory::Invalid => return,
+        Ok(Err(_)) if is_of_payer(response) => return,
+        Ok(Err(_)) | Err(_) => false,
+    };
+    let statistics = app.slot::<Statistics>();
+    statistics.record_session(&charge.account_id, ok, took, app.clock.now());
+}
+
+/// Returns whether the payer is the reason for a rejection, so that another provider would not help.
+fn is_of_payer(response: &Result<Result<Response, CallError>>) -> bool {
+    let Ok(Err(error)) = response else { return false };
+    matches!(error.fault.cause(), Some(Cause::PayerBusy | Cause::InsufficientFunds))
 }
 
 /// Returns whether the payer has no page of the owner's current charge.
@@ -330,7 +379,7 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         Taken::Wait => return Ok(JobResult::RescheduleAt(now.plus_seconds(REQUEUE_SECONDS))),
     };
     let response = send(&app, &owner, &charge, None).await;
-    let fact = to_fact(&app, &response, &charge);
+    let fact = to_fact(&app, &owner, &response, &charge);
     let recorded = settle::record::<O>(&app, &charge, fact).await?;
     let error = match response {
         Ok(Ok(_)) => None,

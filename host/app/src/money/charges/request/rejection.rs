@@ -33,6 +33,23 @@ pub fn client_error(error: CallError, charge: &Charge, fields: &[&str]) -> Error
     })
 }
 
+/// Returns whether the reason for a rejection is a rule of the provider or of its account.
+pub fn is_of_provider(error: &CallError) -> bool {
+    match error.fault.cause() {
+        Some(
+            Cause::AmountStep
+            | Cause::BelowMinimum
+            | Cause::AboveMaximum
+            | Cause::UnsupportedCurrency
+            | Cause::UnsupportedChannel
+            | Cause::UnsupportedNumber
+            | Cause::PayerLimit
+            | Cause::AccountRestricted,
+        ) => true,
+        Some(Cause::InsufficientFunds | Cause::PayerBusy) | None => false,
+    }
+}
+
 /// Checks an amount against the provider's limits.
 pub fn check_amount(provider: &Provider, amount: &Money) -> Result<()> {
     provider.manifest().check_amount(amount).map_err(|Violation { cause, limit }| {

@@ -28,14 +28,17 @@ impl Charge {
         (self.superseded, self.lease_until, self.updated_at) = (true, None, now);
     }
 
+    /// Ends a charge that another one replaces, and whose requests certainly had no effect.
+    pub fn replace(&mut self, now: Timestamp) {
+        self.superseded = true;
+        self.cancel(now);
+    }
+
     /// Records the decision about a fact.
     pub fn record(&mut self, decision: Decision, fact: &Fact, now: Timestamp) {
         match (decision, fact) {
             (Decision::Ignore | Decision::Foreign | Decision::Forget, _) => return,
-            (Decision::Replace, _) => {
-                self.superseded = true;
-                return self.cancel(now);
-            }
+            (Decision::Replace, _) => return self.replace(now),
             (Decision::Supersede, _) => return self.supersede(now),
             (Decision::Open, Fact::Session(session)) => {
                 self.session_url = Some(session.url.clone());

@@ -179,7 +179,7 @@ pub async fn rotate_event_secret(
 }
 
 /// Changes a company under its row lock, and records the changed fields in the audit log.
-async fn change<F>(
+pub async fn change<F>(
     app: App,
     actor: Actor,
     id: CompanyId,

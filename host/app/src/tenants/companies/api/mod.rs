@@ -6,7 +6,7 @@ mod keys;
 
 pub use self::{
     create::create,
-    edit::{edit, rotate_event_secret, subscribe},
+    edit::{change, edit, rotate_event_secret, subscribe},
     keys::{create_key, list_keys, revoke_key, rotate_key},
 };
 use super::{Company, find, store};

@@ -1,0 +1,94 @@
+//! Reads how payments ended, on all hosts.
+
+use super::{EndedPayment, Statistics};
+use crate::{
+    money::prelude::*,
+    state::storage::{FromRow, params},
+};
+
+/// Interval between reads.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Time after which an outcome is read, so that its transaction has been committed. A later one is
+/// missed: these are estimates.
+const LAG_MS: i64 = 2_000;
+/// How far back a host reads when it starts.
+const FIRST_PERIOD_MS: i64 = 24 * 3_600 * 1_000;
+/// Maximum number of successes and of failures per read. Of more, the latest count.
+const MOST: i64 = 20_000;
+
+/// Reads until the host stops.
+pub async fn learn_repeatedly(app: App) {
+    loop {
+        if let Err(error) = learn(&app).await {
+            tracing::warn!(error = %error.chain(), "outcomes of payments could not be read");
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Adds the payments that ended since the last call.
+pub async fn learn(app: &App) -> Result<()> {
+    let statistics = app.slot::<Statistics>();
+    let until = app.clock.now().plus_ms(-LAG_MS);
+    let from = statistics.lock().read_until.unwrap_or_else(|| until.plus_ms(-FIRST_PERIOD_MS));
+    let read = async |tx: &mut Tx| -> Result<_> {
+        Ok((succeeded(tx, from, until).await?, failed(tx, from, until).await?))
+    };
+    let (succeeded, failed) = app.store.read(read).await?;
+    for row in succeeded.into_iter().chain(failed) {
+        statistics.record_end(&row.into());
+    }
+    statistics.lock().read_until = Some(until.max(from));
+    Ok(())
+}
+
+#[derive(FromRow)]
+struct Row {
+    account_id: AccountId,
+    channel: String,
+    taken_minor: Option<Minor>,
+    taken_currency: Option<Currency>,
+    fees_minor: Option<Minor>,
+    ended_at: Timestamp,
+}
+
+impl From<Row> for EndedPayment {
+    fn from(row: Row) -> EndedPayment {
+        let Row { account_id, channel, taken_minor, taken_currency, fees_minor, ended_at } = row;
+        let taken = taken_minor.zip(taken_currency);
+        let taken = taken.map(|(minor, currency)| (Money { minor, currency }, fees_minor));
+        EndedPayment { account_id, channel, taken, ended_at }
+    }
+}
+
+/// Returns the payments that a charge settled after `from`, until `until`.
+async fn succeeded(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec<Row>> {
+    let rows = tx
+        .sql(
+            "SELECT c.account_id, p.payment_channel AS channel, c.taken_minor, c.taken_currency,
+                 c.fees_minor, c.settled_at AS ended_at
+             FROM charges c JOIN payments p ON p.company_id = c.company_id AND p.id = c.owner_id
+             WHERE c.settled_at IS NOT NULL AND c.settled_at > $1 AND c.settled_at <= $2
+                 AND c.owner_kind = 'payment' AND c.counts
+             ORDER BY c.settled_at DESC LIMIT $3",
+        )
+        .params(params![from, until, MOST])
+        .all();
+    Ok(rows.await?)
+}
+
+/// Returns the payments that failed after `from`, until `until`.
+async fn failed(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec<Row>> {
+    let rows = tx
+        .sql(
+            "SELECT c.account_id, p.payment_channel AS channel, c.taken_minor, c.taken_currency,
+                 c.fees_minor, c.updated_at AS ended_at
+             FROM charges c JOIN payments p ON p.company_id = c.company_id AND p.id = c.owner_id
+             WHERE c.state = 'failed' AND c.updated_at > $1 AND c.updated_at <= $2
+                 AND c.owner_kind = 'payment'
+             ORDER BY c.updated_at DESC LIMIT $3",
+        )
+        .params(params![from, until, MOST])
+        .all();
+    Ok(rows.await?)
+}

@@ -1,0 +1,136 @@
+//! The explanation of a choice, and its row.
+
+use serde::Deserialize;
+
+use super::{Estimate, Reason};
+use crate::{
+    money::{charges::ChargeId, payments::PaymentId, prelude::*},
+    state::storage::{FromRow, params},
+};
+
+/// The choice of a provider, with the estimates of that time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RoutingChoice")]
+pub struct Choice {
+    /// The chosen provider.
+    pub provider: String,
+    pub reason: Reason,
+    /// The rule of the policy that listed the providers; `null`: none applied.
+    pub rule: Option<String>,
+    /// The requested channels. Empty: any.
+    pub channels: Vec<String>,
+    /// The listed providers.
+    pub providers: Vec<Considered>,
+}
+
+/// A provider that the router considered.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ConsideredProvider")]
+pub struct Considered {
+    pub provider: String,
+    pub weight: u32,
+    /// Why it could not take the payment; `null` if it could.
+    pub excluded: Option<Exclusion>,
+    /// Its expected performance; `null` if it was excluded.
+    pub estimate: Option<Estimate>,
+    /// The expected value of the payment, in percent of its amount; `null` if it was excluded.
+    pub score: Option<f64>,
+}
+
+/// Why a provider could not take a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Exclusion {
+    /// No account has credentials.
+    NoAccount,
+    Deactivated,
+    /// Its plugin is not installed, or not ready on this host.
+    NotReady,
+    Currency,
+    Amount,
+    Channels,
+    /// It needs the payer's phone number.
+    Phone,
+    /// It certainly did not open a session.
+    Tried,
+}
+
+impl Exclusion {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Exclusion::NoAccount => "payment service key not found",
+            Exclusion::Deactivated => "deactivated",
+            Exclusion::NotReady => "not ready",
+            Exclusion::Currency => "does not support the currency",
+            Exclusion::Amount => "does not accept the amount",
+            Exclusion::Channels => "has none of the channels",
+            Exclusion::Phone => "requires the phone field",
+            Exclusion::Tried => "did not open a session",
+        }
+    }
+}
+
+impl Considered {
+    pub fn new(provider: &str, weight: u32) -> Considered {
+        let provider = provider.to_owned();
+        Considered { provider, weight, excluded: None, estimate: None, score: None }
+    }
+
+    pub fn excluded(self, why: Exclusion) -> Considered {
+        Considered { excluded: Some(why), ..self }
+    }
+
+    pub fn estimated(self, estimate: Estimate) -> Considered {
+        Considered { estimate: Some(estimate), ..self }
+    }
+
+    pub fn set_score(&mut self, score: f64) {
+        self.score = Some(score);
+    }
+}
+
+/// A stored choice.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+pub struct StoredChoice {
+    /// The charge that was requested there.
+    pub charge_id: ChargeId,
+    #[serde(flatten)]
+    #[schemars(with = "Choice", flatten)]
+    pub choice: Json<Choice>,
+    pub created_at: Timestamp,
+}
+
+/// Stores the choice of a charge's provider.
+pub async fn insert(tx: &mut Tx, charge: &Charge, choice: &Choice) -> Result<()> {
+    let insert = tx.defer(
+        "INSERT INTO routing_choices (company_id, charge_id, payment_id, choice, created_at)
+         VALUES ($1, $2, $3, $4, $5)",
+    );
+    let values = params![
+        &charge.company_id,
+        &charge.id,
+        &charge.owner_id,
+        Json(choice.clone()),
+        charge.created_at
+    ];
+    Ok(insert.params(values).execute().await?)
+}
+
+/// Deletes the choices of a payment that no client knows.
+pub async fn delete(tx: &mut Tx, company_id: &CompanyId, payment_id: &PaymentId) -> Result<()> {
+    let delete = tx.sql("DELETE FROM routing_choices WHERE company_id = $1 AND payment_id = $2");
+    Ok(delete.params(params![company_id, payment_id]).execute().await?)
+}
+
+/// Returns the choices of a payment's providers, oldest first.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    payment_id: &PaymentId,
+) -> Result<Vec<StoredChoice>> {
+    let list = tx.sql(
+        "SELECT charge_id, choice, created_at FROM routing_choices
+         WHERE company_id = $1 AND payment_id = $2 ORDER BY created_at, charge_id",
+    );
+    Ok(list.params(params![company_id, payment_id]).all().await?)
+}
