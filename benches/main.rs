@@ -11,6 +11,7 @@ mod hostile;
 mod http;
 mod installed;
 mod plugins;
+mod routing;
 mod store;
 mod waiting;
 
@@ -47,6 +48,7 @@ fn main() {
     deliveries::measure(&bench);
     hostile::measure(&bench);
     store::measure(&mut bench);
+    routing::measure(&mut bench);
     http::measure(&mut bench);
     backlog::measure(&mut bench);
     bench.criterion.final_summary();

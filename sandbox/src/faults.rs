@@ -40,6 +40,8 @@ pub enum FaultKind {
     CutAfter,
     /// Returns 500 (SMTP: 451) without processing the request.
     Error500,
+    /// Returns 401 without processing the request, as if the key had been revoked.
+    Error401,
     /// Returns 200 with truncated JSON, without processing the request. A webhook's body is
     /// truncated, with a valid signature. SMTP replies without a code.
     Malformed,
@@ -94,7 +96,7 @@ impl Fault {
     /// # Errors
     /// Returns a message if this fault could never occur.
     pub fn validate(&self) -> Result<(), String> {
-        use FaultKind::{Cut, Decline, Malformed, Slow};
+        use FaultKind::{Cut, Decline, Error401, Malformed, Slow};
         let operation = self.operation.as_str();
         if !OPERATIONS.contains(&operation) {
             return Err(format!("unknown operation; must be one of: {}", OPERATIONS.join(", ")));
@@ -104,6 +106,7 @@ impl Fault {
                 self.kind.is_delivery() || matches!(self.kind, Slow | Cut | Malformed)
             }
             "charge" => !self.kind.is_delivery(),
+            "smtp" if self.kind == Error401 => false,
             "termii" | "africastalking" | "twilio" | "smtp" => {
                 self.kind.is_transport() || self.kind == Decline
             }
@@ -210,6 +213,7 @@ pub(crate) async fn inject(
                 None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }
+        FaultKind::Error401 => (StatusCode::UNAUTHORIZED, "Unauthorized").into_response(),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error").into_response(),
     }
 }

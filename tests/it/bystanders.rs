@@ -190,6 +190,12 @@ const CHANGES: &[(&str, &str, Body)] = &[
     }),
     ("post", "/internal/v1/companies/{company}/providers/{provider}/test", |_| json!({})),
     (
+        "put",
+        "/internal/v1/companies/{company}/routing",
+        |_| json!({ "route": { "providers": [{ "provider": "provider_a" }] } }),
+    ),
+    ("delete", "/internal/v1/companies/{company}/routing", |_| json!({})),
+    (
         "post",
         "/internal/v1/companies/{company}/wallet/credit",
         |_| json!({ "amount": 5, "key": "c" }),
@@ -353,7 +359,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
-    const BURST: usize = 400;
+    const BURST: usize = 440;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = set_up_company(&app, app.company.clone()).await;

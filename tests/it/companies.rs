@@ -81,7 +81,7 @@ both! {
             let fetched = get(app, &format!("/companies/{id}")).await;
             assert_eq!(fetched, json!({
                 "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
-                "event_url": "https://union.example/events", "payment_service": null, "active": true,
+                "event_url": "https://union.example/events", "payment_service": null, "routing": null, "active": true,
                 "countries": null, "sms_gateway": null, "sms_sender": null, "sms_prefixes": null, "fixed_otp": null,
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,

@@ -118,6 +118,11 @@ conforms! {
     provider_c: Monnify;
 }
 
+/// Sets up the service account at the Flutterwave simulator.
+pub async fn set_up_flutterwave(app: &TestApp) {
+    Flutterwave::set_up(app).await;
+}
+
 #[test]
 fn every_built_in_provider_is_tested() {
     let names: Vec<&str> = artifacts::BUILT_IN

@@ -110,6 +110,7 @@ mod remote;
 mod return_urls;
 mod roles;
 mod round_trips;
+mod routing;
 mod s3;
 mod search;
 mod secrets;

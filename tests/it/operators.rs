@@ -176,6 +176,7 @@ type Action = (&'static str, &'static str, Value, &'static str, Log);
 /// log.
 fn actions(app: &TestApp) -> Vec<Action> {
     let money = |key: &str| json!({ "amount": 5, "key": key });
+    let policy = json!({ "route": { "providers": [{ "provider": "provider_a" }] } });
     let account =
         json!({ "credentials": credentials(app, "sk_test_hidden_from_logs"), "active": true });
     let company = json!({ "name": "Beta Lending", "server": "live" });
@@ -207,6 +208,8 @@ fn actions(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("put", "/companies/{company}/providers/{provider}", account, "provider.set", Log::Company),
+        ("put", "/companies/{company}/routing", policy, "company.routing", Log::Company),
+        ("delete", "/companies/{company}/routing", Value::Null, "company.routing", Log::Company),
         ("patch", "/companies/{company}/prices", price, "price.set", Log::Company),
         (
             "post",

@@ -11,6 +11,7 @@ use crate::{
     console::Browser,
     exceptions::{exceptions, sum},
     lending::{SUCCESS_CARD, create_user, saved_card},
+    portal,
     principals::entries,
 };
 
@@ -19,18 +20,17 @@ const DAY: i64 = 86_400;
 const NET: i64 = 236_299;
 const FEES: i64 = 13_751;
 
-/// Returns the id of the service account at Paystack.
-pub async fn account(app: &TestApp) -> String {
+/// Returns the id of the service account at a provider.
+pub async fn account(app: &TestApp, provider: &str) -> String {
     let listed = app.operator(Method::GET, "/providers", Value::Null).await.data().clone();
-    let found =
-        listed.as_array().expect("a list").iter().find(|one| one["provider"] == "provider_a");
+    let found = listed.as_array().expect("a list").iter().find(|one| one["provider"] == provider);
     found.expect("an account")["account"].as_str().expect("an id").to_owned()
 }
 
 /// Inserts a difference of no company, and the end of a list. Returns the ids of the difference and
 /// of the account.
 pub async fn insert_difference(app: &TestApp) -> [String; 2] {
-    let (account, now) = (account(app).await, app.app.clock.now());
+    let (account, now) = (account(app, "provider_a").await, app.app.clock.now());
     let id = account.clone();
     let insert = async move |tx: &mut Tx| -> store::Result<()> {
         tx.sql(
@@ -55,7 +55,7 @@ pub async fn insert_difference(app: &TestApp) -> [String; 2] {
 
 /// Lists the transactions of the service account, and waits for the check.
 pub async fn reconcile(app: &TestApp) {
-    let path = format!("/accounts/{}/reconcile", account(app).await);
+    let path = format!("/accounts/{}/reconcile", account(app, "provider_a").await);
     let begun = app.operator(Method::POST, &path, json!({})).await;
     assert_eq!(begun.status, 200, "{}", begun.body);
     app.run_until_idle().await;
@@ -64,7 +64,8 @@ pub async fn reconcile(app: &TestApp) {
 
 /// Returns the report of the day that is this number of days before today.
 async fn day(app: &TestApp, days_ago: i64) -> Value {
-    let path = format!("/accounts/{}/days/{}", account(app).await, date(app, days_ago));
+    let path =
+        format!("/accounts/{}/days/{}", account(app, "provider_a").await, date(app, days_ago));
     app.operator(Method::GET, &path, Value::Null).await.data().clone()
 }
 
@@ -137,7 +138,7 @@ both! {
         let one = |kind: &str| (kind.to_owned(), 1, 1);
         assert_eq!(totals(&today), [one("dispute"), one("payment"), one("refund")]);
         assert_eq!((&today["totals"][1]["amount"], &today["totals"][1]["fees"]), (&json!(2500.5), &json!(137.51)));
-        let days = app.operator(Method::GET, &format!("/accounts/{}/days", account(app).await), Value::Null).await.data().clone();
+        let days = app.operator(Method::GET, &format!("/accounts/{}/days", account(app, "provider_a").await), Value::Null).await.data().clone();
         assert_eq!((days.as_array().expect("a list").len(), &days[0]["listed"], &days[0]["matched"], &days[0]["exceptions"]), (31, &json!(3), &json!(3), &json!(0)));
         assert_eq!(sum(app, "suspense").await, 0);
     }
@@ -360,7 +361,7 @@ both! {
 
     async fn a_day_is_closed_and_later_changes_are_exceptions(app: TestApp) {
         app.paid_payment("order-1").await;
-        let path = format!("/accounts/{}/days/{}", account(app).await, date(app, 0));
+        let path = format!("/accounts/{}/days/{}", account(app, "provider_a").await, date(app, 0));
         let close = async || app.operator(Method::POST, &format!("{path}/close"), json!({})).await;
         reconcile(app).await;
         assert!(close().await.body["message"].as_str().expect("a message").contains("not been listed"));
@@ -403,7 +404,7 @@ both! {
         let mut browser = Browser::signed_in(app, "ada", "finance-act").await;
         let accounts = browser.get("/console/reconciliation").await;
         assert!(accounts.html.contains("provider_a") && !accounts.html.contains("twilio"), "{}", accounts.html);
-        let page = format!("/console/reconciliation/{}", account(app).await);
+        let page = format!("/console/reconciliation/{}", account(app, "provider_a").await);
         let token = browser.get(&page).await.form_token();
         let token = [("form_token", &*token)];
         assert_eq!(browser.submit(&format!("{page}/reconcile"), &token).await.location, page);
@@ -446,6 +447,24 @@ both! {
         let found = exceptions(app, "?state=open").await;
         assert_eq!((&found[0]["kind"], &found[0]["suspense"], &found[0]["company"]), (&json!("fee_differs"), &json!(0), &json!(app.company.id)));
         assert_eq!(sum(app, "suspense").await, 0);
+
+        // Its members see the days, and not who works on an exception.
+        let exception = format!("{company}/exceptions/{}", found[0]["id"].as_str().expect("an id"));
+        let note = json!({ "mine": true, "note": "asked the provider" });
+        app.operator(Method::PATCH, &exception, note).await.data();
+        let account = own["account"].as_str().expect("an id");
+        let path = format!("{company}/accounts/{account}/days/{}", date(app, 0));
+        let seen = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        assert_eq!(seen["exceptions"][0]["owner"], "operator");
+        let ada = portal::member(app, &app.company, "company-finance").await;
+        let pages = format!("/portal{company}/reconciliation");
+        ada.get(&pages).await.shows(&["Reconciliation", "provider_a"]);
+        ada.get(&format!("{pages}/{account}")).await.shows(&["Days of a provider account", &date(app, 0)]);
+        let day = ada.get(&format!("{pages}/{account}/{}", date(app, 0))).await;
+        day.shows(&["fee differs", "payment"]);
+        assert!(!day.html.contains("operator") && !day.html.contains("Close the day"), "{}", day.html);
+        let services = format!("{pages}/{}", self::account(app, "provider_a").await);
+        assert_eq!(ada.get(&services).await.status, 404);
     }
 
     async fn a_sweep_begins_the_daily_list_once(app: TestApp) {
@@ -462,7 +481,7 @@ both! {
     async fn an_interrupted_list_is_continued(app: TestApp) {
         app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund_list", FaultKind::Error500).times(1));
-        let path = format!("/accounts/{}/reconcile", account(app).await);
+        let path = format!("/accounts/{}/reconcile", account(app, "provider_a").await);
         app.operator(Method::POST, &path, json!({})).await;
         app.run_until_idle().await;
         let lists = |app: &TestApp| app.simulators.paystack().requests().iter().filter(|(_, path)| path.starts_with("/transaction?")).count();

@@ -1,5 +1,5 @@
-//! A seeded simulation of payments by page and by push, refunds of parts, disputes, cards, loans and
-//! repayments under faults of the providers, lost, duplicate and late webhooks, disconnecting
+//! A seeded simulation of payments by page and by push, routing over two providers, refunds of parts,
+//! disputes, cards, loans and repayments under faults of the providers, lost, duplicate and late webhooks, disconnecting
 //! clients, and crashes between any two transactions (`CrashPoint::crash_after`).
 //!
 //! After each step no money was created or lost, no status has moved back, and payments, loans,
@@ -15,6 +15,7 @@ mod disputes;
 mod lists;
 mod payments;
 mod pushes;
+mod routes;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -67,6 +68,9 @@ impl World<'_> {
         let own = app.new_company(&format!("Own {seed}")).await;
         let path = format!("/companies/{}/providers/provider_a", own.id);
         app.use_paystack(&path, OWN_KEY).await;
+        for company in [&app.company, &own] {
+            routes::route(app, company).await;
+        }
         credit(app, FUNDS, "funds").await;
         let (random, companies) = (Random::seeded(seed), [app.company.clone(), own]);
         let debts = Debts::new(app).await;
@@ -187,11 +191,11 @@ impl World<'_> {
 
     fn break_something(&self) {
         use FaultKind::{
-            Challenge, Cut, CutAfter, Decline, Duplicate, Error500, Hold, Malformed, Pending,
-            Reorder,
+            Challenge, Cut, CutAfter, Decline, Duplicate, Error401, Error500, Hold, Malformed,
+            Pending, Reorder,
         };
         let (operation, kinds): (_, &[FaultKind]) = match self.pick(7) {
-            0 => ("initialize", &[Cut, CutAfter, Error500, Malformed]),
+            0 => ("initialize", &[Cut, CutAfter, Error401, Error500, Malformed]),
             1 => ("verify", &[Cut, CutAfter, Error500, Malformed]),
             2 => ("refund", &[Cut, CutAfter, Error500, Malformed]),
             3..=5 => ("charge", &[Cut, CutAfter, Error500, Malformed, Decline, Challenge, Pending]),
@@ -338,6 +342,7 @@ fn simulate(engine: &Engine) {
         runtime.block_on(async {
             let mut app = TestApp::start(engine.clone()).await;
             pushes::set_up(&app).await;
+            routes::set_up(&app).await;
             for seed in seeds {
                 println!("TOLLHOUSE_SIMULATION_SEEDS={seed}");
                 let mut world = World::new(&mut app, *seed).await;

@@ -121,6 +121,18 @@ describe('README.md and docs/guides', () => {
     });
   });
 
+  test('a failover in a minute', async () => {
+    const script = commands('docs/guides/routing.md', '## A failover in a minute').replaceAll('routed-1', unused('routed'));
+    const [names, list, reject, pay, why, remove] = script.split(/^# \d\. .*$/m);
+    assert.equal(JSON.parse(type(names + list)).error, false);
+    // The last two run even if the failover fails: other tests use the company.
+    const output = type(`${names}${reject}${pay}echo; ${why}`);
+    assert.equal(JSON.parse(type(names + remove)).data.routing, null);
+    assert.match(output, /"outcome":"success"/);
+    const chosen = [...output.matchAll(/"(?:provider|reason)": "([^"]+)"/g)].map((match) => match[1]);
+    assert.deepEqual(chosen, ['provider_a', 'order', 'provider_b', 'failover']);
+  });
+
   test('a settlement with a difference in a minute', async () => {
     const script = commands('docs/guides/reconciliation.md', '## A settlement with a difference in a minute').replaceAll('settled-1', unused('settled'));
     const [names, pay, settle, list, find, resolve] = script.split(/^# \d\. .*$/m);

@@ -29,7 +29,7 @@ use crate::{
         charges::{self, Charge, ChargeId, OwnerKind},
         disputes,
         payments::{self, Payment},
-        reconciliation,
+        reconciliation, routing,
     },
     operations::{
         monitor::{self, calls, hosts},
@@ -262,7 +262,7 @@ fn new_slots(config: &Config, clock: &Clock, random: &Random) -> Slots {
         .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
         .with(identity::ImageLimiter::default())
         .with(operators::oidc::MetadataCache::default())
-        .with(charges::Statistics::default())
+        .with(providers::statistics::Statistics::default())
 }
 
 async fn open_store(
@@ -304,7 +304,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "upkeep", release_unused),
         spawn_supervised(&app, "monitor", monitor::run),
         spawn_supervised(&app, "recordings", recordings::persist),
-        spawn_supervised(&app, "provider_statistics", charges::statistics::learn_repeatedly),
+        spawn_supervised(&app, "provider_statistics", routing::learn_repeatedly),
     ]);
     // Until the last request has ended.
     let logs = [

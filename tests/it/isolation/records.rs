@@ -29,6 +29,8 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
     ("/internal/v1/companies/{company}/exceptions/{exception}", |a| vec![&a.exception]),
     ("/internal/v1/companies/{company}/exceptions/{exception}/resolve", |a| vec![&a.exception]),
+    ("/internal/v1/companies/{company}/accounts/{account}/days", |a| vec![&a.account]),
+    ("/internal/v1/companies/{company}/accounts/{account}/days/{day}", |a| vec![&a.account]),
     ("/internal/v1/companies/{company}/disputes/{dispute}", |a| vec![&a.dispute]),
     ("/internal/v1/companies/{company}/disputes/{dispute}/answer", |a| vec![&a.dispute]),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
@@ -58,6 +60,7 @@ pub const RECORDS: &[(&str, Names)] = &[
         a.of_payments("reference")
     }),
     ("/internal/v1/companies/{company}/payments/{payment}/timeline", |a| a.of_payments("id")),
+    ("/internal/v1/companies/{company}/payments/{payment}/routing", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/verify", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
 ];

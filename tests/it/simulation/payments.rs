@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_platform::store::Tx;
+use tollhouse_platform::store::{Tx, params};
 
 use super::{Caller, Events, World, check_events, minor, pushes};
 
@@ -141,28 +141,28 @@ impl World<'_> {
             let id = payment["id"].as_str().expect("an id");
             let kinds = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
             known.check(payment, kinds);
-            // Payments of the other company go to its own account.
-            if known.company == 0 {
+            // The other company has its own account at the first provider.
+            if known.company == 0 || payment["payment_service"] == "provider_b" {
                 let removed = removed.get(id).copied().unwrap_or_default();
                 let (balance, pending) = share(payment, removed);
                 let currency = if known.is_push { pushes::CURRENCY } else { "NGN" };
-                let sum = shares[0].entry(currency).or_default();
+                let sum = shares[known.company].entry(currency).or_default();
                 *sum = (sum.0 + balance, sum.1 + pending);
             }
         }
         shares
     }
 
-    /// What refunds and disputes have removed from the wallet, by payment, in minor units.
+    /// What refunds and disputes have removed from the wallets, by payment, in minor units.
     async fn removed(&self) -> BTreeMap<String, i64> {
-        let company = &self.companies[0].id;
+        let [one, other] = [0, 1].map(|n| &self.companies[n].id);
         let read = async |tx: &mut Tx| {
             let removed = "SELECT c.owner_id, CAST(SUM(p.minor) AS BIGINT) FROM (
                      SELECT company_id, charge_id, held_minor AS minor FROM charge_refunds
                      UNION ALL SELECT company_id, charge_id, held_minor + lost_minor FROM disputes) p
                  JOIN charges c ON c.company_id = p.company_id AND c.id = p.charge_id
-                 WHERE p.company_id = $1 AND c.owner_kind = 'payment' GROUP BY c.owner_id";
-            tx.sql(removed).bind(company).all::<(String, i64)>().await
+                 WHERE p.company_id IN ($1, $2) AND c.owner_kind = 'payment' GROUP BY c.owner_id";
+            tx.sql(removed).params(params![one, other]).all::<(String, i64)>().await
         };
         self.app.app.store.read(read).await.expect("the amounts").into_iter().collect()
     }

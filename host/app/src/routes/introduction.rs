@@ -10,6 +10,7 @@ pub const TAGS: &[Tag] = &[
         "sessions",
         "Notifications of one charge or refund, and the page on which a payer waits.",
     ),
+    ("routing", "routing", "The choice of a provider for each payment of a company."),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
     (
         "virtual_accounts",

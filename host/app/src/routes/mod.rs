@@ -249,6 +249,8 @@ fn aftermath_routes() -> Vec<Route> {
         post   "/internal/v1/exceptions/{service_exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::service::resolve "Resolve an exception of the service" [409];
         get    "/internal/v1/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list "List the reconciled days of a provider account" [];
         get    "/internal/v1/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch "Fetch a reconciled day of a provider account" [];
+        get    "/internal/v1/companies/{company}/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list_of_company "List the reconciled days of a company's own provider account" [];
+        get    "/internal/v1/companies/{company}/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch_of_company "Fetch a reconciled day of a company's own provider account" [];
         post   "/internal/v1/accounts/{account}/days/{day}/close" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::close "Close a day of a provider account" [];
         post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "List the transactions of a provider account now" [];
         get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
@@ -267,7 +269,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a company's payment by its reference" [];
         get    "/internal/v1/companies/{company}/payments/{payment}/timeline" Operator(PAYMENTS_READ) payments::api::timeline "Fetch the timeline of a company's payment" [];
-        get    "/internal/v1/companies/{company}/payments/{payment}/routing" Operator(PAYMENTS_READ) routing::api::of_payment "Fetch why a payment's provider was chosen" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}/routing" Operator(PAYMENTS_READ) payments::api::routing "Fetch why a payment's provider was chosen" [];
         post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator(PAYMENTS_VERIFY) payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_WRITE) payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_READ) payments::api::fetch_refund "Fetch the refund of a payment" [];

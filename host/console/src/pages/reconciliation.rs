@@ -6,28 +6,17 @@ use serde_json::{Value, json};
 
 use super::{Fact, Form, ListPage, Parent, company_cell, exceptions::show_link};
 use crate::{
+    api::ApiResult,
     format::{Cell, Table, column, money, plain, right},
     page::{Frame, PageResult, render},
     session::Session,
 };
 
 const TITLE: &str = "Reconciliation";
+const DAYS: &str = "Days of a provider account";
 
 /// Lists the service accounts whose transactions are listed.
 pub async fn list(session: Session) -> PageResult {
-    let accounts = session.get(&["providers"], &[]).await?;
-    let accounts = accounts.as_array().into_iter().flatten();
-    let accounts: Value =
-        accounts.filter(|account| account["reconciled"] == true).cloned().collect();
-    let columns = [
-        column("Provider", |account| {
-            let href = session.href(&["reconciliation", &plain(&account["account"])], &[]);
-            Cell::link(href, &account["provider"])
-        }),
-        column("Mode", |account| Cell::text(&account["mode"])),
-        column("Account", |account| Cell::code(&account["account"])),
-        column("Active", |account| Cell::text(&account["active"])),
-    ];
     let empty = "There are no service accounts whose provider lists transactions.";
     render(&ListPage {
         frame: Frame::new(&session, TITLE, TITLE),
@@ -35,8 +24,49 @@ pub async fn list(session: Session) -> PageResult {
         form: None,
         filters: Vec::new(),
         views: None,
-        table: Table::new(TITLE, &accounts, &columns, empty),
+        table: accounts(&session, None, empty).await?,
     })
+}
+
+/// Lists a company's own accounts whose transactions are listed.
+pub async fn list_of_company(session: Session, Path(company): Path<String>) -> PageResult {
+    let empty = "The company has no account of its own whose provider lists transactions.";
+    render(&ListPage {
+        frame: Frame::of_company(&session, &company, TITLE, TITLE),
+        parent: Parent::of_company(&session),
+        form: None,
+        filters: Vec::new(),
+        views: None,
+        table: accounts(&session, Some(&company), empty).await?,
+    })
+}
+
+/// Returns the path of a company in the interface and in the pages; empty for the service.
+fn owner(company: Option<&str>) -> Vec<&str> {
+    company.map_or_else(Vec::new, |company| vec!["companies", company])
+}
+
+async fn accounts(
+    session: &Session,
+    company: Option<&str>,
+    empty: &'static str,
+) -> ApiResult<Table> {
+    let owner = owner(company);
+    let accounts = session.get(&[&owner[..], &["providers"]].concat(), &[]).await?;
+    let accounts = accounts.as_array().into_iter().flatten();
+    let accounts: Value =
+        accounts.filter(|account| account["reconciled"] == true).cloned().collect();
+    let columns = [
+        column("Provider", |account| {
+            let id = plain(&account["account"]);
+            let href = session.href(&[&owner[..], &["reconciliation", &id]].concat(), &[]);
+            Cell::link(href, &account["provider"])
+        }),
+        column("Mode", |account| Cell::text(&account["mode"])),
+        column("Account", |account| Cell::code(&account["account"])),
+        column("Active", |account| Cell::text(&account["active"])),
+    ];
+    Ok(Table::new(TITLE, &accounts, &columns, empty))
 }
 
 #[derive(Template)]
@@ -51,30 +81,47 @@ struct DaysPage {
 
 /// Lists the last days of an account.
 pub async fn days(session: Session, Path(account): Path<String>) -> PageResult {
-    let days = session.get(&["accounts", &account, "days"], &[]).await?;
+    let action = session.href(&["reconciliation", &account, "reconcile"], &[]);
+    render(&DaysPage {
+        frame: Frame::new(&session, TITLE, DAYS),
+        parent: Some(parent(&session, &["reconciliation"], TITLE)),
+        days: list_days(&session, None, &account).await?,
+        reconcile: session.button("exceptions.resolve", "List the transactions now", "", action),
+    })
+}
+
+/// Lists the last days of a company's own account.
+pub async fn days_of_company(
+    session: Session,
+    Path((company, account)): Path<(String, String)>,
+) -> PageResult {
+    render(&DaysPage {
+        frame: Frame::of_company(&session, &company, TITLE, DAYS),
+        parent: Some(parent(&session, &["companies", &company, "reconciliation"], TITLE)),
+        days: list_days(&session, Some(&company), &account).await?,
+        reconcile: Cell::Empty,
+    })
+}
+
+async fn list_days(session: &Session, company: Option<&str>, account: &str) -> ApiResult<Table> {
+    let owner = owner(company);
+    let days = session.get(&[&owner[..], &["accounts", account, "days"]].concat(), &[]).await?;
     let columns = [
         column("Day", |day| {
-            let href = session.href(&["reconciliation", &account, &plain(&day["day"])], &[]);
-            Cell::link(href, &day["day"])
+            let name = plain(&day["day"]);
+            let path = [&owner[..], &["reconciliation", account, &name]].concat();
+            Cell::link(session.href(&path, &[]), &day["day"])
         }),
         right("Listed", |day| Cell::text(&day["listed"])),
         right("Matched", |day| Cell::text(&day["matched"])),
         right("Open exceptions", |day| Cell::text(&day["exceptions"])),
         column("Closed", |day| Cell::time(&day["closed_at"])),
     ];
-    let action = session.href(&["reconciliation", &account, "reconcile"], &[]);
-    render(&DaysPage {
-        frame: Frame::new(&session, TITLE, "Days of a provider account"),
-        parent: Some(parent(&session, &[])),
-        days: Table::new("Days", &days, &columns, "There are no days."),
-        reconcile: session.button("exceptions.resolve", "List the transactions now", "", action),
-    })
+    Ok(Table::new("Days", &days, &columns, "There are no days."))
 }
 
-fn parent(session: &Session, below: &[&str]) -> Parent {
-    let label = if below.is_empty() { TITLE } else { "Days of the account" };
-    let href = session.href(&[&["reconciliation"], below].concat(), &[]);
-    Parent { href, label: label.to_owned() }
+fn parent(session: &Session, path: &[&str], label: &str) -> Parent {
+    Parent { href: session.href(path, &[]), label: label.to_owned() }
 }
 
 #[derive(Template)]
@@ -100,9 +147,32 @@ pub async fn show(session: Session, Path((account, day)): Path<(String, String)>
         true => session.button("exceptions.resolve", "Close the day", question, action),
         false => Cell::Empty,
     };
+    let frame = Frame::new(&session, TITLE, day.as_str());
+    let parent = parent(&session, &["reconciliation", &account], DAYS);
+    show_day(&session, &found, (frame, parent), close)
+}
+
+/// Shows a day of a company's own account.
+pub async fn show_of_company(
+    session: Session,
+    Path((company, account, day)): Path<(String, String, String)>,
+) -> PageResult {
+    let source = ["companies", &company, "accounts", &account, "days", &day];
+    let found = session.get(&source, &[]).await?;
+    let frame = Frame::of_company(&session, &company, TITLE, day.as_str());
+    let days = ["companies", &company, "reconciliation", &account];
+    show_day(&session, &found, (frame, parent(&session, &days, DAYS)), Cell::Empty)
+}
+
+fn show_day(
+    session: &Session,
+    found: &Value,
+    (frame, parent): (Frame, Parent),
+    close: Cell,
+) -> PageResult {
     render(&DayPage {
-        frame: Frame::new(&session, TITLE, day.as_str()),
-        parent: Some(parent(&session, &[&account])),
+        frame,
+        parent: Some(parent),
         facts: vec![
             ("Provider", Cell::text(&found["payment_service"])),
             ("Listed until", Cell::time(&found["listed_until"])),
@@ -111,7 +181,7 @@ pub async fn show(session: Session, Path((account, day)): Path<(String, String)>
         ],
         totals: totals(&found["totals"]),
         settlements: settlements(&found["settlements"]),
-        exceptions: exceptions(&session, &found["exceptions"]),
+        exceptions: exceptions(session, &found["exceptions"]),
         close,
     })
 }

@@ -12,7 +12,6 @@
 //! - `refund`: returns what was taken;
 //! - `sessions`: data of plugins about charges and refunds, notification URLs, and the status page
 //!   of a push payment;
-//! - `statistics`: availability, success rates and fees of provider accounts, for routing;
 //! - `adopt`: derives the charges of records that hosts of the previous version wrote.
 //!
 //! Locks are taken in this order: owner (the loan's row first), charge, refund, plugin's data,
@@ -27,7 +26,6 @@ mod request;
 pub mod sessions;
 mod settle;
 mod state;
-pub mod statistics;
 mod store;
 mod verify;
 
@@ -59,7 +57,6 @@ pub use self::{
     sessions::SEALED,
     settle::lock,
     state::fees,
-    statistics::{Estimate, Statistics},
     store::{
         find, is_disputed, list, lock as lock_charge, refresh_disputed, sum_of_lane,
         update as update_charge,

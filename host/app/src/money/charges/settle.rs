@@ -345,12 +345,14 @@ pub async fn cancel<O: ChargeOwner>(
     owner.apply(tx, app, &charge, Outcome::Failed(Failure::Message(message))).await
 }
 
-/// Replaces a page that no payer has by one under another reference. `None`: another request has
-/// claimed the charge, or the owner needs no page any longer.
+/// Replaces a page that no payer has by one under another reference, perhaps at another account:
+/// `moved` has that account, and the owner as it is with it. `None`: another request has claimed the
+/// charge, or the owner needs no page any longer.
 pub async fn supersede<O: ChargeOwner>(
     app: &App,
     charge: &Charge,
     amount: Minor,
+    moved: Option<(O, Account)>,
 ) -> Result<(O, Option<Charge>)> {
     let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
     db.write(async move |tx| {
@@ -363,45 +365,26 @@ pub async fn supersede<O: ChargeOwner>(
         };
         let current = charges.into_iter().find(is_ours).filter(|_| owner.is_pending());
         let Some(mut charge) = current else { return Ok((owner, None)) };
-        charge.supersede(app.clock.now());
+        let now = app.clock.now();
+        match charge.is_certain() {
+            true => charge.replace(now),
+            false => charge.supersede(now),
+        }
         store::update(tx, &charge).await?;
-        let next = insert_next(tx, &app, &charge, last + 1, amount).await?;
-        Ok((owner, Some(next)))
-    })
-    .await
-}
-
-/// Replaces a charge whose requests certainly had no effect by one at another account. `owner` is the
-/// owner as it is with that account. `None`: something has changed since `before` was recorded.
-pub async fn fail_over<O: ChargeOwner>(
-    app: &App,
-    before: &Charge,
-    (owner, account): (O, Account),
-) -> Result<Option<(O, Charge, Account)>> {
-    let (db, app, before) = (app.store.clone(), app.clone(), before.clone());
-    db.write(async move |tx| {
-        let Charge { company_id, owner_id, .. } = &before;
-        let found = lock::<O>(tx, &app, company_id, owner_id).await?;
-        let (current, charges) = found.ok_or_else(|| gone(&before))?;
-        let last = charges.last().map_or(1, |last| last.number);
-        let has_no_effect = |charge: &Charge| {
-            (charge.id == before.id && charge.fence == before.fence)
-                && (charge.state == State::Queued && !charge.unsure && !charge.superseded)
+        let Some((owner, account)) = moved else {
+            let next = insert_next(tx, &app, &charge, last + 1, amount).await?;
+            return Ok((owner, Some(next)));
         };
-        let charge = charges.into_iter().find(has_no_effect).filter(|_| current.is_pending());
-        let Some(mut charge) = charge else { return Ok(None) };
-        charge.replace(app.clock.now());
-        store::update(tx, &charge).await?;
-        let elsewhere = Charge {
+        let at_account = Charge {
             provider: account.provider.clone(),
             account_id: account.id.clone(),
             in_books: account.is_service_account(),
             ..charge.clone()
         };
-        let next = insert_next(tx, &app, &elsewhere, last + 1, charge.amount).await?;
+        let next = insert_next(tx, &app, &at_account, last + 1, amount).await?;
         ledger::move_pending(tx, &app, &charge, &next).await?;
         let owner = owner.apply(tx, &app, &next, Outcome::Moved).await?;
-        Ok(Some((owner, next, account)))
+        Ok((owner, Some(next)))
     })
     .await
 }

@@ -8,9 +8,10 @@ use super::{
     view::{Listed, UserId, View},
 };
 use crate::money::{
-    charges::{Cause, RefundTerms},
+    charges::{Cause, OwnerKind, RefundTerms},
     prelude::*,
     refunds::PaymentRefund,
+    routing::choice::{self, StoredChoice},
 };
 
 const FEATURE: &str = "payments";
@@ -345,4 +346,19 @@ pub async fn fetch_refund(
         DataResponse::data(refund, "Refund fetched successfully")
     })
     .await
+}
+
+/// Returns why each provider of a payment was chosen, oldest first. Empty: the request named it, or
+/// it is the default. Members see no estimates.
+pub async fn routing(
+    State(app): State<App>,
+    actor: Actor,
+    Path((company, payment)): Path<(CompanyId, PaymentId)>,
+) -> Result<DataResponse<Vec<StoredChoice>>> {
+    let payment = find_by_id(&app, &company, &payment).await?;
+    let kind = OwnerKind::Payment;
+    let list = async |tx: &mut Tx| choice::list(tx, &company, kind, &payment.id).await;
+    let choices = app.store.select(list).await?.into_iter();
+    let choices = choices.map(|stored| stored.visible_to(&actor)).collect();
+    DataResponse::data(choices, "Routing fetched successfully")
 }

@@ -170,7 +170,9 @@ pub async fn reroute(
     payment: &Payment,
     tried: &[String],
 ) -> Result<Option<(Payment, Account)>> {
-    let list = async |tx: &mut Tx| choice::list(tx, &payment.company_id, &payment.id).await;
+    let list = async |tx: &mut Tx| {
+        choice::list(tx, &payment.company_id, OwnerKind::Payment, &payment.id).await
+    };
     let Some(first) = app.store.select(list).await?.into_iter().next() else { return Ok(None) };
     let company = companies::find(app, &payment.company_id).await?;
     let Json(Choice { channels, .. }) = first.choice;

@@ -95,7 +95,7 @@ impl ChargeOwner for Payment {
                 (Payment { refunded: charge.refunded, ..self }, None)
             }
             Outcome::Forgotten => {
-                choice::delete(tx, &self.company_id, &self.id).await?;
+                choice::delete(tx, charge).await?;
                 store::delete(tx, &self).await?;
                 return Ok(self);
             }

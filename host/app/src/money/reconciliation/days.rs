@@ -72,6 +72,22 @@ pub struct Report {
     closed: Option<Closed>,
 }
 
+impl Report {
+    /// Returns what an actor may see: for members, without the names and notes of operators.
+    pub fn visible_to(mut self, actor: &Actor) -> Report {
+        if actor.member_of.is_some() {
+            for exception in &mut self.exceptions {
+                exception.handler = None;
+                exception.notes.0.clear();
+            }
+            if let Some(closed) = &mut self.closed {
+                closed.by.clear();
+            }
+        }
+        self
+    }
+}
+
 /// How a day was closed.
 #[derive(Clone, Debug, Serialize, FromRow, JsonSchema)]
 #[schemars(rename = "ClosedDay")]
@@ -80,7 +96,7 @@ pub struct Closed {
     pub day: Timestamp,
     #[sqlx(rename = "closed_at")]
     pub at: Timestamp,
-    /// The name of the operator.
+    /// The name of the operator; empty for members.
     #[sqlx(rename = "closed_by")]
     pub by: String,
     /// The totals at that time.

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Choice, Routable, Routed, choice, choose};
+use super::{Choice, Routable, choose};
 use crate::{
-    money::{
-        payments::{CHANNELS, PaymentId},
-        prelude::*,
-    },
+    money::{payments::CHANNELS, prelude::*},
     tenants::companies::routing::{
         ChooseBy, Conditions, Route, RoutedProvider, RoutingPolicy, Rule,
     },
@@ -259,12 +256,13 @@ fields! {
 }
 
 /// Returns the provider that the router would choose now for a payment of an unknown user, by the
-/// statistics of this host.
+/// statistics of this host, which members do not see. `null`: the company has no routing policy.
 pub async fn preview(
     State(app): State<App>,
+    actor: Actor,
     Path(company): Path<CompanyId>,
     query: Query<PreviewedPayment>,
-) -> Result<DataResponse<Choice>> {
+) -> Result<DataResponse<Option<Choice>>> {
     let company = companies::find(&app, &company).await?;
     let PreviewedPayment { amount, currency, channel } = query.read()?;
     let payment = Routable {
@@ -277,17 +275,6 @@ pub async fn preview(
         has_phone: true,
     };
     let routed = choose(&app, &company, &payment, &[]).await?;
-    let Routed { choice, .. } =
-        routed.ok_or_else(|| Error::not_found("the company has no routing policy"))?;
+    let choice = routed.map(|routed| routed.choice.visible_to(&actor));
     DataResponse::data(choice, "Routing previewed successfully")
-}
-
-/// Returns why each provider of a payment was chosen, oldest first. Empty: the request named it, or
-/// it is the default.
-pub async fn of_payment(
-    State(app): State<App>,
-    Path((company, payment)): Path<(CompanyId, PaymentId)>,
-) -> Result<DataResponse<Vec<choice::StoredChoice>>> {
-    let list = async |tx: &mut Tx| choice::list(tx, &company, &payment).await;
-    DataResponse::data(app.store.select(list).await?, "Routing fetched successfully")
 }

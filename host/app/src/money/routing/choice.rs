@@ -4,7 +4,10 @@ use serde::Deserialize;
 
 use super::{Estimate, Reason};
 use crate::{
-    money::{charges::ChargeId, payments::PaymentId, prelude::*},
+    money::{
+        charges::{ChargeId, OwnerKind},
+        prelude::*,
+    },
     state::storage::{FromRow, params},
 };
 
@@ -55,6 +58,19 @@ pub enum Exclusion {
     Tried,
 }
 
+impl Choice {
+    /// Returns what an actor may see: for members, without the estimates of accounts that other
+    /// companies also use.
+    pub fn visible_to(mut self, actor: &Actor) -> Choice {
+        if actor.member_of.is_some() {
+            for considered in &mut self.providers {
+                (considered.estimate, considered.score) = (None, None);
+            }
+        }
+        self
+    }
+}
+
 impl Exclusion {
     pub fn describe(self) -> &'static str {
         match self {
@@ -100,37 +116,40 @@ pub struct StoredChoice {
     pub created_at: Timestamp,
 }
 
+impl StoredChoice {
+    /// Like [`Choice::visible_to`].
+    pub fn visible_to(self, actor: &Actor) -> StoredChoice {
+        StoredChoice { choice: Json(self.choice.0.visible_to(actor)), ..self }
+    }
+}
+
 /// Stores the choice of a charge's provider.
 pub async fn insert(tx: &mut Tx, charge: &Charge, choice: &Choice) -> Result<()> {
     let insert = tx.defer(
-        "INSERT INTO routing_choices (company_id, charge_id, payment_id, choice, created_at)
-         VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO routing_choices (company_id, charge_id, choice, created_at)
+         VALUES ($1, $2, $3, $4)",
     );
-    let values = params![
-        &charge.company_id,
-        &charge.id,
-        &charge.owner_id,
-        Json(choice.clone()),
-        charge.created_at
-    ];
+    let values = params![&charge.company_id, &charge.id, Json(choice.clone()), charge.created_at];
     Ok(insert.params(values).execute().await?)
 }
 
-/// Deletes the choices of a payment that no client knows.
-pub async fn delete(tx: &mut Tx, company_id: &CompanyId, payment_id: &PaymentId) -> Result<()> {
-    let delete = tx.sql("DELETE FROM routing_choices WHERE company_id = $1 AND payment_id = $2");
-    Ok(delete.params(params![company_id, payment_id]).execute().await?)
+/// Deletes the choice of a charge that is deleted.
+pub async fn delete(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    let delete = tx.sql("DELETE FROM routing_choices WHERE company_id = $1 AND charge_id = $2");
+    Ok(delete.params(params![&charge.company_id, &charge.id]).execute().await?)
 }
 
-/// Returns the choices of a payment's providers, oldest first.
+/// Returns the choices of the providers of an owner's charges, oldest first.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,
-    payment_id: &PaymentId,
+    kind: OwnerKind,
+    owner_id: &str,
 ) -> Result<Vec<StoredChoice>> {
     let list = tx.sql(
-        "SELECT charge_id, choice, created_at FROM routing_choices
-         WHERE company_id = $1 AND payment_id = $2 ORDER BY created_at, charge_id",
+        "SELECT r.charge_id, r.choice, r.created_at FROM charges c
+         JOIN routing_choices r ON r.company_id = c.company_id AND r.charge_id = c.id
+         WHERE c.company_id = $1 AND c.owner_kind = $2 AND c.owner_id = $3 ORDER BY c.number",
     );
-    Ok(list.params(params![company_id, payment_id]).all().await?)
+    Ok(list.params(params![company_id, kind, owner_id]).all().await?)
 }

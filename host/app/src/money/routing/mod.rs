@@ -8,24 +8,25 @@
 
 pub mod api;
 pub mod choice;
-mod rank;
+mod learn;
+pub mod rank;
 #[cfg(test)]
 mod simulation;
 
 use std::collections::HashMap;
 
-pub use self::choice::Choice;
+pub use self::{
+    choice::Choice,
+    learn::{learn, learn_repeatedly},
+};
 use self::{
     choice::{Considered, Exclusion},
     rank::{Candidate, Ranking, Reason, Terms, rank},
 };
-use super::{
-    cards,
-    charges::{Estimate, Statistics, statistics::Subject},
-    prelude::*,
-};
-use crate::tenants::companies::routing::{
-    CardOrigin, Route, RoutedOrder, RoutedProvider, RoutingPolicy,
+use super::{cards, prelude::*};
+use crate::tenants::{
+    companies::routing::{CardOrigin, Route, RoutedOrder, RoutedProvider, RoutingPolicy},
+    providers::statistics::{Estimate, Statistics, Subject},
 };
 
 /// A payment to route.

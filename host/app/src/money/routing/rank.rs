@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::{
-    money::{charges::Estimate, prelude::*},
-    tenants::companies::routing::ChooseBy,
+    money::prelude::*,
+    tenants::{companies::routing::ChooseBy, providers::statistics::Estimate},
 };
 
 /// The loss of expected value, as a share, by each second that opening a session takes.

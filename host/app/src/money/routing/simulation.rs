@@ -5,7 +5,7 @@ use super::{
     rank::{Candidate, Reason, Terms, rank},
     *,
 };
-use crate::{money::charges::statistics::EndedPayment, tenants::companies::routing::ChooseBy};
+use crate::tenants::{companies::routing::ChooseBy, providers::statistics::EndedPayment};
 use tollhouse_platform::random::Random;
 
 const DAY_S: i64 = 24 * 3_600;

@@ -6,6 +6,7 @@
 
 pub mod api;
 mod probe;
+pub mod statistics;
 mod store;
 
 use std::collections::HashMap;

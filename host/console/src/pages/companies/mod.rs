@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use super::{
     Parent, access, exceptions, finance,
     lists::{List, ListQuery, Paging},
+    reconciliation,
 };
 use crate::{
     Console,
@@ -45,9 +46,13 @@ pub fn router() -> Router<Console> {
         .route("/payments", get(payments::list))
         .route("/payments/{payment}", get(payments::show))
         .route("/payments/{payment}/verify", post(payments::verify))
+        .route("/routing", get(payments::routing::show))
         .route("/disputes", get(payments::disputes::list_of_company))
         .route("/disputes/{dispute}", get(payments::disputes::show))
         .route("/disputes/{dispute}/{action}", post(payments::disputes::answer))
+        .route("/reconciliation", get(reconciliation::list_of_company))
+        .route("/reconciliation/{account}", get(reconciliation::days_of_company))
+        .route("/reconciliation/{account}/{day}", get(reconciliation::show_of_company))
         .route("/users", get(users::list))
         .route("/users/{user}", get(users::show))
         .route("/users/{user}/identities", get(users::identities))
@@ -72,6 +77,8 @@ pub fn operators_router() -> Router<Console> {
         .route("/exceptions/{exception}", get(exceptions::show).post(exceptions::resolve))
         .route("/exceptions/{exception}/edit", post(exceptions::edit))
         .route("/payments/{payment}/refund", post(payments::refund))
+        .route("/routing", post(payments::routing::save))
+        .route("/routing/remove", post(payments::routing::remove))
 }
 
 pub async fn list(session: Session, sent: ListQuery) -> PageResult {

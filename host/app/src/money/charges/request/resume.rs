@@ -9,7 +9,7 @@ use super::{
         Charge, ChargeOwner, Fact, State, Turn, model::conflict, sessions, settle, store, verify,
     },
     lease::Leased,
-    needs_page, open_page,
+    page::{fail_over, needs_page, open_page},
 };
 use crate::money::prelude::*;
 
@@ -148,6 +148,12 @@ async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&st
         return Err(Error::Invalid(mismatch));
     }
     let is_known = verified.known.contains(&charge.id);
+    // If the provider says that it has no session, another one may open it.
+    let may_move = !is_known && open_until.is_none();
+    if may_move && let Some(moved) = fail_over(app, &owner, &charge, amount, &[]).await? {
+        let (owner, next, other) = moved;
+        return open_page(app, owner, next, Some(&other), fields).await;
+    }
     let provider = app.plugins.provider(&charge.provider, &charge.company_id)?;
     if is_known && provider.manifest().sessions.push {
         return adopt_prompt(app, charge).await;
@@ -164,7 +170,7 @@ async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&st
     }
     // No payer has the earlier session, so another one is safe. A reference that violates the
     // provider's current rules cannot be sent again.
-    match settle::supersede::<O>(app, &charge, amount).await? {
+    match settle::supersede::<O>(app, &charge, amount, None).await? {
         (owner, Some(next)) => open_page(app, owner, next, None, fields).await,
         (owner, None) => Ok(owner),
     }

@@ -28,6 +28,11 @@ impl Charge {
         (self.superseded, self.lease_until, self.updated_at) = (true, None, now);
     }
 
+    /// Returns whether no request of the charge can have had an effect.
+    pub fn is_certain(&self) -> bool {
+        self.state == State::Queued && !self.unsure
+    }
+
     /// Ends a charge that another one replaces, and whose requests certainly had no effect.
     pub fn replace(&mut self, now: Timestamp) {
         self.superseded = true;

@@ -1,6 +1,7 @@
 //! The payments of a company, and everything about one.
 
 pub mod disputes;
+pub mod routing;
 mod timeline;
 
 use askama::Template;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::timeline::TimelineRow;
 use crate::{
-    format::{Cell, Column, column, money, plain},
+    format::{Cell, Column, Table, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
         Fact, Form, Parent, company_name,
@@ -62,6 +63,7 @@ struct PaymentPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
+    routing: Table,
     timeline: Vec<TimelineRow>,
     /// The path to which the buttons post.
     action: String,
@@ -101,6 +103,7 @@ pub async fn show(
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
+        routing: routing::of_payment(&session, &company, &id).await?,
         timeline: timeline::fetch(&session, &company, &id).await?,
         action,
         may_verify: session.me.may("payments.verify"),

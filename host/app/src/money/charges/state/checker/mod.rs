@@ -11,6 +11,7 @@
 
 mod facts;
 mod fair;
+mod pages;
 mod refunds;
 mod step;
 mod world;
@@ -185,13 +186,15 @@ const PAGES: Scope = Scope {
     has_lost_page: false,
     is_taken: false,
     repeats: false,
+    is_routed: false,
 };
-const SCOPES: [Scope; 10] = [
+const SCOPES: [Scope; 11] = [
     PAGES,
     Scope { name: "pages with references of the host", source: ReferenceSource::Host, ..PAGES },
     Scope { name: "pages with a reference in use", is_taken: true, ..PAGES },
     TWO_PAGES,
     Scope { name: "pages in a network that repeats requests", repeats: true, ..PAGES },
+    Scope { name: "pages routed over two providers", is_routed: true, ..PAGES },
     CARDS,
     Scope { name: "cards with a reference in use", is_taken: true, ..CARDS },
     LANE,
@@ -235,12 +238,12 @@ fn explore(scopes: &[Scope]) {
 
 #[test]
 fn no_order_of_events_violates_an_invariant_of_pages() {
-    explore(&SCOPES[..5]);
+    explore(&SCOPES[..6]);
 }
 
 #[test]
 fn no_order_of_events_violates_an_invariant_of_cards_lanes_and_refunds() {
-    explore(&SCOPES[5..]);
+    explore(&SCOPES[6..]);
 }
 
 #[test]

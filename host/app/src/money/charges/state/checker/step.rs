@@ -26,6 +26,8 @@ pub struct Scope {
     pub is_taken: bool,
     /// The network may deliver a request twice.
     pub repeats: bool,
+    /// Another provider opens the page that one certainly did not open.
+    pub is_routed: bool,
 }
 
 /// A guard of the engine that is removed.
@@ -237,44 +239,13 @@ impl Steps {
                     world.tasks[host] = Task::Request { charge: next, fence };
                 }
             }
+            (Task::Responded { .. }, Decision::Requeue) if is_page && self.scope.is_routed => {
+                self.fail_over(&mut world, host, charge);
+            }
             (Task::Resuming { .. }, _) => self.reopen(&mut world, host, charge, fence, response),
             _ => {}
         }
         Ok(world)
-    }
-
-    /// `request::verify_and_reopen`, after the verification.
-    fn reopen(&self, world: &mut World, host: usize, n: usize, fence: u8, response: Response) {
-        let row = world.charge(n);
-        let is_pending = row.is_undecided() && !world.is_settled_by_another(n);
-        if row.state == State::Mismatched {
-            return;
-        }
-        if matches!(response, Response::NotFound { .. }) {
-            world.tasks[host] = Task::Request { charge: n, fence };
-        } else if is_pending && row.fence == fence && !row.has_page && !row.superseded {
-            let mut row = row;
-            if !self.lacks(Without::Supersede) {
-                row.change(n, false, |charge, now| charge.supersede(now));
-            }
-            world.charges[n] = Some(row);
-            if let Some(next) = self.follow(world, n) {
-                world.tasks[host] = Task::Request { charge: next, fence: 1 };
-            }
-        }
-    }
-
-    /// `request::insert_next`. `None`: the scope has no room for another charge.
-    fn follow(&self, world: &mut World, before: usize) -> Option<usize> {
-        let n = world.count();
-        if n >= self.scope.charges {
-            return None;
-        }
-        let former = world.charge(before);
-        let mut row = Row::queued(former.owner, former.method, ReferenceSource::Host);
-        row.change(n, self.scope.has_lane, |charge, now| charge.claim(now));
-        world.charges[n] = Some(row);
-        Some(n)
     }
 
     /// Records a response by the real rules, and compares the decision with the truth.

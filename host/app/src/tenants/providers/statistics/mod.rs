@@ -2,10 +2,9 @@
 //! by channel, and fees by amount.
 //!
 //! Each host keeps these statistics in memory, as exponentially weighted windows. It observes its own
-//! requests for sessions; outcomes and fees of the charges of all hosts are read from the database
-//! (`learn`). They are estimates: nothing that moves money depends on them.
+//! requests for sessions, and reads outcomes and fees of the payments of all hosts from the database.
+//! They are estimates: nothing that moves money depends on them.
 
-mod learn;
 mod window;
 
 use std::{
@@ -15,15 +14,15 @@ use std::{
 
 use serde::Deserialize;
 
-pub use self::learn::{learn, learn_repeatedly};
 use self::window::Window;
-use crate::money::prelude::*;
+use super::AccountId;
+use crate::state::prelude::*;
 
 /// Half-life of availability and latency: a provider that fails is left within a few requests, and
 /// tried again some minutes later.
 const SESSIONS: Window = Window::with_half_life(60);
 /// Half-life of success rates.
-const OUTCOMES: Window = Window::with_half_life(1_800);
+const OUTCOMES: Window = Window::with_half_life(600);
 /// Half-life of fees, which seldom change.
 const FEES: Window = Window::with_half_life(86_400);
 
@@ -42,7 +41,6 @@ pub struct Statistics(Mutex<State>);
 #[derive(Default)]
 struct State {
     accounts: HashMap<AccountId, Observed>,
-    /// Charges that ended until then have been read.
     read_until: Option<Timestamp>,
 }
 
@@ -131,6 +129,17 @@ impl Statistics {
             let window = of_currency.entry(magnitude(amount.minor)).or_insert(FEES);
             window.add(to_float(*fees), to_float(amount.minor), *ended_at);
         }
+    }
+
+    /// Returns the time until which ended payments have been recorded; `None`: none were.
+    pub fn read_until(&self) -> Option<Timestamp> {
+        self.lock().read_until
+    }
+
+    /// Records ended payments, which are all until that time.
+    pub fn record_ends(&self, ended: impl IntoIterator<Item = EndedPayment>, until: Timestamp) {
+        ended.into_iter().for_each(|ended| self.record_end(&ended));
+        self.lock().read_until = Some(until);
     }
 
     /// Returns the expected performance of an account for a payment.

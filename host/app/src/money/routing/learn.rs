@@ -1,9 +1,9 @@
 //! Reads how payments ended, on all hosts.
 
-use super::{EndedPayment, Statistics};
 use crate::{
     money::prelude::*,
     state::storage::{FromRow, params},
+    tenants::providers::statistics::{EndedPayment, Statistics},
 };
 
 /// Interval between reads.
@@ -30,15 +30,13 @@ pub async fn learn_repeatedly(app: App) {
 pub async fn learn(app: &App) -> Result<()> {
     let statistics = app.slot::<Statistics>();
     let until = app.clock.now().plus_ms(-LAG_MS);
-    let from = statistics.lock().read_until.unwrap_or_else(|| until.plus_ms(-FIRST_PERIOD_MS));
+    let from = statistics.read_until().unwrap_or_else(|| until.plus_ms(-FIRST_PERIOD_MS));
     let read = async |tx: &mut Tx| -> Result<_> {
         Ok((succeeded(tx, from, until).await?, failed(tx, from, until).await?))
     };
     let (succeeded, failed) = app.store.read(read).await?;
-    for row in succeeded.into_iter().chain(failed) {
-        statistics.record_end(&row.into());
-    }
-    statistics.lock().read_until = Some(until.max(from));
+    let ended = succeeded.into_iter().chain(failed).map(EndedPayment::from);
+    statistics.record_ends(ended, until.max(from));
     Ok(())
 }
 
