@@ -17,6 +17,7 @@ use crate::{
     identity,
     lending::{
         OTHER_CARD, SUCCESS_CARD, complete_page, direct_debit_body, fail_card_refund, loan_body,
+        policy_body,
     },
     portal,
 };
@@ -211,6 +212,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
         |_| json!({ "active": true }),
     ),
     ("put", "/internal/v1/companies/{company}/loans/{loan}", |_| loan_body("ada")),
+    ("put", "/internal/v1/companies/{company}/collection-policy", |_| policy_body()),
     ("put", "/internal/v1/companies/{company}/direct-debits/{direct_debit}", |_| {
         direct_debit_body("ada", "AUTH_mandate")
     }),
@@ -359,7 +361,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
-    const BURST: usize = 440;
+    const BURST: usize = 500;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = set_up_company(&app, app.company.clone()).await;

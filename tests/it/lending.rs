@@ -160,6 +160,22 @@ pub fn loan_body(user_id: &str) -> Value {
     })
 }
 
+/// A collection policy of all instruments, on the due date and three and seven days later.
+pub fn policy_body() -> Value {
+    json!({
+        "instruments": ["default_card", "other_cards", "mandates"], "days": [0, 3, 7],
+        "hours": { "from": 8, "to": 20 }, "utc_offset": "+01:00", "utc_offsets": { "KE": "+03:00" },
+        "max_attempts": 6,
+    })
+}
+
+/// Puts a collection policy that differs from [`policy_body`]. Returns the version.
+pub async fn put_policy(app: &TestApp, change: Value) -> Value {
+    let path = format!("/companies/{}/collection-policy", app.company.id);
+    let policy = crate::codes::merged(policy_body(), change);
+    app.operator(Method::PUT, &path, policy).await.data().clone()
+}
+
 /// A direct debit as internal consumers put it.
 pub fn direct_debit_body(user_id: &str, token: &str) -> Value {
     json!({

@@ -23,6 +23,7 @@ mod charge_rules;
 mod charges;
 mod client_certificates;
 mod codes;
+mod collection_policies;
 mod collections;
 mod command_line;
 mod companies;

@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     customers as users, identity,
     lending::{
-        loans, mandates,
+        collections, loans, mandates,
         recollections::{self, Recollection},
         virtual_accounts,
     },
@@ -79,6 +79,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (cards::REVOKE_JOB, |app, job| cards::revoke_job(app, job).boxed()),
     (virtual_accounts::CLOSE_JOB, |app, job| virtual_accounts::close_job(app, job).boxed()),
     (virtual_accounts::TRANSFER_JOB, |app, job| virtual_accounts::transfer_job(app, job).boxed()),
+    (collections::APPLY_JOB, |app, job| collections::apply_job(app, job).boxed()),
     (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
     // Jobs that hosts of the previous version enqueue.
     (payments::FORMER_JOB, |app, job| charges::adopt_job::<Payment>(app, job).boxed()),

@@ -36,6 +36,7 @@ pub use crate::{
             CountryPlugin, Credentials, Gateway, Plugin, PluginHandle, Provider, UsageObserver,
         },
         records::{
+            declines::Decline,
             disputes::{
                 DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, DisputeStatus, Evidence,
                 ProviderDispute,

@@ -18,6 +18,10 @@ pub const NO_RECORDS: &[(&str, &str)] = &[
     ("/api/v1/kyc/{country}/{*path}", "an identity type, which all share"),
     ("/internal/v1/companies/{company}/loans/{loan}", "an internal consumer's id, in `loans.rs`"),
     (
+        "/internal/v1/companies/{company}/loans/{loan}/attempts",
+        "an internal consumer's id, in `collection_policies.rs`",
+    ),
+    (
         "/internal/v1/companies/{company}/direct-debits/{direct_debit}",
         "an internal consumer's id, in `loans.rs`",
     ),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Action, Log};
-use crate::lending::{direct_debit_body, loan_body};
+use crate::lending::{direct_debit_body, loan_body, policy_body};
 
 /// The same for a dispute, which ends before its payment is refunded.
 pub fn dispute_actions() -> Vec<Action> {
@@ -16,9 +16,10 @@ pub fn dispute_actions() -> Vec<Action> {
     )]
 }
 
-/// The same for loans, direct debits and refunds of card verification charges.
+/// The same for loans, collection policies, direct debits and refunds of card verification charges.
 pub fn lending_actions() -> Vec<Action> {
     let log = Log::Company;
+    let policy = "/companies/{company}/collection-policy";
     let (debit, retry, exception, resolve) = (
         "/companies/{company}/direct-debits/{direct_debit}",
         "/companies/{company}/card-refunds/{refund}/retry",
@@ -29,6 +30,7 @@ pub fn lending_actions() -> Vec<Action> {
     let resolution = json!({ "action": "none", "reason": "asked the payer" });
     vec![
         ("put", "/companies/{company}/loans/{loan}", loan_body("ada"), "loan.put", log),
+        ("put", policy, policy_body(), "collection_policy.put", log),
         ("put", debit, mandate, "direct_debit.put", log),
         ("post", retry, json!({}), "card_refund.retry", log),
         ("patch", exception, json!({ "note": "asked the payer" }), "exception.edit", log),

@@ -5,7 +5,7 @@ use tollhouse_platform::clock::Timestamp;
 use tollhouse_sandbox::{ListedKind, ListedLine};
 
 use super::{Lab, PAYSTACK_KEY, reply};
-use crate::lending::{SUCCESS_CARD, direct_debit_body, loan_body};
+use crate::lending::{SUCCESS_CARD, direct_debit_body, loan_body, policy_body};
 
 pub const MANDATE: &str = "AUTH_the_mandate_of_somebody";
 
@@ -34,6 +34,11 @@ pub async fn collect(lab: &Lab) {
     lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;
     lab.name("loan", &json!("loan-1"));
     lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", loan_body("ada")).await;
+    let policy = "/internal/v1/companies/{company}/collection-policy";
+    lab.call(&format!("PUT {policy}"), policy_body()).await;
+    lab.send(&format!("GET {policy}"), "").await;
+    lab.send(&format!("GET {policy}/versions"), "").await;
+    lab.send("GET /internal/v1/companies/{company}/loans/{loan}/attempts", "").await;
     lab.name("direct_debit", &json!("dd-1"));
     let debit = "PUT /internal/v1/companies/{company}/direct-debits/{direct_debit}";
     lab.call(debit, direct_debit_body("ada", MANDATE)).await;

@@ -1,5 +1,6 @@
-//! Loans, mandates, the recollections that repay loans, and virtual accounts.
+//! Loans, mandates, the recollections that repay loans, collection policies, and virtual accounts.
 
+pub mod collections;
 pub mod loans;
 pub mod mandates;
 pub mod recollections;

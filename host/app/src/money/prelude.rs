@@ -13,7 +13,7 @@ pub use crate::{
     },
 };
 pub use tollhouse_plugins::{
-    CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, Fault,
+    CallError, CardOrder, Certainty, CheckoutOrder, CheckoutSession, DebitOrder, Decline, Fault,
     FaultCategory, PaymentStatus, Provider, ProviderPayment, ProviderRefund, ProviderRefundStatus,
     SessionRefundOrder,
 };

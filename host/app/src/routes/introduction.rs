@@ -32,6 +32,11 @@ pub const TAGS: &[Tag] = &[
         "Repayments of loans: manual, checkout, card or direct debit.",
     ),
     ("loans", "loans", "Loans of another system, and feeds of their repayments."),
+    (
+        "collections",
+        "collection policies",
+        "How a company collects due installments: instruments, days, hours and limits.",
+    ),
     ("mandates", "direct debits", "Mandates of another system to debit bank accounts."),
     (
         "otp",

@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::introduction::{INTERNAL_INTRODUCTION, PUBLIC_INTRODUCTION, TAGS};
 use crate::{
     customers as users, identity,
-    lending::{loans, mandates, recollections, virtual_accounts},
+    lending::{collections, loans, mandates, recollections, virtual_accounts},
     messaging::{members, messages, otp},
     money::{
         cards, charges::sessions, disputes, enquiry, exceptions, payments, reconciliation, refunds,
@@ -284,6 +284,10 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/recollections/reference/{reference}" Operator(LENDING_READ) recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
         put    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_WRITE) loans::api::put "Create or replace a loan" [];
         get    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_READ) loans::api::fetch "Fetch a loan" [];
+        get    "/internal/v1/companies/{company}/loans/{loan}/attempts" Operator(LENDING_READ) collections::api::attempts "List the attempts to collect a loan by a policy" [];
+        put    "/internal/v1/companies/{company}/collection-policy" Operator(LENDING_WRITE) collections::api::put "Set the collection policy of a company" [];
+        get    "/internal/v1/companies/{company}/collection-policy" Operator(COMPANIES_READ) collections::api::fetch "Fetch the collection policy of a company" [];
+        get    "/internal/v1/companies/{company}/collection-policy/versions" Operator(COMPANIES_READ) collections::api::versions "List the versions of a company's collection policy" [];
         put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_WRITE) mandates::api::put "Create or replace a direct debit mandate" [];
         get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
     }

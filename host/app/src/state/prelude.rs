@@ -18,7 +18,7 @@ pub use tollhouse_http::{
         kinds::{
             Amount, Change, Changeable, Choice, Clearable, Decimal, Email, Flag, HttpUrl, ListOf,
             NonNegative, Object, OneOf, PathSegment, Phone, Prose, ReturnUrl, Rows, SomeOf, Text,
-            Texts, TextsByName, Time, Visible, Whole, choices,
+            Texts, TextsByName, Time, Visible, Whole, Wholes, choices,
         },
         path::{OwnedId, Path, RecordId},
         query::{

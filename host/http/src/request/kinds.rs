@@ -243,6 +243,15 @@ kinds! {
     Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name|
             fields.integer(name, LEAST, MOST),
         { "type": "integer", "minimum": LEAST, "maximum": MOST };
+    /// A list of 1 to 100 whole numbers.
+    Wholes<const LEAST: i64, const MOST: i64> -> Vec<i64> = |fields, name|
+            fields.integers(name, LEAST, MOST),
+        {
+            "type": "array",
+            "items": { "type": "integer", "minimum": LEAST, "maximum": MOST },
+            "minItems": 1,
+            "maxItems": 100
+        };
     /// A number in the major unit with at most 2 decimals.
     Decimal -> Minor = |fields, name| fields.number(name),
         { "type": "number", "multipleOf": 0.01 };

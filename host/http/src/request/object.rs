@@ -136,8 +136,16 @@ impl Fields {
 
     pub(super) fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
         self.typed(field, &format!("a whole number from {least} to {most}"), |value| {
-            let number = Minor::from_major(value.as_number()?).ok()?.to_whole_major()?;
-            (least..=most).contains(&number).then_some(number)
+            whole(value, least, most)
+        })
+    }
+
+    /// Reads a list of at most 100 whole numbers.
+    pub(super) fn integers(&self, field: &str, least: i64, most: i64) -> Result<Option<Vec<i64>>> {
+        let what = format!("a list of 1 to 100 whole numbers from {least} to {most}");
+        self.typed(field, &what, |value| {
+            let items = value.as_array().filter(|items| (1..=100).contains(&items.len()))?;
+            items.iter().map(|item| whole(item, least, most)).collect()
         })
     }
 
@@ -223,6 +231,11 @@ impl Fields {
     }
 }
 
+fn whole(value: &Value, least: i64, most: i64) -> Option<i64> {
+    let number = Minor::from_major(value.as_number()?).ok()?.to_whole_major()?;
+    (least..=most).contains(&number).then_some(number)
+}
+
 fn is_pem(text: &str) -> bool {
     text.starts_with("-----BEGIN ")
 }
@@ -304,6 +317,10 @@ mod tests {
             (refused::<ListOf<Card>>(&body, "list"), "the list field must be any of card"),
             (refused::<Object>(&body, "o"), "the o field must be an object"),
             (refused::<Whole<0, 5>>(&body, "i"), "the i field must be a whole number from 0 to 5"),
+            (
+                refused::<Wholes<0, 5>>(&body, "i"),
+                "the i field must be a list of 1 to 100 whole numbers from 0 to 5",
+            ),
             (refused::<Email>(&body, "mail"), "the mail field must be a valid email address"),
             (
                 refused::<HttpUrl>(&nested, "u"),

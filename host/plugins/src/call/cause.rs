@@ -20,6 +20,13 @@ pub enum Cause {
     InsufficientFunds,
     /// A limit of the payer's account at the provider.
     PayerLimit,
+    /// The card or mandate has expired.
+    Expired,
+    LostOrStolen,
+    /// The payer's bank does not permit charges of the card or account.
+    Blocked,
+    /// The payer's bank cannot process the charge now.
+    TryLater,
     /// The payer has not yet confirmed or declined another payment.
     PayerBusy,
     /// The provider does not permit this account to take the payment.

@@ -4,6 +4,7 @@ use super::{
     COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, LoanId, TRANSACTIONS, View, schedule, store,
 };
 use crate::{
+    lending::collections,
     money::prelude::*,
     operations::feeds::{self, FeedPage, Reading},
 };
@@ -103,6 +104,7 @@ pub async fn put(
         let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
         if let Some(first) = dues.map(|entry| entry.due_at).min() {
             jobs::enqueue(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
+            collections::wake(tx, &app, &loan.company_id, &loan.id).await?;
         }
         DataResponse::data(loan.view(entries), "Loan saved successfully")
     })

@@ -70,6 +70,13 @@ impl Loan {
     }
 }
 
+/// Returns the outstanding amount of the installments that are due.
+pub async fn due_amount(tx: &mut Tx, loan: &Loan, now: Timestamp) -> Result<Minor> {
+    let entries = store::list_installments(tx, &loan.company_id, &loan.id).await?;
+    let due = entries.iter().filter(|entry| entry.due_at <= now);
+    Ok(Minor(due.map(|entry| entry.remaining.0).sum()))
+}
+
 /// Applies a repayment to a loan that the caller has locked, and writes both feeds. Returns the
 /// parts, whose sum is at most what was outstanding.
 pub async fn apply_repayment(

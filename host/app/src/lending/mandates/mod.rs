@@ -4,7 +4,7 @@
 pub mod api;
 mod store;
 
-pub use self::store::{Mandate, MandateId, SEALED};
+pub use self::store::{Mandate, MandateId, SEALED, list_active};
 use crate::money::prelude::*;
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.

@@ -61,6 +61,19 @@ pub async fn find_default(
     tx.dynamic(&sql).optional().await
 }
 
+/// Returns a user's active mandates, the default first.
+pub async fn list_active(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    user_key: &UserKey,
+) -> Result<Vec<Mandate>> {
+    let sql = select(company_id)
+        .append(" AND active AND user_key = ")
+        .bind(user_key)
+        .append(" ORDER BY is_default DESC, created_at, id");
+    tx.dynamic(&sql).all().await
+}
+
 /// Makes the user's other mandates non-default.
 pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
     tx.sql(

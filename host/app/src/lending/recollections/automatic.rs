@@ -1,4 +1,5 @@
-//! Automatic collection: at most once per loan, installment and due date, even after crashes.
+//! Automatic collection: at most once per loan, installment and due date, even after crashes, unless
+//! the company has a collection policy: `collections`.
 //!
 //! The job `loan.collect` takes the oldest due installment without a row in `collections`, and
 //! writes that row, the recollection, its fee and its queued charge in one transaction under the
@@ -9,7 +10,10 @@ use super::{
     store::{self, InstallmentKey},
 };
 use crate::{
-    lending::loans::{self, Installment, Loan, LoanId, uncovered_amount},
+    lending::{
+        collections::{self, InstrumentId},
+        loans::{self, Installment, Loan, LoanId, uncovered_amount},
+    },
     money::prelude::*,
     operations::operator_events::{self, NOT_COLLECTED},
     tenants::wallet::Fee,
@@ -30,8 +34,8 @@ pub async fn collect_job(app: App, job: Job) -> Result<JobResult> {
     }
 }
 
-/// Handles the oldest due installment that is not marked. Returns when the next one is due.
-/// `expects_balance`: the transaction fails if the balance has become low since the fee was quoted.
+/// Handles the due installments of a loan. Returns when the next one is due. `expects_balance`: the
+/// transaction fails if the balance has become low since the fee was quoted.
 async fn next_step(
     tx: &mut Tx,
     app: &App,
@@ -44,6 +48,20 @@ async fn next_step(
     let Some(loan) = loan.filter(|loan| loan.disbursed && !loan.is_paid()) else {
         return Ok(JobResult::Done);
     };
+    match collections::active(tx, company_id).await? {
+        Some(policy) => collections::collect(tx, app, &loan, &policy, expects_balance).await,
+        None => collect_once(tx, app, &loan, expects_balance).await,
+    }
+}
+
+/// Handles the oldest due installment that is not marked.
+async fn collect_once(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    expects_balance: bool,
+) -> Result<JobResult> {
+    let Loan { company_id, id: loan_id, .. } = loan;
     let collected = store::collected_installments(tx, company_id, loan_id).await?;
     let entries = loans::list_installments(tx, company_id, loan_id).await?;
     let waits = |entry: &&Installment| {
@@ -64,50 +82,105 @@ async fn next_step(
     let amount = uncovered_amount(&entries, entry.number, pending);
     let company = companies::get(tx, company_id).await?;
     let charged = match amount > Minor(0) {
-        true => create_charge(tx, app, &company, &loan, amount).await?,
+        true => create_charge(tx, app, &company, loan, amount).await?,
         false => None,
     };
-    let id = charged.as_ref().map(|(new, _)| &new.id);
-    store::record_collection(tx, &loan, key_of(&entries, entry), id, now).await?;
-    // Last, because all fees of a company lock its balance.
-    if let Some((Recollection { fee_key: Some(key), .. }, fee)) = charged {
-        let fees = [(fee, key)];
-        if !expects_balance || !wallet::charge_ample_fees(tx, app, &company, &fees).await? {
-            let [(fee, key)] = fees;
-            wallet::charge_quoted(tx, app, &company, &fee, &key).await?;
-        }
+    let id = charged.as_ref().map(|charged| &charged.recollection.id);
+    store::record_collection(tx, loan, key_of(&entries, entry), id, now).await?;
+    if let Some(charged) = charged {
+        charge_fee(tx, app, &company, charged, expects_balance).await?;
     }
     Ok(waiting.next().map_or(JobResult::Done, |next| JobResult::RescheduleAt(next.due_at)))
 }
 
-fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
+/// The recollection of an installment, and the fee for its charge, which is not taken yet.
+pub struct Charged {
+    pub recollection: Recollection,
+    pub fee: Fee,
+}
+
+/// Takes the fee for a charge: the last step of a transaction, because all fees of a company lock
+/// its balance.
+pub async fn charge_fee(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    Charged { recollection, fee }: Charged,
+    expects_balance: bool,
+) -> Result<()> {
+    let Some(key) = recollection.fee_key else { return Ok(()) };
+    let fees = [(fee, key)];
+    if !expects_balance || !wallet::charge_ample_fees(tx, app, company, &fees).await? {
+        let [(fee, key)] = fees;
+        wallet::charge_quoted(tx, app, company, &fee, &key).await?;
+    }
+    Ok(())
+}
+
+pub fn key_of(entries: &[Installment], entry: &Installment) -> InstallmentKey {
     let before =
         |other: &&Installment| other.due_at == entry.due_at && other.number <= entry.number;
     let ordinal = i64::try_from(entries.iter().filter(before).count()).unwrap_or(i64::MAX);
     (ordinal, entry.due_at)
 }
 
-/// Creates the recollection of a due installment, and quotes its fee. `None` if it cannot be
-/// charged: operators get an event, unless the user has no payment instrument.
+/// Creates the recollection of a due installment. `None` if it cannot be charged: operators get an
+/// event, unless the user has no payment instrument.
 async fn create_charge(
     tx: &mut Tx,
     app: &App,
     company: &Company,
     loan: &Loan,
     amount: Minor,
-) -> Result<Option<(Recollection, Fee)>> {
+) -> Result<Option<Charged>> {
     let mut new = create::blank(app, loan, amount);
-    let chargeable = match select_instrument(tx, company, &mut new).await? {
+    let created = match select_instrument(tx, company, &mut new).await? {
         Err(Error::NotFound(_)) => return Ok(None),
         Err(obstacle) => Err(obstacle),
-        Ok(account) => {
-            let quoted = quote_fee(tx, app, company, billing_item(&new)).await?;
-            quoted.map(|fee| (account, fee))
-        }
+        Ok(account) => insert(tx, app, company, new, &account).await?,
     };
-    let (account, fee) = match chargeable {
-        Ok(chargeable) => chargeable,
-        Err(obstacle) => return report(tx, app, loan, amount, &obstacle).await.map(|()| None),
+    match created {
+        Ok(charged) => Ok(Some(charged)),
+        Err(obstacle) => {
+            report_obstacle(tx, app, loan, amount, &obstacle).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// Creates the recollection of a due installment by one instrument. The inner error is the reason
+/// why it cannot be charged.
+pub async fn charge_instrument(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    loan: &Loan,
+    instrument: &InstrumentId,
+    amount: Minor,
+) -> Result<Result<Charged>> {
+    let mut new = create::blank(app, loan, amount);
+    let selected = match instrument {
+        InstrumentId::Card(id) => create::with_card(tx, company, &mut new, Some(id)).await,
+        InstrumentId::Mandate(id) => create::with_mandate(tx, company, &mut new, Some(id)).await,
+    };
+    match failure_reason(selected)? {
+        Ok(account) => insert(tx, app, company, new, &account).await,
+        Err(obstacle) => Ok(Err(obstacle)),
+    }
+}
+
+/// Inserts an automatic recollection with its queued charge. The inner error is the reason why
+/// nothing can be charged.
+async fn insert(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    mut new: Recollection,
+    account: &Account,
+) -> Result<Result<Charged>> {
+    let fee = match quote_fee(tx, app, company, billing_item(&new.payment_channel)).await? {
+        Ok(fee) => fee,
+        Err(obstacle) => return Ok(Err(obstacle)),
     };
     let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
         // Retry: another host, or this one later, may serve the plugin.
@@ -115,15 +188,15 @@ async fn create_charge(
         return Err(Error::internal(text));
     };
     if let Err(obstacle) = charges::check_amount(&provider, &new.money()) {
-        return report(tx, app, loan, amount, &obstacle).await.map(|()| None);
+        return Ok(Err(obstacle));
     }
     new.fee_key = Some(format!("recollection:{}", new.id));
-    let (new, _) = create::insert(tx, app, new, Some(&account), None).await?;
-    Ok(Some((new, fee)))
+    let (recollection, _) = create::insert(tx, app, new, Some(account), None).await?;
+    Ok(Ok(Charged { recollection, fee }))
 }
 
 /// Reports to operators why an installment is not charged.
-async fn report(
+pub async fn report_obstacle(
     tx: &mut Tx,
     app: &App,
     loan: &Loan,
@@ -152,8 +225,9 @@ async fn select_instrument(
     Ok(Err(if matches!(no_card, Error::NotFound(_)) { no_mandate } else { no_card }))
 }
 
-fn billing_item(new: &Recollection) -> &'static str {
-    match &*new.payment_channel {
+/// Returns the billing item of a charge by this channel.
+pub fn billing_item(channel: &str) -> &'static str {
+    match channel {
         CARD => "recollection.card",
         _ => "recollection.direct_debit",
     }

@@ -17,10 +17,12 @@ mod store;
 mod view;
 
 pub use self::{
-    automatic::collect_job,
+    automatic::{
+        Charged, billing_item, charge_fee, charge_instrument, collect_job, key_of, report_obstacle,
+    },
     create::receive,
     owner::obstacle,
-    store::{Recollection, RecollectionId},
+    store::{InstallmentKey, Recollection, RecollectionId, record_first_attempt},
     view::EventData,
 };
 use crate::money::prelude::*;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     lending::{
+        collections,
         loans::{self, Loan},
         mandates,
     },
@@ -18,6 +19,7 @@ use crate::{
 };
 
 const NARRATION: &str = "Loan repayment";
+const NOTHING_DUE: &str = "the installment has been paid";
 const GONE: &str = "the card or direct debit is no longer available";
 
 /// Returns why nothing can be repaid.
@@ -76,6 +78,16 @@ impl ChargeOwner for Recollection {
         }
         if let Some(reason) = obstacle {
             return Ok(Turn::Withdraw(reason));
+        }
+        let is_automatic = self.fee_key.is_some();
+        let capped =
+            match is_automatic && collections::is_attempt(tx, &self.company_id, &self.id).await? {
+                // A repayment may have arrived since the attempt was decided.
+                true => capped.min(loans::due_amount(tx, &loan, app.clock.now()).await?),
+                false => capped,
+            };
+        if capped <= Minor(0) {
+            return Ok(Turn::Withdraw(NOTHING_DUE));
         }
         if capped != self.amount {
             let updated_at = app.clock.now();
@@ -156,12 +168,16 @@ impl ChargeOwner for Recollection {
             Outcome::Succeeded(seen) => {
                 let loan = now.lock_loan(tx).await?;
                 let repaid = now.with_provider_result(app, charge, seen);
+                if repaid.fee_key.is_some() {
+                    collections::wake(tx, app, &loan.company_id, &loan.id).await?;
+                }
                 return repay(tx, app, loan, repaid).await;
             }
             Outcome::Failed(failure) if now.is_pending() => {
-                now.message = match failure {
-                    Failure::Seen(seen) => seen.message.clone(),
-                    Failure::Message(message) => message.to_owned(),
+                (now.message, now.decline) = match failure {
+                    Failure::Seen(seen) => (seen.message.clone(), None),
+                    Failure::Message(message) => (message.to_owned(), None),
+                    Failure::Declined(message, decline) => (message.to_owned(), Some(decline)),
                 };
                 return fail(tx, app, charge, now).await;
             }
@@ -234,6 +250,7 @@ impl Recollection {
             service_ref: charge.service_ref.clone(),
             fees: charges::fees(seen),
             message: seen.message.clone(),
+            decline: None,
             repaid_at: Some(seen.paid_at.unwrap_or_else(|| app.clock.now())),
             charge_id: Some(charge.id.clone()),
             ..self
@@ -276,6 +293,7 @@ async fn fail(
     store::update(tx, &recollection, Some(charge)).await?;
     if let Some(key) = &recollection.fee_key {
         wallet::refund_fee(tx, app, &recollection.company_id, key).await?;
+        collections::wake(tx, app, &recollection.company_id, &recollection.loan_id).await?;
     }
     emit(tx, app, &recollection, "recollection.failed").await?;
     Ok(recollection)

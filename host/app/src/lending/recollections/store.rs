@@ -10,6 +10,7 @@ use crate::{
     money::{cards::CardId, charges::ChargeId},
     state::storage::*,
 };
+use tollhouse_plugins::Decline;
 
 text_types! {
     /// The id of a recollection.
@@ -52,6 +53,8 @@ pub struct Recollection {
     pub metadata: Json<Map<String, Value>>,
     /// The charge that settled the recollection, else the latest. `None` for a manual one.
     pub charge_id: Option<ChargeId>,
+    /// Why the charge was declined, if the plugin or the provider reports it.
+    pub decline: Option<Decline>,
     /// The installments that the recollection repaid.
     pub applied: Option<Json<Vec<Allocation>>>,
     pub created_at: Timestamp,
@@ -137,14 +140,14 @@ pub async fn update(
     tx.defer(
         "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, message = $6,
              repaid_at = $7, checkout_url = $8, updated_at = $9, amount_minor = $10,
-             charge_id = $11, applied = $12, revision = revision + 1
+             charge_id = $11, applied = $12, decline = $13, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &recollection.company_id, &recollection.id, recollection.status, recollection.fees,
         &recollection.service_ref, &recollection.message, recollection.repaid_at,
         &recollection.checkout.url, recollection.updated_at, recollection.amount, charge_id,
-        &recollection.applied
+        &recollection.applied, recollection.decline
     ])
     .execute()
     .await
@@ -236,6 +239,25 @@ pub async fn record_collection(
     )
     .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
     .require_one()
+    .await
+}
+
+/// Marks an installment as collected, with its recollection, unless it already was: hosts of the
+/// previous version do not collect it.
+pub async fn record_first_attempt(
+    tx: &mut Tx,
+    loan: &Loan,
+    (number, due_at): InstallmentKey,
+    recollection_id: &RecollectionId,
+    now: Timestamp,
+) -> Result<()> {
+    tx.defer(
+        "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
+    )
+    .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
+    .execute()
     .await
 }
 

@@ -25,6 +25,9 @@ pub struct View<Loan> {
     reference: String,
     /// The provider's status message, or one of the service.
     message: String,
+    /// Why the charge was declined. Absent if it was not, or if the provider does not report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decline: Option<Decline>,
     with_provider: bool,
     callback_url: Option<String>,
     repaid_at: Option<Timestamp>,
@@ -62,6 +65,7 @@ impl Recollection {
             payment_channel: self.payment_channel,
             reference: self.reference,
             message: self.message,
+            decline: self.decline,
             with_provider: self.with_provider,
             callback_url: self.callback_url,
             repaid_at: self.repaid_at,

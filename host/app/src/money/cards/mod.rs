@@ -84,6 +84,16 @@ pub async fn find_for_user(
     Ok(found.filter(|card| card.user_key == *user_key))
 }
 
+/// Returns a user's valid cards, newest first.
+pub async fn list_valid(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    user_key: &UserKey,
+) -> Result<Vec<Card>> {
+    let order = SortOrder::Descending;
+    Ok(store::list_for_user(tx, company_id, user_key, Some(true), order).await?)
+}
+
 impl Card {
     pub fn is_valid(&self) -> bool {
         self.status == Status::Valid

@@ -70,7 +70,7 @@ impl ChargeOwner for Card {
             Outcome::Failed(failure) if card.is_pending() => {
                 let message = match failure {
                     Failure::Seen(seen) => &seen.message,
-                    Failure::Message(message) => message,
+                    Failure::Message(message) | Failure::Declined(message, _) => message,
                 };
                 return fail(tx, app, card, Status::Failed, message).await;
             }

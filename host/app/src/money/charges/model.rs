@@ -265,6 +265,8 @@ pub enum Failure<'a> {
     Seen(&'a ProviderPayment),
     /// The failure as the host words it.
     Message(&'a str),
+    /// The same, of a charge that was declined for this reason.
+    Declined(&'a str, Decline),
 }
 
 /// A record that owns charges.

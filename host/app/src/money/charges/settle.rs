@@ -6,7 +6,9 @@ use super::{
     Rejection, State, adopt, decide, exceptions, ledger,
     refund::{self, RefundTerms},
     request::insert_next,
-    sessions, store,
+    sessions,
+    state::RejectionReason,
+    store,
 };
 use crate::money::prelude::*;
 
@@ -248,7 +250,13 @@ impl Transition<'_> {
                 Outcome::Failed(Failure::Seen(seen))
             }
             (Decision::Fail, Fact::Rejected(Rejection::Invalid | Rejection::Refused, reason)) => {
-                Outcome::Failed(Failure::Message(reason.as_ref().unwrap_or(&refused)))
+                Outcome::Failed(match reason {
+                    Some(RejectionReason { message, decline: Some(decline) }) => {
+                        Failure::Declined(message, *decline)
+                    }
+                    Some(RejectionReason { message, .. }) => Failure::Message(message),
+                    None => Failure::Message(&refused),
+                })
             }
             (Decision::Fail, _) => Outcome::Failed(Failure::Message(unreachable)),
             (Decision::Succeed, Fact::Seen(seen)) => Outcome::Succeeded(seen),

@@ -139,7 +139,9 @@ fn fail(payment: Payment, failure: Failure<'_>) -> Payment {
             let payment = Payment { payment_channel: seen.channel.clone(), ..payment };
             with_provider_result(payment, seen)
         }
-        Failure::Message(message) => Payment { message: message.to_owned(), ..payment },
+        Failure::Message(message) | Failure::Declined(message, _) => {
+            Payment { message: message.to_owned(), ..payment }
+        }
     }
 }
 

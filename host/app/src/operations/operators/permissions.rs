@@ -28,7 +28,7 @@ macro_rules! permissions {
 
 // `personal` permissions show personal data.
 permissions! {
-    COMPANIES_READ "companies.read" plain "See companies, their API keys, prices, identity types and provider accounts";
+    COMPANIES_READ "companies.read" plain "See companies, their API keys, prices, identity types, collection policies and provider accounts";
     COMPANIES_WRITE "companies.write" plain "Create, edit and suspend companies, and change their subscriptions";
     KEYS_WRITE "keys.write" plain "Create, rotate and revoke API keys and event secrets";
     PROVIDERS_WRITE "providers.write" plain "Configure and test provider accounts";
@@ -50,7 +50,7 @@ permissions! {
     USERS_READ "users.read" personal "See users, their cards and their virtual accounts";
     IDENTITIES_READ "identities.read" personal "See identity records of users";
     LENDING_READ "lending.read" personal "See loans, recollections and direct debit mandates";
-    LENDING_WRITE "lending.write" plain "Create and replace loans and direct debit mandates";
+    LENDING_WRITE "lending.write" plain "Create and replace loans, direct debit mandates and collection policies";
     FEEDS_READ "feeds.read" plain "Read operator events, repayments and credit-score events";
     PLUGINS_READ "plugins.read" plain "See plugins, and examine components";
     PLUGINS_WRITE "plugins.write" plain "Install, activate and remove plugins";

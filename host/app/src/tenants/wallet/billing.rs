@@ -50,6 +50,10 @@ pub struct Fee {
 }
 
 impl Fee {
+    pub fn amount(&self) -> Minor {
+        self.amount
+    }
+
     /// Checks whether the quoted balance covers the fee.
     pub fn check_balance(&self) -> Result<()> {
         if self.balance < self.amount { Err(Error::InsufficientBalance) } else { Ok(()) }

@@ -1,4 +1,5 @@
-//! What providers record of payments: disputes, transactions and settlements.
+//! What providers record of payments: declines, disputes, transactions and settlements.
 
+pub mod declines;
 pub mod disputes;
 pub mod settlements;

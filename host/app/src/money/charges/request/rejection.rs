@@ -1,6 +1,6 @@
 //! Why a provider rejects a charge, for clients. A plugin's messages are for operators only.
 
-use crate::money::charges::Charge;
+use crate::money::charges::{Charge, state::RejectionReason};
 use crate::money::prelude::*;
 use tollhouse_plugins::{Cause, manifest::amounts::Violation};
 
@@ -16,7 +16,7 @@ pub fn client_error(error: CallError, charge: &Charge, fields: &[&str]) -> Error
     if !is_rejected || error.certainty != Certainty::NotDone {
         return error.into_error(provider);
     }
-    if let Some(message) = reason(&error.fault, charge) {
+    if let Some(RejectionReason { message, .. }) = reason(&error.fault, charge) {
         if error.fault.cause() != Some(Cause::PayerBusy) {
             return Error::Invalid(message);
         }
@@ -46,7 +46,15 @@ pub fn is_of_provider(error: &CallError) -> bool {
             | Cause::PayerLimit
             | Cause::AccountRestricted,
         ) => true,
-        Some(Cause::InsufficientFunds | Cause::PayerBusy) | None => false,
+        Some(
+            Cause::InsufficientFunds
+            | Cause::PayerBusy
+            | Cause::Expired
+            | Cause::LostOrStolen
+            | Cause::Blocked
+            | Cause::TryLater,
+        )
+        | None => false,
     }
 }
 
@@ -58,11 +66,12 @@ pub fn check_amount(provider: &Provider, amount: &Money) -> Result<()> {
     })
 }
 
-/// Returns the message for the cause of a fault; `None` if it has none.
-pub fn reason(fault: &Fault, charge: &Charge) -> Option<String> {
+/// Returns the reason for the cause of a fault; `None` if it has none.
+pub fn reason(fault: &Fault, charge: &Charge) -> Option<RejectionReason> {
     let currency = &charge.currency;
     let limit = fault.limit().and_then(|limit| Money::from_iso_minor(limit, currency.clone()));
-    Some(describe(fault.cause()?, limit, &charge.provider, currency))
+    let message = describe(fault.cause()?, limit, &charge.provider, currency);
+    Some(RejectionReason { message, decline: fault.decline() })
 }
 
 fn describe(cause: Cause, limit: Option<Money>, provider: &str, currency: &Currency) -> String {
@@ -89,6 +98,11 @@ fn describe(cause: Cause, limit: Option<Money>, provider: &str, currency: &Curre
         (Cause::UnsupportedNumber, _) => format!("{provider} does not serve this phone number"),
         (Cause::InsufficientFunds, _) => "the payer's balance is insufficient".to_owned(),
         (Cause::PayerLimit, _) => format!("the payer has reached a limit at {provider}"),
+        (Cause::Expired, _) => "the card or mandate has expired".to_owned(),
+        (Cause::LostOrStolen | Cause::Blocked, _) => {
+            "the payer's bank does not permit charges of this card or account".to_owned()
+        }
+        (Cause::TryLater, _) => "the payer's bank cannot process the charge now".to_owned(),
         (Cause::PayerBusy, _) => {
             "the payer has not answered another payment request yet".to_owned()
         }

@@ -35,12 +35,20 @@ pub enum Fact {
     /// The provider opened a session.
     Session(Box<CheckoutSession>),
     /// The request certainly had no effect. With the reason for clients, if there is one.
-    Rejected(Rejection, Option<String>),
+    Rejected(Rejection, Option<RejectionReason>),
     /// The request may have had an effect.
     Lost,
     Seen(Box<ProviderPayment>),
     /// The provider did not know the charge. The time of the query.
     NotFound(Timestamp),
+}
+
+/// The reason of a rejection, for clients.
+#[derive(Clone, Debug)]
+pub struct RejectionReason {
+    pub message: String,
+    /// Why the payer's bank or the provider declined the charge.
+    pub decline: Option<Decline>,
 }
 
 /// Why a request had no effect.

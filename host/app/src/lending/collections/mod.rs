@@ -1,0 +1,62 @@
+//! Collection policies of companies: which instruments are charged for an installment, when and how
+//! often.
+//!
+//! - `policy`: the policy, data;
+//! - `decide`: what to charge next, a pure function of policy, history, instruments and time;
+//! - `collect`: the part of the job `loan.collect` that follows a policy.
+//!
+//! Without an active policy, `recollections::automatic` collects each installment once.
+
+pub mod api;
+mod collect;
+mod decide;
+mod policy;
+mod store;
+
+pub use self::{
+    collect::collect,
+    decide::InstrumentId,
+    store::{PolicyVersion, is_attempt},
+};
+use crate::{
+    lending::loans::{COLLECT_JOB, LoanId},
+    money::prelude::*,
+};
+
+/// The job that applies a new policy to the loans of a company. Its subject is the last loan of the
+/// page before.
+pub const APPLY_JOB: &str = "collection.apply";
+
+/// Loans of one page of [`APPLY_JOB`].
+const LOANS_PER_PAGE: i64 = 200;
+
+/// Returns the policy that a company collects by.
+pub async fn active(tx: &mut Tx, company_id: &CompanyId) -> Result<Option<PolicyVersion>> {
+    let latest = store::find_latest(tx, company_id).await?;
+    Ok(latest.filter(|version| version.policy.active))
+}
+
+/// Decides anew what to charge for a loan, if its company has a policy.
+pub async fn wake(tx: &mut Tx, app: &App, company_id: &CompanyId, loan_id: &LoanId) -> Result<()> {
+    if active(tx, company_id).await?.is_some() {
+        jobs::enqueue(tx, company_id, COLLECT_JOB, loan_id, app.clock.now()).await?;
+    }
+    Ok(())
+}
+
+/// Wakes the collection of a page of loans.
+pub async fn apply_job(app: App, job: Job) -> Result<JobResult> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let (company_id, now) = (&job.company_id, app.clock.now());
+        let loans = store::list_outstanding(tx, company_id, &job.subject, LOANS_PER_PAGE).await?;
+        for loan in &loans {
+            jobs::enqueue(tx, company_id, COLLECT_JOB, loan, now).await?;
+        }
+        if let Some(last) = loans.last() {
+            jobs::enqueue(tx, company_id, APPLY_JOB, last, now).await?;
+        }
+        Ok(JobResult::Done)
+    })
+    .await
+}
