@@ -60,6 +60,35 @@ pub enum FaultKind {
     Pending,
 }
 
+/// Why a bank declines a charge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeclineReason {
+    #[default]
+    InsufficientFunds,
+    Expired,
+    LostOrStolen,
+    Blocked,
+    Limit,
+    TryLater,
+    Other,
+}
+
+impl DeclineReason {
+    /// Returns the bank's words, which the provider passes on.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            DeclineReason::InsufficientFunds => "Insufficient Funds",
+            DeclineReason::Expired => "Expired Card",
+            DeclineReason::LostOrStolen => "Lost Card, Pick-Up",
+            DeclineReason::Blocked => "Restricted Card",
+            DeclineReason::Limit => "Exceeds Withdrawal Limit",
+            DeclineReason::TryLater => "Issuer or Switch Inoperative",
+            DeclineReason::Other => "Declined",
+        }
+    }
+}
+
 /// A fault for the next `times` calls of `operation`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -71,6 +100,9 @@ pub struct Fault {
     /// In real time, not the simulated clock's.
     #[serde(default)]
     pub delay_ms: u64,
+    /// Of the kind `decline` of a charge.
+    #[serde(default)]
+    pub reason: DeclineReason,
 }
 
 fn once() -> u32 {
@@ -80,7 +112,19 @@ fn once() -> u32 {
 impl Fault {
     #[must_use]
     pub fn new(operation: &str, kind: FaultKind) -> Fault {
-        Fault { operation: operation.to_owned(), kind, times: 1, delay_ms: 0 }
+        let (operation, reason) = (operation.to_owned(), DeclineReason::default());
+        Fault { operation, kind, times: 1, delay_ms: 0, reason }
+    }
+
+    /// A charge that the bank declines.
+    #[must_use]
+    pub fn decline(reason: DeclineReason) -> Fault {
+        Fault { reason, ..Fault::new("charge", FaultKind::Decline) }
+    }
+
+    /// The bank's words, if it declines.
+    pub(crate) fn decline_words(&self) -> Option<&'static str> {
+        (self.kind == FaultKind::Decline).then(|| self.reason.words())
     }
 
     #[must_use]

@@ -51,7 +51,7 @@ use tollhouse_platform::clock::Clock;
 
 pub use checkout::Outcome;
 pub use events::ReceivedEvent;
-pub use faults::{Fault, FaultKind, Faults};
+pub use faults::{DeclineReason, Fault, FaultKind, Faults};
 pub use flutterwave::Flutterwave;
 pub use jenga::Jenga;
 pub use listing::{ListedKind, ListedLine, ListingChange};

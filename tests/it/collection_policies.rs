@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::background::jobs;
-use tollhouse_sandbox::{Fault, FaultKind, Outcome};
+use tollhouse_sandbox::{DeclineReason, Fault, FaultKind, Outcome};
 
 use crate::{
     app::{MASTER_KEY, NOW, TestApp},
@@ -152,6 +152,27 @@ both! {
         let made = attempts(app, "loan-1").await;
         assert_eq!(summarize(&made), [("direct_debit", 0, "first", "failed"), ("direct_debit", 7, "retry", "success")]);
         app.run_until_idle().await;
+    }
+
+    async fn an_instrument_that_was_declined_for_good_is_not_charged_again(app: TestApp) {
+        set_up(app).await;
+        put_policy(app, json!({ "instruments": ["default_card", "mandates"], "days": [0, 1, 2] })).await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        for reason in [DeclineReason::LostOrStolen, DeclineReason::InsufficientFunds] {
+            app.simulators.faults().push(Fault::decline(reason));
+        }
+        app.advance(TWO_DAYS + 4 * DAY).await;
+        let made = attempts(app, "loan-1").await;
+        assert_eq!(summarize(&made), [
+            ("card", 0, "first", "failed"),
+            ("direct_debit", 0, "next_instrument", "failed"),
+            ("direct_debit", 1, "retry", "success"),
+        ]);
+        let declines: Vec<&Value> = made.iter().map(|one| &one["decline"]).collect();
+        assert_eq!(declines, [&json!("lost_or_stolen"), &json!("insufficient_funds"), &Value::Null]);
+        let path = format!("/recollection/fetch/{}", made[0]["recollection"].as_str().expect("an id"));
+        let first = app.get(&path).await.data().clone();
+        assert_eq!((&first["decline"], &first["message"]), (&json!("lost_or_stolen"), &json!("Lost Card, Pick-Up")));
     }
 
     async fn a_policy_collects_what_was_not_collected_before_it(app: TestApp) {

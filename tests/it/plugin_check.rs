@@ -92,18 +92,18 @@ async fn check_passes(wasm: &[u8], functions: &[&str]) {
     assert!(text.contains("cases passed") && !text.contains("FAILED"), "{text}");
 }
 
-const PROVIDER: [&str; 14] = [
+const PROVIDER: [&str; 15] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
-    "direct-debit.debit", "refunds.start", "refunds.check", "partial-refunds.start",
-    "disputes.list", "disputes.fetch", "disputes.answer", "settlements.transactions",
-    "settlements.list", "notifications.parse",
+    "direct-debit.debit", "declines.reason", "refunds.start", "refunds.check",
+    "partial-refunds.start", "disputes.list", "disputes.fetch", "disputes.answer",
+    "settlements.transactions", "settlements.list", "notifications.parse",
 ];
-const ACCOUNTS: [&str; 16] = [
+const ACCOUNTS: [&str; 17] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
-    "direct-debit.debit", "refunds.start", "refunds.check", "partial-refunds.start",
-    "virtual-accounts.open", "virtual-accounts.close", "virtual-accounts.find-transfer",
-    "account-enquiry.banks", "account-enquiry.resolve", "settlements.transactions",
-    "settlements.list", "notifications.parse",
+    "direct-debit.debit", "declines.reason", "refunds.start", "refunds.check",
+    "partial-refunds.start", "virtual-accounts.open", "virtual-accounts.close",
+    "virtual-accounts.find-transfer", "account-enquiry.banks", "account-enquiry.resolve",
+    "settlements.transactions", "settlements.list", "notifications.parse",
 ];
 const SESSIONS: [&str; 6] = [
     "sessions.start", "sessions.verify", "sessions.receive", "session-refunds.start",

@@ -247,6 +247,9 @@ pub struct ProviderPayment {
     pub channel: String,
     pub paid_at: Option<Timestamp>,
     pub message: String,
+    /// Why the charge was declined; `None` if it is not known. Set by [`Provider::with_decline`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decline: Option<Decline>,
     pub instrument: Option<Instrument>,
     pub challenge_url: Option<String>,
     /// The order's metadata as stored by the provider: a JSON object.

@@ -7,9 +7,9 @@ use serde_json::Value;
 use wasmparser::{Parser, Payload};
 
 const BASIC: [&str; 3] = ["checkout", "notifications", "verification"];
-const ALL: [&str; 7] = [
-    "checkout", "direct-debit", "notifications", "partial-refunds", "refunds", "saved-card",
-    "verification",
+const ALL: [&str; 8] = [
+    "checkout", "declines", "direct-debit", "notifications", "partial-refunds", "refunds",
+    "saved-card", "verification",
 ];
 
 #[derive(Default)]

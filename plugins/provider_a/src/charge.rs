@@ -1,6 +1,7 @@
 //! Charges without the payer present. Paystack has one call for cards and mandates.
 
 use serde_json::{Value, json};
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::repeat;
@@ -26,6 +27,13 @@ impl direct_debit::Guest for Paystack {
     fn debit(order: DebitOrder) -> Result<Payment, Fault> {
         let DebitOrder { mandate, email, amount, service_ref, metadata, .. } = order;
         charge(&mandate, &email, &amount, &service_ref, &metadata)
+    }
+}
+
+impl declines::Guest for Paystack {
+    /// The message is Paystack's `gateway_response`: the bank's words.
+    fn reason(message: String, _raw: String) -> Result<DeclineReason, Fault> {
+        Ok(DeclineReason::from_words(&message))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::repeat;
@@ -39,6 +40,13 @@ impl direct_debit::Guest for Flutterwave {
     fn debit(order: DebitOrder) -> Result<Payment, Fault> {
         let DebitOrder { mandate, email, amount, service_ref, narration, .. } = &order;
         charge(mandate, email, amount, service_ref, narration)
+    }
+}
+
+impl declines::Guest for Flutterwave {
+    /// The message is Flutterwave's `processor_response`: the bank's words.
+    fn reason(message: String, _raw: String) -> Result<DeclineReason, Fault> {
+        Ok(DeclineReason::from_words(&message))
     }
 }
 

@@ -26,7 +26,7 @@ mod transaction;
 pub struct Flutterwave;
 
 tollhouse_plugin::export!(
-    Flutterwave: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
+    Flutterwave: checkout, verification, saved_card, direct_debit, declines, refunds, partial_refunds,
     disputes, settlements, notifications
 );
 

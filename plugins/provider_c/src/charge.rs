@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::raw_json::RawJson;
@@ -74,6 +75,20 @@ impl direct_debit::Guest for Monnify {
         };
         let response = api::post("/api/v1/direct-debit/mandate/debit", &debit);
         parse_or_find_payment(response, &order.service_ref, &order.amount)
+    }
+}
+
+impl declines::Guest for Monnify {
+    /// A transaction that is queried later has no message, but the status of its last attempt.
+    fn reason(message: String, raw: String) -> Result<DeclineReason, Fault> {
+        // A mandate or page that expired before the charge was made.
+        if message == "EXPIRED" {
+            return Ok(DeclineReason::Other);
+        }
+        let raw: Value = serde_json::from_str(&raw).unwrap_or_default();
+        let words = [&message, &loose::text(&raw["responseMessage"])]
+            .map(|text| DeclineReason::from_words(text));
+        Ok(words.into_iter().find(|one| *one != DeclineReason::Other).unwrap_or(words[0]))
     }
 }
 

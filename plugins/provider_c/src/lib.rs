@@ -28,7 +28,7 @@ mod virtual_accounts;
 pub struct Monnify;
 
 tollhouse_plugin::export!(
-    Monnify: checkout, verification, saved_card, direct_debit, refunds, partial_refunds,
+    Monnify: checkout, verification, saved_card, direct_debit, declines, refunds, partial_refunds,
     virtual_accounts, account_enquiry, settlements, notifications
 );
 

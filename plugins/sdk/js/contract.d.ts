@@ -595,6 +595,33 @@ export interface DirectDebit {
   debit(order: DebitOrder): Payment;
 }
 
+export type DeclineReason =
+  | 'insufficient-funds'
+  /** The card or mandate has expired. */
+  | 'expired'
+  | 'lost-or-stolen'
+  /** The bank does not permit charges of the card or account. */
+  | 'blocked'
+  /** A limit of the payer, for example of a day. */
+  | 'limit'
+  /** The bank could not process the charge, but may later. */
+  | 'try-later'
+  /**
+   * None of these, or not known. In doubt, return this: after `expired`, `lost-or-stolen` and
+   * `blocked`, the host does not charge the instrument again.
+   */
+  | 'other';
+
+/** Why charges of saved cards and mandates are declined, beside the provider's own text. */
+export interface Declines {
+  /**
+   * Returns why a charge was declined whose `payment` has the status `failed`, from its `message`
+   * and its `raw`. Makes no request.
+   * @throws {Fault}
+   */
+  reason(message: string, raw: string): DeclineReason;
+}
+
 export type RefundStatus =
   /** The provider accepted the refund. */
   | 'pending'

@@ -12,7 +12,7 @@ use super::{
     tokens::Instrument,
     transactions::{Order, Status, Transaction, fee},
 };
-use crate::{FaultKind, Outcome, env::Env};
+use crate::{Fault, FaultKind, Outcome, env::Env};
 
 const DECLINED: &str = "Transaction declined by your bank";
 const INSUFFICIENT_FUNDS: &str = "Insufficient Funds";
@@ -111,8 +111,8 @@ impl Account {
     }
 
     fn charge_card(&mut self, env: &Env, mut transaction: Transaction, challenge: bool) -> Reply {
-        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
-        if challenge || fault == Some(FaultKind::Challenge) {
+        let fault = env.faults.take("charge", FaultKind::is_outcome);
+        if challenge || fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Challenge) {
             return self.challenge(env, transaction);
         }
         transaction.status = Status::Pending;
@@ -145,15 +145,16 @@ impl Account {
         "EMANDATE".clone_into(&mut transaction.auth_model);
         transaction.status = Status::Pending;
         let id = self.add(transaction);
-        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        let fault = env.faults.take("charge", FaultKind::is_outcome);
         Ok(self.complete_charge(env, id, fault))
     }
 
-    fn complete_charge(&mut self, env: &Env, id: u64, fault: Option<FaultKind>) -> Reply {
-        let message = match fault {
+    fn complete_charge(&mut self, env: &Env, id: u64, fault: Option<Fault>) -> Reply {
+        let declined = fault.as_ref().and_then(Fault::decline_words);
+        let message = match fault.map(|fault| fault.kind) {
             Some(FaultKind::Pending | FaultKind::Challenge) => "Charge initiated",
             Some(FaultKind::Decline) => {
-                self.fail(env, id, INSUFFICIENT_FUNDS);
+                self.fail(env, id, declined.unwrap_or(INSUFFICIENT_FUNDS));
                 "Charge failed"
             }
             _ => {

@@ -10,7 +10,7 @@ use super::{
     http::{ApiError, ApiKey, ApiResult, Params, Reply},
     transactions::{Order, Origin, Status, Transaction},
 };
-use crate::{FaultKind, Outcome, env::Env, money::major};
+use crate::{Fault, FaultKind, Outcome, env::Env, money::major};
 
 impl Account {
     /// Attempts a payment with a card. Monnify sends no webhook for a failure.
@@ -74,7 +74,7 @@ impl Account {
             token: Some(token),
             ..Transaction::new(order, Origin::CardToken, env)
         });
-        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        let fault = env.faults.take("charge", FaultKind::is_outcome);
         Ok(Reply(self.charge_saved_card(env, &payment_reference, card, fault)))
     }
 
@@ -83,15 +83,17 @@ impl Account {
         env: &Env,
         payment_reference: &str,
         card: &Card,
-        fault: Option<FaultKind>,
+        fault: Option<Fault>,
     ) -> Value {
-        match (fault, card.challenge) {
+        let declined = fault.as_ref().and_then(Fault::decline_words);
+        match (fault.map(|fault| fault.kind), card.challenge) {
             (Some(FaultKind::Pending), _) => {
                 self.charge_json(payment_reference, "PENDING", "Transaction is in progress")
             }
             (Some(FaultKind::Decline), _) => {
                 self.finish(env, payment_reference, false);
-                self.charge_json(payment_reference, "FAILED", "Insufficient funds")
+                let words = declined.unwrap_or("Insufficient funds");
+                self.charge_json(payment_reference, "FAILED", words)
             }
             (None, CardChallenge::Otp) => self.request_otp(env, payment_reference),
             (Some(FaultKind::Challenge), _) | (None, CardChallenge::ThreeDSecure) => {

@@ -11,7 +11,7 @@ use super::{
     merchant::TimerEvent,
     transactions::{Status, Transaction, checkout_url},
 };
-use crate::{FaultKind, Outcome, env::Env, provider::MerchantAccount};
+use crate::{Fault, FaultKind, Outcome, env::Env, provider::MerchantAccount};
 
 impl Account {
     /// Attempts a payment with a card. Paystack sends no webhook for a failure.
@@ -72,6 +72,15 @@ impl Account {
         true
     }
 
+    /// Settles a debit in progress.
+    pub(super) fn finish_debit(&mut self, env: &Env, reference: &str) {
+        let declined = self.by_reference(reference).and_then(|debit| debit.debit_fails);
+        match (declined, self.by_reference_mut(reference)) {
+            (Some(words), Some(debit)) if debit.status == Status::Processing => debit.fail(words),
+            _ => drop(self.finish_charge(env, reference, Outcome::Success)),
+        }
+    }
+
     fn find_chargeable(&self, code: &str, email: &str) -> Result<Authorization, ApiError> {
         let refused = |message: &str| {
             ApiError::invalid("invalid_params", message, "Use another authorization")
@@ -93,24 +102,19 @@ impl Account {
         let authorization = self.find_chargeable(&code, &transaction.email)?;
         self.customer(&transaction.email, env);
         transaction.authorization = Some(code);
-        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        let fault = env.faults.take("charge", FaultKind::is_outcome);
         match authorization.instrument {
             Instrument::Mandate => Ok(self.debit(env, transaction, fault)),
             Instrument::Card(card) => Ok(self.charge_card(env, transaction, card, fault)),
         }
     }
 
-    fn debit(
-        &mut self,
-        env: &Env,
-        mut transaction: Transaction,
-        fault: Option<FaultKind>,
-    ) -> Reply {
+    fn debit(&mut self, env: &Env, mut transaction: Transaction, fault: Option<Fault>) -> Reply {
         transaction.status = Status::Processing;
         "direct_debit".clone_into(&mut transaction.channel);
         "Transaction in progress".clone_into(&mut transaction.gateway_response);
-        transaction.debit_fails = fault == Some(FaultKind::Decline);
-        if fault != Some(FaultKind::Pending) {
+        transaction.debit_fails = fault.as_ref().and_then(Fault::decline_words);
+        if fault.is_none_or(|fault| fault.kind != FaultKind::Pending) {
             self.schedule(env, TimerEvent::Debit(transaction.reference.clone()));
         }
         let id = self.add(transaction);
@@ -122,8 +126,10 @@ impl Account {
         env: &Env,
         mut transaction: Transaction,
         card: &'static Card,
-        fault: Option<FaultKind>,
+        fault: Option<Fault>,
     ) -> Reply {
+        let declined = fault.as_ref().and_then(Fault::decline_words);
+        let fault = fault.map(|fault| fault.kind);
         if fault == Some(FaultKind::Challenge) {
             transaction.status = Status::Ongoing;
             transaction.access_code = Some(env.random.code(15));
@@ -148,9 +154,8 @@ impl Account {
             Some(FaultKind::Pending) => {}
             Some(FaultKind::Decline) => {
                 self.attempt(env, id, card, Outcome::Failed);
-                let transaction = self.transactions.get_mut(&id);
-                if let Some(transaction) = transaction {
-                    transaction.fail("Insufficient Funds");
+                if let Some((transaction, words)) = self.transactions.get_mut(&id).zip(declined) {
+                    transaction.fail(words);
                 }
             }
             _ => {

@@ -44,9 +44,7 @@ impl MerchantAccount for Account {
             TimerEvent::DisputeDue(id) => self.expire_dispute(env, id),
             TimerEvent::Mandate(reference) => self.activate_mandate(env, &reference),
             TimerEvent::Debit(reference) => {
-                let fails = self.by_reference(&reference).is_some_and(|debit| debit.debit_fails);
-                let outcome = if fails { Outcome::Failed } else { Outcome::Success };
-                self.finish_charge(env, &reference, outcome);
+                self.finish_debit(env, &reference);
             }
         }
     }

@@ -70,7 +70,8 @@ pub(super) struct Transaction {
     pub refund_reserved_minor: u64,
     /// Returned by processed refunds.
     pub refunded: u64,
-    pub debit_fails: bool,
+    /// The bank's words if it will decline the debit.
+    pub debit_fails: Option<&'static str>,
     /// Amount and currency that a test makes Paystack report instead.
     pub reported_amount: Option<(u64, String)>,
     /// Charged amount that a test makes Paystack report instead.
@@ -132,7 +133,7 @@ impl Transaction {
             fees: None,
             refund_reserved_minor: 0,
             refunded: 0,
-            debit_fails: false,
+            debit_fails: None,
             reported_amount: None,
             reported_charged_minor: None,
         }

@@ -86,6 +86,7 @@ impl Call {
             Call::Deauthorize(_)
             | Call::OpenAccount(_)
             | Call::CloseAccount(_)
+            | Call::DeclineReason(..)
             | Call::ListBanks(_)
             | Call::ListDisputes(DisputeFilter::Since(_), _)
             | Call::ListTransactions(..)

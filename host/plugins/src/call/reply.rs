@@ -1,7 +1,7 @@
 //! Results of plugin calls in one type for all functions.
 
 use crate::{
-    Bank, Call, CallError, CheckoutSession, Credentials, DisputePage, DisputeStatus,
+    Bank, Call, CallError, CheckoutSession, Credentials, Decline, DisputePage, DisputeStatus,
     FaceComparison, IncomingTransfer, Notification, NotificationRefusal, PaymentStatus, PluginData,
     PluginHandle, ProviderDispute, ProviderPayment, ProviderRefund, ProviderRefundStatus,
     RegisterEntry, SettlementPage, TransactionPage, VirtualAccount,
@@ -12,6 +12,8 @@ pub enum PluginReply {
     Payment(ProviderPayment),
     /// `false`: the provider does not support deauthorization.
     Deauthorized(bool),
+    /// Why a charge was declined.
+    Declined(Decline),
     Refund(ProviderRefund),
     /// The subjects of a webhook. A rejected webhook is not a fault.
     Parsed(Result<Vec<Notification>, NotificationRefusal>),
@@ -66,6 +68,7 @@ impl PluginReply {
                 DisputeStatus::Lost => "lost",
             },
             PluginReply::Holder(_) => "holder",
+            PluginReply::Declined(reason) => (*reason).into(),
             PluginReply::Refund(refund) => match refund.status {
                 ProviderRefundStatus::Pending => "pending",
                 ProviderRefundStatus::Done => "done",

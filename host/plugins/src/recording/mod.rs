@@ -158,6 +158,7 @@ impl Mask {
             | Call::OpenAccount(_)
             | Call::CloseAccount(_)
             | Call::FindTransfer(_)
+            | Call::DeclineReason(..)
             | Call::ListBanks(_)
             | Call::ListDisputes(..)
             | Call::FetchDispute(_)

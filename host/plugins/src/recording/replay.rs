@@ -189,6 +189,7 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
             | PluginReply::Dispute(_)
             | PluginReply::Transactions(_)
             | PluginReply::Settlements(_)
+            | PluginReply::Declined(_)
             | PluginReply::Holder(_),
         ) => json!({}),
     };

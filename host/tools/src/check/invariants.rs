@@ -115,6 +115,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
             notifications.iter().flat_map(|one| [&*one.event, &*one.transaction_id]).collect()
         }
         PluginReply::Deauthorized(_)
+        | PluginReply::Declined(_)
         | PluginReply::Parsed(Err(_))
         | PluginReply::Received(_)
         | PluginReply::Transfer(None)

@@ -118,6 +118,7 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
             format!("a dispute with status {}, of {}", word(dispute.status), money(&dispute.amount))
         }
         Ok(PluginReply::Holder(_)) => "a name".to_owned(),
+        Ok(PluginReply::Declined(reason)) => format!("the reason {}", word(reason)),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(PluginReply::Entry(_)) => "an entry".to_owned(),
         Ok(PluginReply::Compared((_, comparison))) => {

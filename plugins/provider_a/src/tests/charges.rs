@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{self, CardOrder};
@@ -143,4 +144,16 @@ fn a_card_is_deauthorized() {
     let host = host().answer("POST", "/customer/authorization/deactivate", 200, response).install();
     assert_eq!(<Paystack as saved_card::Guest>::deauthorize("AUTH_x".into()), Ok(true));
     assert_eq!(host.requests()[0].json(), json!({"authorization_code": "AUTH_x"}));
+}
+
+#[test]
+fn the_words_of_a_bank_are_a_reason() {
+    for (message, reason) in [
+        ("Insufficient Funds", DeclineReason::InsufficientFunds),
+        ("Expired Card", DeclineReason::Expired),
+        ("Declined", DeclineReason::Other),
+    ] {
+        let found = <Paystack as declines::Guest>::reason(message.into(), "{}".into());
+        assert_eq!(found.unwrap(), reason, "{message}");
+    }
 }

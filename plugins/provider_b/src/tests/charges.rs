@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{self, CardOrder};
@@ -172,4 +173,16 @@ fn tokens_are_not_deauthorized() {
     let host = host().install();
     assert_eq!(<Flutterwave as saved_card::Guest>::deauthorize(TOKEN.into()), Ok(false));
     assert!(host.requests().is_empty());
+}
+
+#[test]
+fn the_words_of_a_bank_are_a_reason() {
+    for (message, reason) in [
+        ("Insufficient Funds", DeclineReason::InsufficientFunds),
+        ("Expired Card", DeclineReason::Expired),
+        ("Declined", DeclineReason::Other),
+    ] {
+        let found = <Flutterwave as declines::Guest>::reason(message.into(), "{}".into());
+        assert_eq!(found.unwrap(), reason, "{message}");
+    }
 }

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{CardOrder, Guest};
 use tollhouse_plugin::types::{Fault, FaultCategory};
@@ -174,4 +175,26 @@ fn tokens_are_not_deauthorized() {
     let host = host().install();
     assert_eq!(Monnify::deauthorize("MNFY_8C1F7E2A".into()), Ok(false));
     assert!(host.requests().is_empty());
+}
+
+#[test]
+fn the_words_of_a_bank_are_a_reason() {
+    for (message, reason) in [
+        ("Insufficient Funds", DeclineReason::InsufficientFunds),
+        ("Expired Card", DeclineReason::Expired),
+        ("Declined", DeclineReason::Other),
+    ] {
+        let found = <Monnify as declines::Guest>::reason(message.into(), "{}".into());
+        assert_eq!(found.unwrap(), reason, "{message}");
+    }
+}
+
+#[test]
+fn a_page_that_expired_is_no_expired_card() {
+    let reason = |message: &str, raw: &str| {
+        <Monnify as declines::Guest>::reason(message.into(), raw.into()).unwrap()
+    };
+    assert_eq!(reason("EXPIRED", "{}"), DeclineReason::Other);
+    let raw = r#"{"responseMessage":"Restricted Card"}"#;
+    assert_eq!(reason("FAILED", raw), DeclineReason::Blocked);
 }

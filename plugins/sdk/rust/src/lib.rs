@@ -82,6 +82,7 @@
 pub mod amount;
 pub mod cache;
 pub mod card;
+mod decline_words;
 mod fault;
 pub mod http;
 pub mod log;
@@ -184,6 +185,12 @@ interface!(
     "package tollhouse:sdk-direct-debit; world with-direct-debit { export tollhouse:plugin/direct-debit@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
     "tollhouse:plugin/payments@1.0.0" => crate::payments
+);
+interface!(
+    /// Reasons of declined charges.
+    declines,
+    "package tollhouse:sdk-declines; world with-declines { export tollhouse:plugin/declines@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
     /// Refunds: returns money to the payer.

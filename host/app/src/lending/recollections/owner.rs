@@ -175,7 +175,7 @@ impl ChargeOwner for Recollection {
             }
             Outcome::Failed(failure) if now.is_pending() => {
                 (now.message, now.decline) = match failure {
-                    Failure::Seen(seen) => (seen.message.clone(), None),
+                    Failure::Seen(seen) => (seen.message.clone(), seen.decline),
                     Failure::Message(message) => (message.to_owned(), None),
                     Failure::Declined(message, decline) => (message.to_owned(), Some(decline)),
                 };

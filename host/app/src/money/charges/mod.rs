@@ -124,7 +124,13 @@ impl ChargeVerifier {
         if is_found_by_state && !has_data {
             return Ok(None);
         }
-        let seen = self.provider.query(&self.credentials, &session).await;
+        let mut seen = self.provider.query(&self.credentials, &session).await;
+        if charge.lane.is_some()
+            && charge.is_undecided()
+            && let Ok(payment) = seen
+        {
+            seen = Ok(self.provider.with_decline(&self.credentials, payment).await);
+        }
         self.found(seen.map(|seen| {
             Some(ProviderPayment {
                 service_ref: charge.service_ref.clone(),

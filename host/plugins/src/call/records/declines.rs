@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
-use crate::{Cause, Fault};
+use crate::{Cause, Credentials, Fault, PaymentStatus, Provider, ProviderPayment};
+
+/// The interface of reasons.
+const DECLINES: &str = "declines";
 
 /// Why a charge was declined.
 #[derive(
@@ -33,6 +36,30 @@ impl Decline {
     #[must_use]
     pub fn is_hard(self) -> bool {
         matches!(self, Decline::Expired | Decline::LostOrStolen | Decline::Blocked)
+    }
+}
+
+impl Provider {
+    /// Adds to a failed payment why it was declined, if the plugin reports reasons. Without one, the
+    /// payment has failed all the same.
+    pub async fn with_decline(
+        &self,
+        credentials: &Credentials,
+        payment: ProviderPayment,
+    ) -> ProviderPayment {
+        if payment.status != PaymentStatus::Failed || !self.exports(DECLINES) {
+            return payment;
+        }
+        let reason = self.decline_reason(credentials, &payment.message, &payment.raw).await;
+        let decline = match reason {
+            Ok(reason) => Some(reason),
+            Err(error) => {
+                let code = error.fault.code.as_str();
+                tracing::warn!(plugin = self.label(), code, "no reason of a declined charge");
+                None
+            }
+        };
+        ProviderPayment { decline, ..payment }
     }
 }
 

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{exported, imported, wit};
 use crate::{
-    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, FaceComparison, Fault, FaultCategory,
-    IdentityQuery, Image, Instrument, KnownSession, Notification, NotificationRefusal,
-    NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment, ProviderRefundStatus,
-    RefundOrder, RegisterEntry, TextMessage,
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Decline, FaceComparison, Fault,
+    FaultCategory, IdentityQuery, Image, Instrument, KnownSession, Notification,
+    NotificationRefusal, NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment,
+    ProviderRefundStatus, RefundOrder, RegisterEntry, TextMessage,
 };
 use imported::identity;
 use tollhouse_platform::{clock::Timestamp, values::money::Money};
@@ -92,6 +92,9 @@ enumerations! {
     }
     FaultCategory => wit::FaultCategory {
         Invalid, Refused, NotFound, Unavailable, Misconfigured, Other
+    }
+    exported::declines::DeclineReason => Decline {
+        InsufficientFunds, Expired, LostOrStolen, Blocked, Limit, TryLater, Other
     }
     imported::payments::PaymentStatus => PaymentStatus { Pending, Success, Failed, Reversed }
     exported::refunds::RefundStatus => ProviderRefundStatus { Pending, Done, Failed }
@@ -247,6 +250,7 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
             channel: truncate_text(payment.channel),
             paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
             message: truncate_text(payment.message),
+            decline: None,
             instrument: payment.instrument.map(Into::into),
             challenge_url: payment.challenge_url.map(url).transpose()?,
             metadata: payment.metadata.filter(|text| text.len() <= MAX_RAW_BYTES),

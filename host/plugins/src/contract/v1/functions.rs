@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
-    Credentials, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, FaceComparison,
-    Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer, KnownRefund,
-    KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData, PluginReply,
-    Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
-    SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter, TransactionPage,
-    VirtualAccount, Webhook, runtime::engine::State,
+    Credentials, DebitOrder, Decline, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage,
+    FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer,
+    KnownRefund, KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData,
+    PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder,
+    RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
+    TransactionPage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
 use tollhouse_platform::values::listing::Period;
@@ -218,6 +218,12 @@ functions! {
         Debit(order: DebitOrder) = "direct-debit.debit",
         debit -> Payment(ProviderPayment),
         call_debit(&order.into()) as converted;
+    }
+    declines = "declines" of Provider, personal: true {
+        /// Returns why a failed charge was declined, from its message and response.
+        DeclineReason(message: str, raw: str) = "declines.reason",
+        decline_reason -> Declined(Decline),
+        call_reason(message, raw) as converted;
     }
     refunds = "refunds" of Provider, personal: false {
         StartRefund(order: RefundOrder) = "refunds.start",

@@ -101,6 +101,7 @@ impl Call {
             Call::ChargeCard(card_order(manifest)),
             Call::Deauthorize("example-token".to_owned()),
             Call::Debit(debit_order(manifest)),
+            Call::DeclineReason("Insufficient Funds".to_owned(), "{}".to_owned()),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
             Call::StartPartialRefund(partial_refund_order(manifest)),

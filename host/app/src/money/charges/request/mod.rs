@@ -223,12 +223,14 @@ async fn send<O: ChargeOwner>(
                 Ok(Response::Session(session))
             }
             Order::Card(order) => {
-                let charged = provider.charge_card(&credentials, &order).await;
-                charged.map(Box::new).map(Response::Payment)
+                let charged = provider.charge_card(&credentials, &order).await?;
+                let charged = provider.with_decline(&credentials, charged).await;
+                Ok(Response::Payment(Box::new(charged)))
             }
             Order::Debit(order) => {
-                let debited = provider.debit(&credentials, &order).await;
-                debited.map(Box::new).map(Response::Payment)
+                let debited = provider.debit(&credentials, &order).await?;
+                let debited = provider.with_decline(&credentials, debited).await;
+                Ok(Response::Payment(Box::new(debited)))
             }
         }
     };

@@ -61,6 +61,7 @@ pub fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> P
         channel: String::new(),
         paid_at: None,
         message: String::new(),
+        decline: None,
         instrument: None,
         challenge_url: None,
         metadata: None,
