@@ -221,6 +221,41 @@ both! {
         assert_eq!(summarize(&attempts(app, "loan-1").await), [("card", 1, "first", "success")]);
     }
 
+    async fn events_about_installments_are_sent_once_if_the_policy_asks_for_them(app: TestApp) {
+        create_user(app, "ada").await;
+        let events = json!({ "upcoming_days": 2, "due": true, "overdue_days": 1 });
+        put_policy(app, json!({ "active": false, "events": events })).await;
+        create_loan(app, "loan-1", "ada", &[(5, 100.0), (40, 50.0)]).await;
+        app.advance(2 * DAY).await;
+        assert_eq!(app.events(), [""; 0]);
+        app.advance(DAY).await;
+        assert_eq!(app.events(), ["installment.upcoming"]);
+        put_policy(app, json!({ "events": events })).await;
+        create_loan(app, "loan-1", "ada", &[(5, 100.0), (40, 50.0)]).await;
+        app.advance(DAY).await;
+        assert_eq!(app.events().len(), 1);
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 40 })).await.data();
+        app.advance(2 * DAY).await;
+        let sent = app.events();
+        let sent: Vec<&String> = sent.iter().filter(|kind| kind.starts_with("installment.")).collect();
+        assert_eq!(sent, ["installment.upcoming", "installment.due", "installment.overdue"]);
+        let path = format!("/companies/{}/events", app.company.id);
+        let listed = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        let overdue = listed["docs"].as_array().expect("a list").iter().find(|one| one["event"] == "installment.overdue");
+        let overdue = overdue.expect("an event");
+        assert_eq!((&overdue["subject"], &overdue["body"]["data"]["amount_remaining"]), (&json!("loan-1"), &json!(60)), "{overdue}");
+        app.advance(10 * DAY).await;
+        assert_eq!(app.events().len(), 4);
+        // The rest is paid before it is due, and a policy may ask for nothing.
+        create_recollection(app, json!({ "loan": "loan-1", "with_provider": false })).await.data();
+        app.advance(60 * DAY).await;
+        assert_eq!(app.events().len(), 5);
+        put_policy(app, json!({})).await;
+        create_loan(app, "loan-2", "ada", &[(110, 100.0)]).await;
+        app.advance(60 * DAY).await;
+        assert_eq!(app.events().len(), 5);
+    }
+
     async fn two_hosts_make_one_attempt_at_a_time(app: TestApp) {
         const LOANS: usize = 10;
         set_up(app).await;

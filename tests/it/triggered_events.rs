@@ -42,7 +42,7 @@ both! {
             assert_eq!(headers["webhook-id"], event["id"].as_str().unwrap());
             assert_eq!(event["body"], serde_json::from_str::<Value>(&body).unwrap());
             let data = &event["body"]["data"];
-            let marked = ["reference", "service_ref"].map(|name| data[name].as_str().unwrap_or_default());
+            let marked = ["reference", "service_ref", "loan"].map(|name| data[name].as_str().unwrap_or_default());
             assert!(marked.iter().any(|reference| reference.starts_with("test-")), "{data}");
         }
         assert_eq!((registered.count(), endpoint.count()), (TYPES.len(), 1));

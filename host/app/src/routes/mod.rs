@@ -380,6 +380,9 @@ pub fn webhooks() -> Vec<Webhook> {
         "recollection.reversed" recollections::EventData: "The provider took a repayment back";
         "recollection.disputed" disputes::EventData: "A payer disputes a repayment";
         "recollection.dispute_closed" disputes::EventData: "A dispute of a repayment was won or lost";
+        "installment.upcoming" collections::EventData: "An installment will be due";
+        "installment.due" collections::EventData: "An installment is due";
+        "installment.overdue" collections::EventData: "An installment is overdue";
     }
 }
 

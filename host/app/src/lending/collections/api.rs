@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     APPLY_JOB,
-    policy::{Hours, INSTRUMENT_KINDS, InstrumentKind, Policy, parse_offset},
+    policy::{Hours, INSTRUMENT_KINDS, InstrumentKind, Policy, Reminders, parse_offset},
     store::{self, AttemptView, PolicyVersion},
 };
 use crate::{
@@ -53,6 +53,21 @@ fields! {
         /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
         /// Default: no maximum.
         max_fees: Option<NonNegative>,
+        /// The events about installments that the company receives. Default: none.
+        events: Option<Body<EventsChange>>,
+    }
+}
+
+fields! {
+    /// Events about an installment that is not paid, each sent once.
+    #[schemars(rename = "InstallmentEventsChange")]
+    Body EventsChange {
+        /// Sends `installment.upcoming` this number of days before the due date. Default: not.
+        upcoming_days: Option<Whole<1, 30>>,
+        /// Sends `installment.due` on the due date. Default: `false`.
+        due: Option<Flag>,
+        /// Sends `installment.overdue` this number of days after the due date. Default: not.
+        overdue_days: Option<Whole<1, 90>>,
     }
 }
 
@@ -103,6 +118,11 @@ impl PolicyChange {
             utc_offsets: self.utc_offsets,
             max_attempts: self.max_attempts,
             max_fees: self.max_fees,
+            events: self.events.map_or_else(Reminders::default, |events| Reminders {
+                upcoming_days: events.upcoming_days,
+                due: events.due.unwrap_or_default(),
+                overdue_days: events.overdue_days,
+            }),
         }
     }
 }

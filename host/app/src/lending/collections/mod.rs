@@ -3,7 +3,8 @@
 //!
 //! - `policy`: the policy, data;
 //! - `decide`: what to charge next, a pure function of policy, history, instruments and time;
-//! - `collect`: the part of the job `loan.collect` that follows a policy.
+//! - `collect`: the part of the job `loan.collect` that follows a policy;
+//! - `remind`: the events about installments, in the same job.
 //!
 //! Without an active policy, `recollections::automatic` collects each installment once.
 
@@ -11,12 +12,14 @@ pub mod api;
 mod collect;
 mod decide;
 mod policy;
+mod remind;
 mod store;
 
 pub use self::{
     collect::collect,
     decide::InstrumentId,
-    store::{PolicyVersion, is_attempt},
+    remind::{EventData, remind},
+    store::{PolicyVersion, find_latest, is_attempt},
 };
 use crate::{
     lending::loans::{COLLECT_JOB, LoanId},
@@ -30,15 +33,16 @@ pub const APPLY_JOB: &str = "collection.apply";
 /// Loans of one page of [`APPLY_JOB`].
 const LOANS_PER_PAGE: i64 = 200;
 
-/// Returns the policy that a company collects by.
-pub async fn active(tx: &mut Tx, company_id: &CompanyId) -> Result<Option<PolicyVersion>> {
-    let latest = store::find_latest(tx, company_id).await?;
-    Ok(latest.filter(|version| version.policy.active))
+impl PolicyVersion {
+    /// Returns whether installments are collected by it.
+    pub fn is_active(&self) -> bool {
+        self.policy.active
+    }
 }
 
-/// Decides anew what to charge for a loan, if its company has a policy.
+/// Decides anew what to charge and to report for a loan, if its company has a policy.
 pub async fn wake(tx: &mut Tx, app: &App, company_id: &CompanyId, loan_id: &LoanId) -> Result<()> {
-    if active(tx, company_id).await?.is_some() {
+    if find_latest(tx, company_id).await?.is_some() {
         jobs::enqueue(tx, company_id, COLLECT_JOB, loan_id, app.clock.now()).await?;
     }
     Ok(())

@@ -34,6 +34,21 @@ pub struct Policy {
     pub max_attempts: i64,
     /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
     pub max_fees: Option<Minor>,
+    /// The events about installments that the company receives, also if the policy is not active.
+    #[serde(default)]
+    pub events: Reminders,
+}
+
+/// When events about an installment that is not paid are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "InstallmentEvents")]
+pub struct Reminders {
+    /// The days before the due date at which `installment.upcoming` is sent; `null`: not.
+    pub upcoming_days: Option<i64>,
+    /// Whether `installment.due` is sent, on the due date.
+    pub due: bool,
+    /// The days after the due date at which `installment.overdue` is sent; `null`: not.
+    pub overdue_days: Option<i64>,
 }
 
 /// The hours of the day in which is charged, in the time of the user's country.

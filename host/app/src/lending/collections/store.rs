@@ -252,6 +252,34 @@ pub async fn list_attempts(
     .await
 }
 
+/// Returns the installments of a loan with what was reported about them.
+pub async fn list_reports(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    loan_id: &LoanId,
+) -> Result<Vec<(i64, Timestamp, String)>> {
+    tx.sql(
+        "SELECT number, due_at, kind FROM installment_reports
+         WHERE company_id = $1 AND loan_id = $2",
+    )
+    .params(params![company_id, loan_id])
+    .all()
+    .await
+}
+
+/// Returns since when a company has wanted events, in whichever version.
+pub async fn events_since(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    version: &PolicyVersion,
+) -> Result<Timestamp> {
+    // The number of versions is small: people change policies.
+    let versions = list_versions(tx, company_id, version.version).await?;
+    let same = |one: &&PolicyVersion| one.policy.events == version.policy.events;
+    let first = versions.iter().take_while(same).last();
+    Ok(first.map_or(version.created_at, |first| first.created_at))
+}
+
 /// Records that something was reported about an installment. Returns `false` if it already was.
 pub async fn insert_report(
     tx: &mut Tx,

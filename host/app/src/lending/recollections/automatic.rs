@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     lending::{
-        collections::{self, InstrumentId},
+        collections::{self, InstrumentId, PolicyVersion},
         loans::{self, Installment, Loan, LoanId, uncovered_amount},
     },
     money::prelude::*,
@@ -48,10 +48,20 @@ async fn next_step(
     let Some(loan) = loan.filter(|loan| loan.disbursed && !loan.is_paid()) else {
         return Ok(JobResult::Done);
     };
-    match collections::active(tx, company_id).await? {
-        Some(policy) => collections::collect(tx, app, &loan, &policy, expects_balance).await,
-        None => collect_once(tx, app, &loan, expects_balance).await,
-    }
+    let policy = collections::find_latest(tx, company_id).await?;
+    let reminder = match &policy {
+        Some(policy) => collections::remind(tx, app, &loan, policy).await?,
+        None => None,
+    };
+    let result = match policy.filter(PolicyVersion::is_active) {
+        Some(policy) => collections::collect(tx, app, &loan, &policy, expects_balance).await?,
+        None => collect_once(tx, app, &loan, expects_balance).await?,
+    };
+    Ok(match (result, reminder) {
+        (JobResult::RescheduleAt(at), Some(reminder)) => JobResult::RescheduleAt(at.min(reminder)),
+        (_, Some(reminder)) => JobResult::RescheduleAt(reminder),
+        (result, None) => result,
+    })
 }
 
 /// Handles the oldest due installment that is not marked.

@@ -21,6 +21,7 @@ pub fn data(kind: &str, id: &str, now: Timestamp) -> Map<String, Value> {
             payment
         }
         ("payment", _) => payment(id, outcome, now),
+        ("installment", _) => installment(id, outcome, now),
         ("card.validation", _) => card(id, outcome == "success", now),
         _ => recollection(id, outcome, now),
     };
@@ -68,6 +69,24 @@ fn payment(id: &str, outcome: &str, now: Timestamp) -> Value {
         "metadata": {},
         "paid_at": is_paid.then_some(now),
         "payment_channel": if is_paid { "card" } else { "" },
+    })
+}
+
+/// An installment that is due in three days, today, or three days ago.
+fn installment(id: &str, outcome: &str, now: Timestamp) -> Value {
+    let days = match outcome {
+        "upcoming" => 3,
+        "due" => 0,
+        _ => -3,
+    };
+    json!({
+        "loan": id,
+        "user": null,
+        "user_id": "test-user",
+        "due_date": now.plus_seconds(days * 24 * 3600),
+        "amount": 2500.5,
+        "amount_remaining": 2500.5,
+        "currency": "NGN",
     })
 }
 

@@ -20,7 +20,8 @@ pub const TYPES: &[&str] = &[
     "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
     "payment.refunded", "payment.partly_refunded", "payment.disputed", "payment.dispute_closed",
     "recollection.success", "recollection.failed", "recollection.reversed",
-    "recollection.disputed", "recollection.dispute_closed",
+    "recollection.disputed", "recollection.dispute_closed", "installment.upcoming",
+    "installment.due", "installment.overdue",
 ];
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::lending::collections::policy::Hours;
+use crate::lending::collections::policy::{Hours, Reminders};
 
 const HOUR_MS: i64 = 3_600_000;
 /// A due date at 00:00 UTC.
@@ -28,6 +28,7 @@ fn policy() -> Policy {
         utc_offsets: BTreeMap::new(),
         max_attempts: 5,
         max_fees: None,
+        events: Reminders::default(),
     }
 }
 
