@@ -27,6 +27,9 @@ CREATE TABLE collection_attempts (
     UNIQUE (company_id, recollection_id)
 );
 
+-- Simulations of policies select installments by due date.
+CREATE INDEX loan_entries_by_due ON loan_entries (company_id, due_at);
+
 -- What was reported about an installment, once each.
 CREATE TABLE installment_reports (
     company_id TEXT   NOT NULL,

@@ -24,7 +24,10 @@ use self::{
     operators::{approval, audit, operator, role},
     plugin::publisher,
     prelude::*,
-    records::{card_refund, direct_debit, event, identity, job, loan, message, payment, reconcile},
+    records::{
+        card_refund, collections, direct_debit, event, identity, job, loan, message, payment,
+        reconcile,
+    },
     server::{compile, config, database, master_key, serve},
     tenants::{company, event_endpoint, key, member, price, provider, wallet},
 };
@@ -80,6 +83,8 @@ enum Command {
     Payment(OnHost<payment::Action>),
     /// Show and save loans, and list repayments
     Loan(OnHost<loan::Action>),
+    /// Show, set and simulate collection policies of companies
+    Collections(OnHost<collections::Action>),
     /// Show and save direct debit mandates
     DirectDebit(OnHost<direct_debit::Action>),
     /// List refunds of card verification charges and retry failed ones
@@ -178,6 +183,7 @@ async fn execute(parsed: &ParsedSettings) -> Result {
         Command::Publisher(publisher) => publisher.run().await,
         Command::Payment(payment) => payment.run().await,
         Command::Loan(loan) => loan.run().await,
+        Command::Collections(collections) => collections.run().await,
         Command::DirectDebit(direct_debit) => direct_debit.run().await,
         Command::CardRefund(card_refund) => card_refund.run().await,
         Command::Reconcile(reconcile) => reconcile.run().await,

@@ -213,6 +213,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ),
     ("put", "/internal/v1/companies/{company}/loans/{loan}", |_| loan_body("ada")),
     ("put", "/internal/v1/companies/{company}/collection-policy", |_| policy_body()),
+    (
+        "post",
+        "/internal/v1/companies/{company}/collection-policy/simulate",
+        |_| json!({ "policy": policy_body() }),
+    ),
     ("put", "/internal/v1/companies/{company}/direct-debits/{direct_debit}", |_| {
         direct_debit_body("ada", "AUTH_mandate")
     }),

@@ -256,6 +256,39 @@ both! {
         assert_eq!(app.events().len(), 5);
     }
 
+    async fn a_simulation_replays_outcomes_and_estimates_the_rest(app: TestApp) {
+        set_up(app).await;
+        put_policy(app, json!({ "instruments": ["default_card"], "days": [0, 1], "max_attempts": 2 })).await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        create_loan(app, "loan-2", "ada", &[(4, 50.0)]).await;
+        // The first loan fails twice, the second succeeds.
+        decline(app, 1);
+        app.advance(TWO_DAYS + 12 * HOUR).await;
+        decline(app, 1);
+        app.advance(3 * DAY).await;
+        let path = format!("/companies/{}/collection-policy/simulate", app.company.id);
+        let simulate = async |change| {
+            let body = json!({ "policy": merged(policy_body(), change), "days": 30 });
+            app.operator(Method::POST, &path, body).await.data().clone()
+        };
+        // The same policy does the same.
+        let made = json!({ "collected": 1, "attempts": 3, "recovered": 50, "fees": 20 });
+        let same = simulate(json!({ "instruments": ["default_card"], "days": [0, 1], "max_attempts": 2 })).await;
+        let of_naira = &same["results"][0];
+        assert_eq!((&of_naira["currency"], &of_naira["installments"], &of_naira["amount"]), (&json!("NGN"), &json!(2), &json!(150)));
+        assert_eq!((&of_naira["actual"], &of_naira["simulated"], &of_naira["estimated_attempts"]), (&made, &made, &json!(0)), "{same}");
+        assert_eq!(same["rates"][0], json!({ "payment_channel": "card", "retry": false, "attempts": 2, "succeeded": 1 }));
+        // The other card has not been charged: a first charge of a card succeeds in one of two.
+        let other = simulate(json!({ "days": [0], "instruments": ["default_card", "other_cards"] })).await;
+        let of_naira = &other["results"][0];
+        assert_eq!(of_naira["simulated"], json!({ "collected": 2, "attempts": 3, "recovered": 100, "fees": 30 }), "{other}");
+        assert_eq!((&of_naira["estimated_attempts"], &other["truncated"]), (&json!(1), &json!(false)));
+        let refused = app.operator(Method::POST, &path, json!({ "policy": policy_body(), "days": 91 })).await;
+        assert_eq!(refused.failure(), (400, "the days field must be a whole number from 1 to 90"));
+        let refused = app.operator(Method::POST, &path, json!({ "policy": merged(policy_body(), json!({ "max_attempts": 0 })) })).await;
+        assert_eq!(refused.failure(), (400, "the policy.max_attempts field must be a whole number from 1 to 50"));
+    }
+
     async fn two_hosts_make_one_attempt_at_a_time(app: TestApp) {
         const LOANS: usize = 10;
         set_up(app).await;

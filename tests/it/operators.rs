@@ -348,7 +348,11 @@ fn plugin_actions(digest: &str) -> Vec<Action> {
 const PUBLIC_KEY: &str = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 /// Routes without a lasting effect outside tests and development.
-const NOT_RECORDED: &[(&str, &str)] = &[("post", "/clock/advance"), ("post", "/plugins/examine")];
+const NOT_RECORDED: &[(&str, &str)] = &[
+    ("post", "/clock/advance"),
+    ("post", "/plugins/examine"),
+    ("post", "/companies/{company}/collection-policy/simulate"),
+];
 
 /// Routes that need a second operator or a session: `approvals.rs` and `sign_in.rs` check their
 /// entries.

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{field, file, input::run_with_stdin, json_of, rows, run};
 use crate::lending::{
-    SUCCESS_CARD, create_recollection, create_user, date_in_days, direct_debit_body,
-    fail_card_refund, get_loan, saved_card,
+    SUCCESS_CARD, create_loan, create_recollection, create_user, date_in_days, direct_debit_body,
+    fail_card_refund, get_loan, policy_body, saved_card,
 };
 
 both! {
@@ -65,6 +65,30 @@ both! {
         }
         let missing = run(app, &["loan", "put", id, "loan-1", "--file", "/no/such.json"]).await;
         assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.json: "), "{}", missing.err);
+    }
+
+    async fn a_collection_policy_is_set_shown_and_simulated(app: TestApp) {
+        let id = &*app.company.id;
+        let none = run(app, &["collections", "show", id]).await;
+        assert_eq!(none.success_output().trim(), "no policy: each installment is collected once");
+        let policy = file(app, "policy.json", policy_body().to_string().as_bytes());
+        let set = run(app, &["collections", "set", id, "--file", &policy]).await;
+        assert_eq!((field(set.success_output(), "version"), field(&set.out, "UTC offset")), ("1", "+01:00"));
+        let shown = run(app, &["collections", "show", id]).await;
+        assert_eq!(shown.success_output(), set.out);
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        app.advance(5 * 86_400).await;
+        let simulated = run(app, &["collections", "simulate", id, "--policy", &policy]).await;
+        let text = simulated.success_output();
+        let results: Vec<String> = rows(text)[..2].iter().map(|row| row.join(" ")).collect();
+        assert_eq!(results, [
+            "actual 1 100.00 NGN 0 0 0.00 NGN 0.00 NGN",
+            "with the policy 1 100.00 NGN 0 0 0.00 NGN 0.00 NGN",
+        ]);
+        assert!(text.contains("Of 0 attempts with the policy, 0 were made like this"), "{text}");
+        let refused = run(app, &["collections", "simulate", id, "--policy", &policy, "--days", "91"]).await;
+        assert_eq!(refused.failure(), (1, "tollhouse: the days field must be a whole number from 1 to 90"));
     }
 
     async fn a_failed_refund_is_listed_and_retried(app: TestApp) {

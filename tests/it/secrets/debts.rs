@@ -37,6 +37,7 @@ pub async fn collect(lab: &Lab) {
     let policy = "/internal/v1/companies/{company}/collection-policy";
     lab.call(&format!("PUT {policy}"), policy_body()).await;
     lab.send(&format!("GET {policy}"), "").await;
+    lab.call(&format!("POST {policy}/simulate"), json!({ "policy": policy_body() })).await;
     lab.send(&format!("GET {policy}/versions"), "").await;
     lab.send("GET /internal/v1/companies/{company}/loans/{loan}/attempts", "").await;
     lab.name("direct_debit", &json!("dd-1"));

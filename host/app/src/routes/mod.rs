@@ -288,6 +288,7 @@ fn customer_routes() -> Vec<Route> {
         put    "/internal/v1/companies/{company}/collection-policy" Operator(LENDING_WRITE) collections::api::put "Set the collection policy of a company" [];
         get    "/internal/v1/companies/{company}/collection-policy" Operator(COMPANIES_READ) collections::api::fetch "Fetch the collection policy of a company" [];
         get    "/internal/v1/companies/{company}/collection-policy/versions" Operator(COMPANIES_READ) collections::api::versions "List the versions of a company's collection policy" [];
+        post   "/internal/v1/companies/{company}/collection-policy/simulate" Operator(LENDING_WRITE) collections::api::simulate "Simulate a collection policy with past installments" [];
         put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_WRITE) mandates::api::put "Create or replace a direct debit mandate" [];
         get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator(LENDING_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     APPLY_JOB,
     policy::{Hours, INSTRUMENT_KINDS, InstrumentKind, Policy, Reminders, parse_offset},
+    simulate::{self, Simulation},
     store::{self, AttemptView, PolicyVersion},
 };
 use crate::{
@@ -15,6 +16,8 @@ use crate::{
 /// Versions and attempts in a response.
 const MOST_LISTED: i64 = 100;
 const MOST_COUNTRIES: usize = 100;
+/// The days of a simulation.
+const DEFAULT_DAYS: i64 = 30;
 
 choices! {
     InstrumentChoice = INSTRUMENT_KINDS;
@@ -82,6 +85,15 @@ fields! {
             true => Ok(to),
             false => Err(body.must_be("to", "later than from")),
         },
+    }
+}
+
+fields! {
+    /// A policy to simulate.
+    Body SimulationRequest {
+        policy: Body<PolicyChange>,
+        /// The installments were due in this number of days until now. Default: 30.
+        days: Option<Whole<1, 90>>,
     }
 }
 
@@ -162,6 +174,20 @@ pub async fn fetch(
     let read = async |tx: &mut Tx| store::find_latest(tx, &company).await;
     let found = app.store.select(read).await?;
     DataResponse::data(found, "Collection policy fetched successfully")
+}
+
+/// Simulates a policy with the installments and outcomes of the last days. It changes nothing.
+pub async fn simulate(
+    State(app): State<App>,
+    Path(company): Path<CompanyId>,
+    body: Body<SimulationRequest>,
+) -> Result<DataResponse<Simulation>> {
+    let company = companies::find(&app, &company).await?;
+    let SimulationRequest { policy, days } = body.read()?;
+    let (policy, now) = (policy.policy(), app.clock.now());
+    let days = days.unwrap_or(DEFAULT_DAYS);
+    let read = async |tx: &mut Tx| simulate::simulate(tx, &company, &policy, days, now).await;
+    DataResponse::data(app.store.read(read).await?, "Collection policy simulated successfully")
 }
 
 /// Lists the latest 100 versions of a company's policy, newest first.

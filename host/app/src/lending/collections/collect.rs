@@ -116,7 +116,7 @@ async fn instruments(tx: &mut Tx, company: &Company, loan: &Loan) -> Result<Vec<
 
 /// Returns the fee for a charge by this channel. Without the plan's feature there is none, and no
 /// charge: [`charge_instrument`] reports it.
-async fn price(tx: &mut Tx, company: &Company, channel: &str) -> Result<Minor> {
+pub async fn price(tx: &mut Tx, company: &Company, channel: &str) -> Result<Minor> {
     match wallet::quote_fee(tx, company, billing_item(channel), 1).await {
         Ok(fee) => Ok(fee.amount()),
         Err(Error::Forbidden(_)) => Ok(Minor(0)),

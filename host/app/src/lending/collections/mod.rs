@@ -4,7 +4,8 @@
 //! - `policy`: the policy, data;
 //! - `decide`: what to charge next, a pure function of policy, history, instruments and time;
 //! - `collect`: the part of the job `loan.collect` that follows a policy;
-//! - `remind`: the events about installments, in the same job.
+//! - `remind`: the events about installments, in the same job;
+//! - `replay` and `simulate`: what a policy would have done with past installments.
 //!
 //! Without an active policy, `recollections::automatic` collects each installment once.
 
@@ -13,6 +14,8 @@ mod collect;
 mod decide;
 mod policy;
 mod remind;
+mod replay;
+mod simulate;
 mod store;
 
 pub use self::{

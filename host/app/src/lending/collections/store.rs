@@ -5,6 +5,7 @@ use super::{
     policy::Policy,
 };
 use crate::{
+    customers::UserKey,
     lending::{
         loans::{Allocation, Loan, LoanId},
         mandates::MandateId,
@@ -178,30 +179,135 @@ impl HistoryRow {
     }
 }
 
-/// Returns the attempts to collect the installments of a loan, oldest first, with those of hosts
-/// without a policy.
+/// Selects attempts with the outcomes of their recollections, oldest first, with those without a
+/// policy. `$filter` applies to installments.
+macro_rules! select_outcomes {
+    ($columns:literal, $filter:literal) => {
+        concat!(
+            "SELECT a.number, a.due_at, a.fee_minor, a.created_at, r.card_id, r.direct_debit_id,
+                 r.status, r.decline, r.updated_at, r.applied,
+                 COALESCE(c.unsure, FALSE) AS unsure",
+            $columns,
+            " FROM (
+                 SELECT number, due_at, recollection_id, fee_minor, created_at
+                 FROM collection_attempts WHERE company_id = $1 AND ",
+            $filter,
+            " UNION ALL
+                 SELECT number, due_at, recollection_id, 0, created_at
+                 FROM collections o WHERE company_id = $1 AND ",
+            $filter,
+            " AND NOT EXISTS (
+                     SELECT 1 FROM collection_attempts k WHERE k.company_id = o.company_id
+                         AND k.recollection_id = o.recollection_id)
+             ) a
+             JOIN recollections r ON r.company_id = $1 AND r.id = a.recollection_id
+             LEFT JOIN charges c ON c.company_id = $1 AND c.id = r.charge_id
+             ORDER BY a.created_at, r.id"
+        )
+    };
+}
+
+/// Returns the attempts to collect the installments of a loan, oldest first, with those without a
+/// policy.
 pub async fn history(
     tx: &mut Tx,
     company_id: &CompanyId,
     loan_id: &LoanId,
 ) -> Result<Vec<HistoryRow>> {
+    tx.sql(select_outcomes!("", "loan_id = $2")).params(params![company_id, loan_id]).all().await
+}
+
+/// An attempt with its loan and its amount.
+#[derive(Debug, FromRow)]
+pub struct OutcomeRow {
+    pub loan_id: LoanId,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    #[sqlx(flatten)]
+    pub history: HistoryRow,
+}
+
+/// Returns the attempts to collect installments that were due in a period, oldest first.
+pub async fn list_outcomes(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<OutcomeRow>> {
+    tx.sql(select_outcomes!(", r.loan_id, r.amount_minor", "due_at >= $2 AND due_at < $3"))
+        .params(params![company_id, from, until])
+        .all()
+        .await
+}
+
+/// An installment that was due.
+#[derive(Debug, FromRow)]
+pub struct PastInstallment {
+    pub loan_id: LoanId,
+    pub due_at: Timestamp,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: Currency,
+    pub user_key: UserKey,
+    pub country_code: Option<String>,
+}
+
+/// Returns the latest installments that were due in a period and are collected automatically; those
+/// of a loan and due date in the order of their numbers.
+pub async fn list_past(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    from: Timestamp,
+    until: Timestamp,
+    most: i64,
+) -> Result<Vec<PastInstallment>> {
     tx.sql(
-        "SELECT a.number, a.due_at, a.fee_minor, a.created_at, r.card_id, r.direct_debit_id,
-             r.status, r.decline, r.updated_at, r.applied, COALESCE(c.unsure, FALSE) AS unsure
-         FROM (
-             SELECT number, due_at, recollection_id, fee_minor, created_at
-             FROM collection_attempts WHERE company_id = $1 AND loan_id = $2
-             UNION ALL
-             SELECT number, due_at, recollection_id, 0, created_at
-             FROM collections o WHERE company_id = $1 AND loan_id = $2 AND NOT EXISTS (
-                 SELECT 1 FROM collection_attempts k WHERE k.company_id = o.company_id
-                     AND k.recollection_id = o.recollection_id)
-         ) a
-         JOIN recollections r ON r.company_id = $1 AND r.id = a.recollection_id
-         LEFT JOIN charges c ON c.company_id = $1 AND c.id = r.charge_id
-         ORDER BY a.created_at, r.id",
+        "SELECT e.loan_id, e.due_at, e.amount_minor, l.currency, l.user_key, u.country_code
+         FROM loan_entries e
+         JOIN loans l ON l.company_id = e.company_id AND l.id = e.loan_id
+         LEFT JOIN users u ON u.company_id = l.company_id AND u.id = l.user_key
+         WHERE e.company_id = $1 AND e.due_at >= $2 AND e.due_at < $3 AND e.automatic
+             AND l.disbursed
+         ORDER BY e.due_at DESC, e.loan_id, e.number LIMIT $4",
     )
-    .params(params![company_id, loan_id])
+    .params(params![company_id, from, until, most])
+    .all()
+    .await
+}
+
+/// A card or mandate that can be charged today.
+#[derive(Debug, FromRow)]
+pub struct UserInstrument {
+    pub user_key: UserKey,
+    pub id: String,
+    pub currency: Currency,
+    pub is_card: bool,
+    pub is_default: bool,
+}
+
+/// Returns the instruments of users with installments that were due in a period: cards, newest
+/// first, then mandates.
+pub async fn list_instruments(
+    tx: &mut Tx,
+    company_id: &CompanyId,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<UserInstrument>> {
+    tx.sql(
+        "WITH owed AS (
+             SELECT DISTINCT l.user_key FROM loan_entries e
+             JOIN loans l ON l.company_id = e.company_id AND l.id = e.loan_id
+             WHERE e.company_id = $1 AND e.due_at >= $2 AND e.due_at < $3)
+         SELECT c.user_key, c.id, c.currency, TRUE AS is_card, c.is_default, c.created_at
+         FROM owed JOIN cards c ON c.company_id = $1 AND c.user_key = owed.user_key
+         WHERE c.removed_at IS NULL AND c.status = 'valid'
+         UNION ALL
+         SELECT d.user_key, d.id, d.currency, FALSE, d.is_default, d.created_at
+         FROM owed JOIN direct_debits d ON d.company_id = $1 AND d.user_key = owed.user_key
+         WHERE d.active
+         ORDER BY 4 DESC, 5 DESC, 6 DESC, 2 DESC",
+    )
+    .params(params![company_id, from, until])
     .all()
     .await
 }
