@@ -41,5 +41,8 @@ CREATE TABLE installment_reports (
     PRIMARY KEY (company_id, loan_id, number, due_at, kind)
 );
 
+-- The least amount that a charge may take, if the provider knows partial debits.
+ALTER TABLE charges ADD COLUMN at_least_minor BIGINT;
+
 -- Why the provider declined the charge of a failed repayment.
 ALTER TABLE recollections ADD COLUMN decline TEXT;

@@ -56,6 +56,9 @@ pub enum FaultKind {
     Decline,
     /// Charges of a saved card: paused until the customer completes a page.
     Challenge,
+    /// Charges of a saved card or mandate: the account has half of the amount, so a whole charge is
+    /// declined.
+    Partial,
     /// Charges of a saved card: pending until a test resolves them.
     Pending,
 }
@@ -124,7 +127,8 @@ impl Fault {
 
     /// The bank's words, if it declines.
     pub(crate) fn decline_words(&self) -> Option<&'static str> {
-        (self.kind == FaultKind::Decline).then(|| self.reason.words())
+        let declines = matches!(self.kind, FaultKind::Decline | FaultKind::Partial);
+        declines.then(|| self.reason.words())
     }
 
     #[must_use]
@@ -168,7 +172,10 @@ impl FaultKind {
     /// Decided by the bank or the recipient, not by the connection: the handler itself queries
     /// these.
     pub(crate) fn is_outcome(self) -> bool {
-        matches!(self, FaultKind::Decline | FaultKind::Challenge | FaultKind::Pending)
+        matches!(
+            self,
+            FaultKind::Decline | FaultKind::Challenge | FaultKind::Partial | FaultKind::Pending
+        )
     }
 
     pub(crate) fn is_transport(self) -> bool {

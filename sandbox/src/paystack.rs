@@ -158,6 +158,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .route("/transaction/initialize", on("initialize", post(transactions::initialize)))
         .route("/transaction/verify/{reference}", on("verify", get(transactions::verify)))
         .route("/transaction/charge_authorization", on("charge", post(charges::charge)))
+        .route("/transaction/partial_debit", on("charge", post(charges::partial_debit)))
         .route("/transaction/{id}", on("fetch", get(transactions::fetch)))
         .route("/transaction", on("list", get(transactions::list)))
         .route(

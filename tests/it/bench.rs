@@ -40,6 +40,7 @@ async fn every_function_is_measured_with_or_without_examples() {
         ("provider_a@1.0.0", "saved-card.charge", "ok", 2),
         ("provider_a@1.0.0", "saved-card.deauthorize", "ok", 2),
         ("provider_a@1.0.0", "direct-debit.debit", "ok", 2),
+        ("provider_a@1.0.0", "partial-debits.charge-card", "ok", 2),
         ("provider_a@1.0.0", "declines.reason", "ok", 1),
         ("provider_a@1.0.0", "refunds.start", "ok", 3),
         ("provider_a@1.0.0", "refunds.check", "ok", 2),
@@ -60,7 +61,7 @@ async fn every_function_is_measured_with_or_without_examples() {
             |line: &&str| line.starts_with(plugin) && line.contains(&format!(" {function} "));
         assert_eq!(summary.lines().filter(is_line).count(), 1, "{summary}");
     }
-    assert_eq!(report["functions"].as_array().unwrap().len(), 21);
+    assert_eq!(report["functions"].as_array().unwrap().len(), 23);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
     let comparisons = report["comparisons"].as_array().unwrap();
     assert_eq!(comparisons.len(), 5, "one per function of several plugins: {comparisons:?}");

@@ -175,6 +175,31 @@ both! {
         assert_eq!((&first["decline"], &first["message"]), (&json!("lost_or_stolen"), &json!("Lost Card, Pick-Up")));
     }
 
+    async fn a_partial_debit_repays_what_was_taken_and_the_rest_stays_due(app: TestApp) {
+        set_up(app).await;
+        let change = json!({ "instruments": ["default_card", "mandates"], "days": [0, 1], "min_partial_debit": 30 });
+        put_policy(app, change).await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        // The card has 50, then the bank account 25 of the other 50, which is too little.
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Partial).times(2));
+        app.advance(TWO_DAYS + 12 * HOUR).await;
+        let made = attempts(app, "loan-1").await;
+        assert_eq!(summarize(&made), [("card", 0, "first", "success"), ("direct_debit", 0, "next_instrument", "failed")]);
+        assert_eq!((&made[0]["amount"], &made[1]["amount"]), (&json!(50), &json!(50)));
+        let loan = get_loan(app, "loan-1").await;
+        assert_eq!((&loan["amount_paid"], &loan["schedule"][0]["amount_remaining"]), (&json!(50), &json!(50)));
+        assert_eq!(balance(app).await, json!(1_000.0 - 20.0 + 49.25));
+        let path = format!("/recollection/fetch/{}", made[0]["recollection"].as_str().expect("an id"));
+        assert_eq!(app.get(&path).await.data()["amount"], 50);
+        app.advance(DAY).await;
+        let made = attempts(app, "loan-1").await;
+        assert_eq!((summarize(&made)[2], &made[2]["amount"]), (("card", 1, "retry", "success"), &json!(50)));
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        // Another verification changes nothing.
+        app.advance(40 * DAY).await;
+        assert_eq!(attempts(app, "loan-1").await.len(), 3);
+    }
+
     async fn a_policy_collects_what_was_not_collected_before_it(app: TestApp) {
         set_up(app).await;
         create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;

@@ -92,6 +92,7 @@ async fn check_passes(wasm: &[u8], functions: &[&str]) {
     assert!(text.contains("cases passed") && !text.contains("FAILED"), "{text}");
 }
 
+const PARTIAL: [&str; 2] = ["partial-debits.charge-card", "partial-debits.debit"];
 const PROVIDER: [&str; 15] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "declines.reason", "refunds.start", "refunds.check",
@@ -141,7 +142,7 @@ mod built_in {
         jenga: JENGA, &SESSIONS[..3];
         mpesa: MPESA, &SESSIONS;
         nigeria: NIGERIA, &COUNTRY;
-        provider_a: PROVIDER_A, &PROVIDER;
+        provider_a: PROVIDER_A, &[&PROVIDER[..5], &PARTIAL, &PROVIDER[5..]].concat();
         provider_b: PROVIDER_B, &PROVIDER;
         provider_c: PROVIDER_C, &ACCOUNTS;
         sapling: SAPLING, &SESSIONS[..3];

@@ -234,6 +234,47 @@ pub struct DebitOrder {
     pub metadata: String,
 }
 
+/// A charge of a card or mandate that may take a part of the amount.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PartialOrder {
+    pub token: String,
+    pub email: String,
+    /// The most to take.
+    pub amount: Money,
+    /// The least to take.
+    pub at_least: Money,
+    pub service_ref: String,
+    pub narration: String,
+    pub metadata: String,
+}
+
+impl PartialOrder {
+    /// Returns the order of a card for at least this amount.
+    #[must_use]
+    pub fn of_card(order: CardOrder, at_least: Money) -> PartialOrder {
+        let CardOrder { token, email, amount, service_ref, narration, metadata } = order;
+        PartialOrder { token, email, amount, at_least, service_ref, narration, metadata }
+    }
+
+    /// Returns the order of a mandate for at least this amount.
+    #[must_use]
+    pub fn of_mandate(order: DebitOrder, at_least: Money) -> PartialOrder {
+        let DebitOrder { mandate: token, email, amount, service_ref, narration, metadata } = order;
+        PartialOrder { token, email, amount, at_least, service_ref, narration, metadata }
+    }
+}
+
+impl Provider {
+    /// Returns whether charges can take a part of the amount.
+    #[must_use]
+    pub fn has_partial_debits(&self) -> bool {
+        self.exports(PARTIAL_DEBITS)
+    }
+}
+
+/// The interface of charges that may take a part.
+const PARTIAL_DEBITS: &str = "partial-debits";
+
 /// A payment as recorded by the provider.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProviderPayment {

@@ -76,7 +76,8 @@ fn nigeria() {
 }
 
 fn provider_a() {
-    exports(artifacts::PROVIDER_A, &[&ALL[..], &["disputes", "settlements"]].concat());
+    let more = ["disputes", "partial-debits", "settlements"];
+    exports(artifacts::PROVIDER_A, &[&ALL[..], &more].concat());
 }
 
 fn provider_b() {

@@ -22,8 +22,8 @@ mod transaction;
 pub struct Paystack;
 
 tollhouse_plugin::export!(
-    Paystack: checkout, verification, saved_card, direct_debit, declines, refunds, partial_refunds,
-    disputes, settlements, notifications
+    Paystack: checkout, verification, saved_card, direct_debit, partial_debits, declines, refunds,
+    partial_refunds, disputes, settlements, notifications
 );
 
 #[cfg(test)]

@@ -595,6 +595,39 @@ export interface DirectDebit {
   debit(order: DebitOrder): Payment;
 }
 
+export interface PartialOrder {
+  /** That of the card or mandate. */
+  token: string;
+  email: string;
+  /** The most to take. */
+  amount: Money;
+  /** The least to take, less than `amount`. If there is less, the charge is declined. */
+  atLeast: Money;
+  /** The reference to use at the provider. */
+  serviceRef: string;
+  narration: string;
+  /** As in `checkout-order`. */
+  metadata: string;
+}
+
+/**
+ * Charges of saved cards and mandates that take a part of the amount if the payer's account does not
+ * have all of it. A plugin that exports this interface also exports `saved-card` and `direct-debit`.
+ */
+export interface PartialDebits {
+  /**
+   * Like `saved-card.charge`. The payment's `amount` is what was taken, its `requested` the amount
+   * of the order. `verify` returns the same.
+   * @throws {Fault}
+   */
+  chargeCard(order: PartialOrder): Payment;
+  /**
+   * Like `direct-debit.debit`.
+   * @throws {Fault}
+   */
+  debit(order: PartialOrder): Payment;
+}
+
 export type DeclineReason =
   | 'insufficient-funds'
   /** The card or mandate has expired. */

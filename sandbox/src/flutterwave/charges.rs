@@ -153,7 +153,7 @@ impl Account {
         let declined = fault.as_ref().and_then(Fault::decline_words);
         let message = match fault.map(|fault| fault.kind) {
             Some(FaultKind::Pending | FaultKind::Challenge) => "Charge initiated",
-            Some(FaultKind::Decline) => {
+            Some(FaultKind::Decline | FaultKind::Partial) => {
                 self.fail(env, id, declined.unwrap_or(INSUFFICIENT_FUNDS));
                 "Charge failed"
             }

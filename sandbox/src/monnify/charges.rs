@@ -90,7 +90,7 @@ impl Account {
             (Some(FaultKind::Pending), _) => {
                 self.charge_json(payment_reference, "PENDING", "Transaction is in progress")
             }
-            (Some(FaultKind::Decline), _) => {
+            (Some(FaultKind::Decline | FaultKind::Partial), _) => {
                 self.finish(env, payment_reference, false);
                 let words = declined.unwrap_or("Insufficient funds");
                 self.charge_json(payment_reference, "FAILED", words)

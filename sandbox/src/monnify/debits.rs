@@ -35,13 +35,13 @@ impl Account {
             name: mandate.customer_name(),
             description: Some(narration),
             method: "DIRECT_DEBIT".to_owned(),
-            debit_fails: fault == Some(FaultKind::Decline),
+            debit_fails: matches!(fault, Some(FaultKind::Decline | FaultKind::Partial)),
             ..Transaction::new(order, Origin::Debit(code), env)
         };
         let accepted = json!("Debit mandate request accepted for processing");
         let body = debit_json(&transaction, accepted);
         self.add(transaction);
-        if fault.is_none_or(|kind| kind == FaultKind::Decline) {
+        if fault.is_none_or(|kind| matches!(kind, FaultKind::Decline | FaultKind::Partial)) {
             self.schedule(env, TimerEvent::Debit(payment_reference));
         }
         Ok(Reply(body))

@@ -96,13 +96,23 @@ impl Account {
         Ok(authorization.clone())
     }
 
-    fn charge(&mut self, env: &Env, params: &Params) -> ApiResult {
+    /// Charges an authorization: the whole amount, or with `at_least` what the account has.
+    fn charge(&mut self, env: &Env, params: &Params, at_least: Option<u64>) -> ApiResult {
         let mut transaction = Transaction::new(params, self, env)?;
         let code = params.required("authorization_code")?;
         let authorization = self.find_chargeable(&code, &transaction.email)?;
         self.customer(&transaction.email, env);
         transaction.authorization = Some(code);
         let fault = env.faults.take("charge", FaultKind::is_outcome);
+        let half = transaction.amount / 2;
+        let takes_part = |fault: &Fault| {
+            fault.kind == FaultKind::Partial && at_least.is_some_and(|least| least <= half)
+        };
+        let is_partial = fault.as_ref().is_some_and(takes_part);
+        if is_partial {
+            transaction.take_part(half);
+        }
+        let fault = fault.filter(|_| !is_partial);
         match authorization.instrument {
             Instrument::Mandate => Ok(self.debit(env, transaction, fault)),
             Instrument::Card(card) => Ok(self.charge_card(env, transaction, card, fault)),
@@ -152,7 +162,7 @@ impl Account {
         let id = self.add(transaction);
         match fault {
             Some(FaultKind::Pending) => {}
-            Some(FaultKind::Decline) => {
+            Some(FaultKind::Decline | FaultKind::Partial) => {
                 self.attempt(env, id, card, Outcome::Failed);
                 if let Some((transaction, words)) = self.transactions.get_mut(&id).zip(declined) {
                     transaction.fail(words);
@@ -171,5 +181,16 @@ pub(super) async fn charge(
     ApiKey(key): ApiKey,
     params: Params,
 ) -> ApiResult {
-    paystack.with_account(&key, |account, env| account.charge(env, &params))
+    paystack.with_account(&key, |account, env| account.charge(env, &params, None))
+}
+
+pub(super) async fn partial_debit(
+    State(paystack): State<Paystack>,
+    ApiKey(key): ApiKey,
+    params: Params,
+) -> ApiResult {
+    paystack.with_account(&key, |account, env| {
+        let at_least = params.amount("at_least")?.unwrap_or(1);
+        account.charge(env, &params, Some(at_least))
+    })
 }

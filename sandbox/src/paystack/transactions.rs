@@ -152,6 +152,13 @@ impl Transaction {
         self.reported_charged_minor.unwrap_or(self.reported().0)
     }
 
+    /// Takes a part of the requested amount.
+    pub(super) fn take_part(&mut self, amount: u64) {
+        self.reported_amount = Some((self.amount, self.currency.clone()));
+        self.reported_charged_minor = Some(amount);
+        self.amount = amount;
+    }
+
     pub(super) fn accepts_cards(&self) -> bool {
         self.channels.is_empty() || self.channels.iter().any(|channel| channel == "card")
     }

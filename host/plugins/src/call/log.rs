@@ -78,6 +78,7 @@ impl Call {
             }
             Call::ChargeCard(order) => Some(&order.service_ref),
             Call::Debit(order) => Some(&order.service_ref),
+            Call::ChargeCardInPart(order) | Call::DebitInPart(order) => Some(&order.service_ref),
             Call::StartRefund(order) => Some(&order.service_ref),
             Call::StartPartialRefund(part) => Some(&part.order.service_ref),
             Call::ListDisputes(DisputeFilter::Payment(reference, _), _) => Some(reference),

@@ -15,7 +15,7 @@ use crate::recording::{
     replay::{CallEffects, ResponseOrder, replay},
 };
 use crate::{
-    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, KnownRefund, KnownSession,
+    CardOrder, CheckoutOrder, CompletedCall, DebitOrder, KnownRefund, KnownSession, PartialOrder,
     PartialRefundOrder, PluginData, RecordedResponse, RefundOrder, SessionRefundOrder, TextMessage,
     Transcript, Webhook,
 };
@@ -111,26 +111,10 @@ impl Mask {
             Call::ReceiveForRefund(refund, webhook) => {
                 Call::ReceiveForRefund(self.refund(refund), self.webhook(webhook))
             }
-            Call::ChargeCard(order) => {
-                self.keep_references(&[&order.service_ref]);
-                Call::ChargeCard(CardOrder {
-                    token: self.text(&order.token),
-                    email: self.text(&order.email),
-                    narration: self.text(&order.narration),
-                    metadata: self.private_body(&order.metadata),
-                    ..order
-                })
-            }
-            Call::Debit(order) => {
-                self.keep_references(&[&order.service_ref]);
-                Call::Debit(DebitOrder {
-                    mandate: self.text(&order.mandate),
-                    email: self.text(&order.email),
-                    narration: self.text(&order.narration),
-                    metadata: self.private_body(&order.metadata),
-                    ..order
-                })
-            }
+            Call::ChargeCard(order) => Call::ChargeCard(self.card_order(order)),
+            Call::Debit(order) => Call::Debit(self.debit_order(order)),
+            Call::ChargeCardInPart(order) => Call::ChargeCardInPart(self.partial_order(order)),
+            Call::DebitInPart(order) => Call::DebitInPart(self.partial_order(order)),
             Call::Deauthorize(token) => Call::Deauthorize(self.text(&token)),
             Call::StartRefund(order) => Call::StartRefund(self.plain_refund_order(order)),
             Call::StartPartialRefund(PartialRefundOrder { order, earlier }) => {
@@ -166,6 +150,39 @@ impl Mask {
             | Call::ListTransactions(..)
             | Call::ListSettlements(..)
             | Call::ResolveAccount(..) => call,
+        }
+    }
+
+    fn card_order(&mut self, order: CardOrder) -> CardOrder {
+        self.keep_references(&[&order.service_ref]);
+        CardOrder {
+            token: self.text(&order.token),
+            email: self.text(&order.email),
+            narration: self.text(&order.narration),
+            metadata: self.private_body(&order.metadata),
+            ..order
+        }
+    }
+
+    fn debit_order(&mut self, order: DebitOrder) -> DebitOrder {
+        self.keep_references(&[&order.service_ref]);
+        DebitOrder {
+            mandate: self.text(&order.mandate),
+            email: self.text(&order.email),
+            narration: self.text(&order.narration),
+            metadata: self.private_body(&order.metadata),
+            ..order
+        }
+    }
+
+    fn partial_order(&mut self, order: PartialOrder) -> PartialOrder {
+        self.keep_references(&[&order.service_ref]);
+        PartialOrder {
+            token: self.text(&order.token),
+            email: self.text(&order.email),
+            narration: self.text(&order.narration),
+            metadata: self.private_body(&order.metadata),
+            ..order
         }
     }
 

@@ -5,8 +5,8 @@ use url::form_urlencoded;
 
 use super::{invariants::FAKE_PLACEHOLDER, prelude::*};
 use tollhouse_plugins::{
-    CardOrder, DebitOrder, FaultCategory, PartialRefundOrder, RefundOrder, SessionRefundOrder,
-    TextMessage,
+    CardOrder, DebitOrder, FaultCategory, PartialOrder, PartialRefundOrder, RefundOrder,
+    SessionRefundOrder, TextMessage,
 };
 
 fn texts() -> [(&'static str, String); 8] {
@@ -45,7 +45,9 @@ fn with_text(mut call: Call, text: &str) -> Option<Call> {
             (order.narration, order.metadata) = (text.to_owned(), new_metadata());
         }
         Call::ChargeCard(CardOrder { narration, metadata, .. })
-        | Call::Debit(DebitOrder { narration, metadata, .. }) => {
+        | Call::Debit(DebitOrder { narration, metadata, .. })
+        | Call::ChargeCardInPart(PartialOrder { narration, metadata, .. })
+        | Call::DebitInPart(PartialOrder { narration, metadata, .. }) => {
             (*narration, *metadata) = (text.to_owned(), new_metadata());
         }
         Call::StartRefund(RefundOrder { reason: field, .. })

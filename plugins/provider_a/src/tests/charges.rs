@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 use tollhouse_plugin::declines::{self, DeclineReason};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::partial_debits::{self, PartialOrder};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{self, CardOrder};
 use tollhouse_plugin::types::{Fault, FaultCategory};
@@ -144,6 +145,21 @@ fn a_card_is_deauthorized() {
     let host = host().answer("POST", "/customer/authorization/deactivate", 200, response).install();
     assert_eq!(<Paystack as saved_card::Guest>::deauthorize("AUTH_x".into()), Ok(true));
     assert_eq!(host.requests()[0].json(), json!({"authorization_code": "AUTH_x"}));
+}
+
+#[test]
+fn a_partial_debit_names_the_least_and_returns_what_was_taken() {
+    let taken = json!({"amount": 20000, "requested_amount": 40333, "fees": 300});
+    let host = host()
+        .answer("POST", "/transaction/partial_debit", 200, success(transaction_with(taken)))
+        .install();
+    let CardOrder { token, email, amount, service_ref, narration, metadata } = order();
+    let at_least = naira(10000);
+    let order = PartialOrder { token, email, amount, at_least, service_ref, narration, metadata };
+    let payment = <Paystack as partial_debits::Guest>::charge_card(order).unwrap();
+    assert_eq!((payment.amount, payment.requested), (naira(20000), Some(naira(40333))));
+    let sent: Value = host.requests()[0].json();
+    assert_eq!((&sent["amount"], &sent["at_least"]), (&json!(40333), &json!(10000)));
 }
 
 #[test]

@@ -187,6 +187,13 @@ interface!(
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
+    /// Charges of saved cards and mandates that may take a part of the amount.
+    partial_debits,
+    "package tollhouse:sdk-partial-debits; world with-partial-debits { export tollhouse:plugin/partial-debits@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/payments@1.0.0" => crate::payments
+);
+interface!(
     /// Reasons of declined charges.
     declines,
     "package tollhouse:sdk-declines; world with-declines { export tollhouse:plugin/declines@1.0.0; }",

@@ -56,6 +56,9 @@ fields! {
         /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
         /// Default: no maximum.
         max_fees: Option<NonNegative>,
+        /// Lets providers that know partial debits take a part of the installment, at least this
+        /// amount, in the currency of the loan. Default: only whole amounts are taken.
+        min_partial_debit: Option<Amount>,
         /// The events about installments that the company receives. Default: none.
         events: Option<Body<EventsChange>>,
     }
@@ -130,6 +133,7 @@ impl PolicyChange {
             utc_offsets: self.utc_offsets,
             max_attempts: self.max_attempts,
             max_fees: self.max_fees,
+            min_partial_debit: self.min_partial_debit,
             events: self.events.map_or_else(Reminders::default, |events| Reminders {
                 upcoming_days: events.upcoming_days,
                 due: events.due.unwrap_or_default(),

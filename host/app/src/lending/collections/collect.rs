@@ -155,7 +155,9 @@ impl Collection<'_> {
                 instruments.clear();
                 continue;
             }
-            match charge_instrument(tx, self.app, self.company, self.loan, &id, amount).await? {
+            let at_least = policy.min_partial_debit;
+            let (app, company, loan) = (self.app, self.company, self.loan);
+            match charge_instrument(tx, app, company, loan, &id, amount, at_least).await? {
                 Ok(charged) => {
                     self.record(tx, key, attempts, &charged, (day, reason)).await?;
                     return Ok(Progress::Charged(Box::new(charged)));

@@ -34,6 +34,10 @@ pub struct Policy {
     pub max_attempts: i64,
     /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
     pub max_fees: Option<Minor>,
+    /// The least amount of a partial debit, in the currency of the loan; `null`: only whole amounts
+    /// are taken.
+    #[serde(default)]
+    pub min_partial_debit: Option<Minor>,
     /// The events about installments that the company receives, also if the policy is not active.
     #[serde(default)]
     pub events: Reminders,

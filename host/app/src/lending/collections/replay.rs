@@ -139,6 +139,7 @@ mod tests {
             utc_offsets: BTreeMap::new(),
             max_attempts: 5,
             max_fees: None,
+            min_partial_debit: None,
             events: Reminders::default(),
         };
         let failed = |decline| AttemptOutcome::Failed { decline, certain_at: day(0) };

@@ -147,7 +147,7 @@ async fn create_charge(
     let created = match select_instrument(tx, company, &mut new).await? {
         Err(Error::NotFound(_)) => return Ok(None),
         Err(obstacle) => Err(obstacle),
-        Ok(account) => insert(tx, app, company, new, &account).await?,
+        Ok(account) => insert(tx, app, company, new, &account, None).await?,
     };
     match created {
         Ok(charged) => Ok(Some(charged)),
@@ -158,7 +158,8 @@ async fn create_charge(
     }
 }
 
-/// Creates the recollection of a due installment by one instrument. The inner error is the reason
+/// Creates the recollection of a due installment by one instrument, whose charge may take a part
+/// of the amount down to `at_least`. The inner error is the reason
 /// why it cannot be charged.
 pub async fn charge_instrument(
     tx: &mut Tx,
@@ -167,6 +168,7 @@ pub async fn charge_instrument(
     loan: &Loan,
     instrument: &InstrumentId,
     amount: Minor,
+    at_least: Option<Minor>,
 ) -> Result<Result<Charged>> {
     let mut new = create::blank(app, loan, amount);
     let selected = match instrument {
@@ -174,7 +176,7 @@ pub async fn charge_instrument(
         InstrumentId::Mandate(id) => create::with_mandate(tx, company, &mut new, Some(id)).await,
     };
     match failure_reason(selected)? {
-        Ok(account) => insert(tx, app, company, new, &account).await,
+        Ok(account) => insert(tx, app, company, new, &account, at_least).await,
         Err(obstacle) => Ok(Err(obstacle)),
     }
 }
@@ -187,6 +189,7 @@ async fn insert(
     company: &Company,
     mut new: Recollection,
     account: &Account,
+    at_least: Option<Minor>,
 ) -> Result<Result<Charged>> {
     let fee = match quote_fee(tx, app, company, billing_item(&new.payment_channel)).await? {
         Ok(fee) => fee,
@@ -201,7 +204,7 @@ async fn insert(
         return Ok(Err(obstacle));
     }
     new.fee_key = Some(format!("recollection:{}", new.id));
-    let (recollection, _) = create::insert(tx, app, new, Some(account), None).await?;
+    let (recollection, _) = create::insert(tx, app, new, Some(account), None, at_least).await?;
     Ok(Ok(Charged { recollection, fee }))
 }
 

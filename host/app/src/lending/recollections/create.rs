@@ -76,18 +76,20 @@ async fn record(
             return Err(Error::invalid(reason));
         }
         let (new, account) = compose(tx, &app, &company, &loan, order, run).await?;
-        insert(tx, &app, new, account.as_ref(), Some(loan)).await
+        insert(tx, &app, new, account.as_ref(), Some(loan), None).await
     })
     .await
 }
 
-/// Inserts a recollection with its charge. A manual one repays the loan at once.
+/// Inserts a recollection with its charge, which may take a part of the amount down to `at_least`. A
+/// manual one repays the loan at once.
 pub async fn insert(
     tx: &mut Tx,
     app: &App,
     mut new: Recollection,
     account: Option<&Account>,
     loan: Option<Loan>,
+    at_least: Option<Minor>,
 ) -> Result<(Recollection, Option<Charge>)> {
     let taken = || Error::invalid("reference already exists");
     let Some(account) = account else {
@@ -112,7 +114,7 @@ pub async fn insert(
         reference: None,
         lane: (method != Method::Checkout).then(|| new.loan_id.to_string()),
     };
-    let charge = charges::compose(app, order)?;
+    let charge = Charge { at_least, ..charges::compose(app, order)? };
     new.service_ref.clone_from(&charge.service_ref);
     if !store::insert(tx, &new, Some(&charge)).await? {
         return Err(taken());

@@ -246,7 +246,11 @@ impl Recollection {
             );
         }
         Recollection {
-            amount: charge.amount,
+            // A partial debit takes less: the rest stays due.
+            amount: match charge.least() {
+                Some(_) => charge.taken.unwrap_or(charge.amount),
+                None => charge.amount,
+            },
             service_ref: charge.service_ref.clone(),
             fees: charges::fees(seen),
             message: seen.message.clone(),

@@ -181,6 +181,7 @@ fn derive(
         lane: former.lane.clone(),
         amount: former.amount_minor,
         currency: former.currency.clone(),
+        at_least: None,
         taken,
         taken_currency: taken.map(|_| former.currency.clone()),
         fees: None,

@@ -31,6 +31,9 @@ pub struct Charge {
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     pub currency: Currency,
+    /// The least amount that the provider may take instead, if it knows partial debits.
+    #[sqlx(rename = "at_least_minor")]
+    pub at_least: Option<Minor>,
     /// The amount that the provider took, without what the payer paid on top.
     #[sqlx(rename = "taken_minor")]
     pub taken: Option<Minor>,
@@ -147,6 +150,12 @@ text_columns!(ReferenceSource);
 impl Charge {
     pub fn money(&self) -> Money {
         Money { minor: self.amount, currency: self.currency.clone() }
+    }
+
+    /// Returns the least amount that a request may take, if that is less than the amount.
+    pub fn least(&self) -> Option<Money> {
+        let least = self.at_least.filter(|least| *least < self.amount)?;
+        Some(Money { minor: least, currency: self.currency.clone() })
     }
 
     pub fn as_owner(&self) -> ReferenceOwner<'_> {

@@ -11,9 +11,11 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
              account_id, in_books, lane, amount_minor, currency, taken_minor, taken_currency,
              credited_minor, refunded_minor, service_ref, reference_source, transaction_id, state,
              counts, superseded, holds_lane, unsure, fence, lease_until, begun_at, requested_at,
-             settled_at, session_url, mismatch, created_at, updated_at, credited_to, fees_minor)
+             settled_at, session_url, mismatch, created_at, updated_at, credited_to, fees_minor,
+             at_least_minor)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)",
+             $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35,
+             $36)",
     )
     .params(params![
         &charge.company_id, &charge.id, charge.owner_kind, &charge.owner_id, charge.number,
@@ -23,7 +25,7 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
         charge.state, charge.counts, charge.superseded, charge.holds_lane, charge.unsure,
         charge.fence, charge.lease_until, charge.begun_at, charge.requested_at, charge.settled_at,
         &charge.session_url, &charge.mismatch, charge.created_at, charge.updated_at,
-        charge.credited_to, charge.fees
+        charge.credited_to, charge.fees, charge.at_least
     ])
     .execute()
     .await

@@ -8,8 +8,8 @@ use super::{exported, imported, wit};
 use crate::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Decline, FaceComparison, Fault,
     FaultCategory, IdentityQuery, Image, Instrument, KnownSession, Notification,
-    NotificationRefusal, NotificationSubject, PaymentStatus, Person, PluginData, ProviderPayment,
-    ProviderRefundStatus, RefundOrder, RegisterEntry, TextMessage,
+    NotificationRefusal, NotificationSubject, PartialOrder, PaymentStatus, Person, PluginData,
+    ProviderPayment, ProviderRefundStatus, RefundOrder, RegisterEntry, TextMessage,
 };
 use imported::identity;
 use tollhouse_platform::{clock::Timestamp, values::money::Money};
@@ -123,6 +123,9 @@ arguments! {
     }
     DebitOrder => exported::direct_debit::DebitOrder {
         mandate, email, amount, service_ref, narration, metadata
+    }
+    PartialOrder => exported::partial_debits::PartialOrder {
+        token, email, amount, at_least, service_ref, narration, metadata
     }
     CheckoutOrder => exported::sessions::SessionOrder {
         service_ref, amount, email, phone, customer_name, narration, channels, success_url,

@@ -21,9 +21,9 @@ use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
     Credentials, DebitOrder, Decline, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage,
     FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer,
-    KnownRefund, KnownSession, Notification, NotificationRefusal, PartialRefundOrder, PluginData,
-    PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund, RefundOrder,
-    RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
+    KnownRefund, KnownSession, Notification, NotificationRefusal, PartialOrder, PartialRefundOrder,
+    PluginData, PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund,
+    RefundOrder, RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
     TransactionPage, VirtualAccount, Webhook, runtime::engine::State,
 };
 
@@ -217,6 +217,15 @@ functions! {
     direct_debit = "direct-debit" of Provider, personal: false {
         Debit(order: DebitOrder) = "direct-debit.debit",
         debit -> Payment(ProviderPayment),
+        call_debit(&order.into()) as converted;
+    }
+    partial_debits = "partial-debits" of Provider, personal: false {
+        ChargeCardInPart(order: PartialOrder) = "partial-debits.charge-card",
+        charge_card_in_part -> Payment(ProviderPayment),
+        call_charge_card(&order.into()) as converted;
+
+        DebitInPart(order: PartialOrder) = "partial-debits.debit",
+        debit_in_part -> Payment(ProviderPayment),
         call_debit(&order.into()) as converted;
     }
     declines = "declines" of Provider, personal: true {

@@ -9,8 +9,8 @@ use super::{
 use crate::prelude::*;
 use crate::{
     AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey,
-    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, PartialRefundOrder,
-    Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
+    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, PartialOrder,
+    PartialRefundOrder, Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
 };
 use tollhouse_platform::values::{
     listing::Period,
@@ -101,6 +101,8 @@ impl Call {
             Call::ChargeCard(card_order(manifest)),
             Call::Deauthorize("example-token".to_owned()),
             Call::Debit(debit_order(manifest)),
+            Call::ChargeCardInPart(partial_order(manifest)),
+            Call::DebitInPart(partial_order(manifest)),
             Call::DeclineReason("Insufficient Funds".to_owned(), "{}".to_owned()),
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
@@ -236,6 +238,14 @@ fn card_order(manifest: &Manifest) -> CardOrder {
 fn debit_order(manifest: &Manifest) -> DebitOrder {
     let CardOrder { token, email, amount, service_ref, narration, metadata } = card_order(manifest);
     DebitOrder { mandate: token, email, amount, service_ref, narration, metadata }
+}
+
+/// A charge of at least the half.
+fn partial_order(manifest: &Manifest) -> PartialOrder {
+    let order = card_order(manifest);
+    let half = Minor(order.amount.minor.0 / 2);
+    let at_least = Money { minor: half, currency: order.amount.currency.clone() };
+    PartialOrder::of_card(order, at_least)
 }
 
 /// The refund of a part, after another one.

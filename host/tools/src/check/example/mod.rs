@@ -110,6 +110,9 @@ fn note_on_result(call: &Call, ran: &ObservedCall) -> Option<String> {
         Call::VerifySession(session) => (Some(&session.amount), None),
         Call::ChargeCard(order) => (Some(&order.amount), Some(&order.service_ref)),
         Call::Debit(order) => (Some(&order.amount), Some(&order.service_ref)),
+        Call::ChargeCardInPart(order) | Call::DebitInPart(order) => {
+            (Some(&order.amount), Some(&order.service_ref))
+        }
         Call::SendText(message) => (None, Some(&message.reference)),
         _ => (None, None),
     };

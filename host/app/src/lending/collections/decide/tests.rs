@@ -28,6 +28,7 @@ fn policy() -> Policy {
         utc_offsets: BTreeMap::new(),
         max_attempts: 5,
         max_fees: None,
+        min_partial_debit: None,
         events: Reminders::default(),
     }
 }

@@ -263,7 +263,7 @@ async fn send(
         return Err(Error::internal("the lease of the refund ended before its request"));
     }
     let call = provider.request_refund(&credentials, &order, earlier);
-    Ok(Leased::Refund(refund.clone()).hold(app, call).await)
+    Ok(Leased::Refund(Box::new(refund.clone())).hold(app, call).await)
 }
 
 /// Returns the provider's ids of the charge's other refunds if this is one of a part.

@@ -31,8 +31,8 @@ pub fn end(now: Timestamp) -> Timestamp {
 /// A record whose lease this request holds.
 #[derive(Clone, Debug)]
 pub enum Leased {
-    Charge(Charge),
-    Refund(Refund),
+    Charge(Box<Charge>),
+    Refund(Box<Refund>),
 }
 
 impl Leased {

@@ -22,7 +22,7 @@ use super::{
     store, verify,
 };
 use crate::money::prelude::*;
-use tollhouse_plugins::{Cause, Manifest};
+use tollhouse_plugins::{Cause, Manifest, PartialOrder};
 
 /// Delay until a card or mandate charge that certainly was not made is requested again.
 const REQUEUE_SECONDS: i64 = 60;
@@ -93,6 +93,7 @@ fn first(app: &App, new: NewCharge<'_>) -> Charge {
         lane: new.lane,
         amount: new.amount.minor,
         currency: new.amount.currency,
+        at_least: None,
         taken: None,
         taken_currency: None,
         fees: None,
@@ -223,18 +224,30 @@ async fn send<O: ChargeOwner>(
                 Ok(Response::Session(session))
             }
             Order::Card(order) => {
-                let charged = provider.charge_card(&credentials, &order).await?;
+                let charged = match charge.least().filter(|_| provider.has_partial_debits()) {
+                    Some(least) => {
+                        let order = PartialOrder::of_card(order, least);
+                        provider.charge_card_in_part(&credentials, &order).await?
+                    }
+                    None => provider.charge_card(&credentials, &order).await?,
+                };
                 let charged = provider.with_decline(&credentials, charged).await;
                 Ok(Response::Payment(Box::new(charged)))
             }
             Order::Debit(order) => {
-                let debited = provider.debit(&credentials, &order).await?;
+                let debited = match charge.least().filter(|_| provider.has_partial_debits()) {
+                    Some(least) => {
+                        let order = PartialOrder::of_mandate(order, least);
+                        provider.debit_in_part(&credentials, &order).await?
+                    }
+                    None => provider.debit(&credentials, &order).await?,
+                };
                 let debited = provider.with_decline(&credentials, debited).await;
                 Ok(Response::Payment(Box::new(debited)))
             }
         }
     };
-    Ok(Leased::Charge(charge.clone()).hold(app, call).await)
+    Ok(Leased::Charge(Box::new(charge.clone())).hold(app, call).await)
 }
 
 fn to_fact<O: ChargeOwner>(

@@ -139,7 +139,7 @@ async fn claim_page<O: ChargeOwner>(
 async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&str]) -> Result<O> {
     let Won { owner, charge, amount, open_until } = won;
     let verified = verify::verify_all::<O>(app, &charge.company_id, &charge.owner_id);
-    let verified = Leased::Charge(charge.clone()).hold(app, verified).await;
+    let verified = Leased::Charge(Box::new(charge.clone())).hold(app, verified).await;
     if verified.is_err() {
         settle::record::<O>(app, &charge, Fact::Lost).await?;
     }

@@ -125,7 +125,7 @@ fn decide_seen(
     }
     match (charge.state, seen.status) {
         (State::Succeeded | State::Reversed, PaymentStatus::Success) => Decision::Ignore,
-        (_, PaymentStatus::Success) => match mismatch(&charge.money(), seen) {
+        (_, PaymentStatus::Success) => match mismatch(&charge.money(), charge.least(), seen) {
             _ if charge.state == State::Mismatched
                 && (charge.refunded > Minor(0) || charge.disputed > Minor(0)) =>
             {
@@ -200,16 +200,24 @@ fn decide_not_found(charge: &Charge, queried_at: Timestamp, now: Timestamp) -> D
 }
 
 /// Returns how the amounts that the provider reports as requested and as taken differ from the
-/// requested one. The amount taken may be higher, because the payer may bear the fees.
-pub(super) fn mismatch(expected: &Money, seen: &ProviderPayment) -> Option<&'static str> {
+/// requested one. The amount taken may be higher, because the payer may bear the fees, and lower
+/// down to `at_least`.
+pub(super) fn mismatch(
+    expected: &Money,
+    at_least: Option<Money>,
+    seen: &ProviderPayment,
+) -> Option<&'static str> {
     let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
     if requested.currency != expected.currency || seen.amount.currency != expected.currency {
-        Some("currency mismatch")
-    } else if requested.minor != expected.minor || seen.amount.minor < expected.minor {
-        Some("amount mismatch")
-    } else {
-        None
+        return Some("currency mismatch");
     }
+    let is_requested = match (&seen.requested, &at_least) {
+        // A partial debit, of which only the taken amount is known.
+        (None, Some(_)) => seen.amount.minor <= expected.minor,
+        _ => requested.minor == expected.minor,
+    };
+    let least = at_least.map_or(expected.minor, |least| least.minor);
+    (!is_requested || seen.amount.minor < least).then_some("amount mismatch")
 }
 
 /// Returns whether the provider's charge is this one. Metadata decides. Without it, a caller's

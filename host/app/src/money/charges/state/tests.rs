@@ -23,6 +23,7 @@ pub fn charge(state: State) -> Charge {
         lane: None,
         amount: Minor(500),
         currency: "NGN".into(),
+        at_least: None,
         taken: has_taken.then_some(Minor(500)),
         taken_currency: has_taken.then(|| "NGN".into()),
         fees: None,
@@ -281,7 +282,29 @@ fn a_success_needs_the_requested_amount_and_currency() {
         (money(500, "USD"), Some(money(500, "USD")), CURRENCY),
     ] {
         let seen = seen(PaymentStatus::Success, amount, requested);
-        assert_eq!(mismatch(&money(500, "NGN"), &seen), expected, "{seen:?}");
+        assert_eq!(mismatch(&money(500, "NGN"), None, &seen), expected, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_partial_debit_takes_at_least_the_least_amount() {
+    const AMOUNT: Option<&str> = Some("amount mismatch");
+    for (amount, requested, expected) in [
+        (500, Some(500), None),
+        (300, Some(500), None),
+        (200, Some(500), None),
+        (199, Some(500), AMOUNT),
+        (300, Some(300), AMOUNT),
+        (600, Some(500), None),
+        (300, None, None),
+        (500, None, None),
+        (199, None, AMOUNT),
+        (501, None, AMOUNT),
+    ] {
+        let requested = requested.map(|minor| money(minor, "NGN"));
+        let seen = seen(PaymentStatus::Success, money(amount, "NGN"), requested);
+        let found = mismatch(&money(500, "NGN"), Some(money(200, "NGN")), &seen);
+        assert_eq!(found, expected, "{seen:?}");
     }
 }
 

@@ -119,6 +119,7 @@ impl Row {
             begun_at: is_begun.then(|| self.begun.begin()),
             requested_at: is_begun.then(|| self.requested.begin()),
             amount: minor(self.amount),
+            at_least: None,
             taken: self.taken.map(minor),
             refunded: minor(self.refunded),
             disputed: Minor(0),
