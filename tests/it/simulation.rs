@@ -1,6 +1,7 @@
 //! A seeded simulation of payments by page and by push, routing over two providers, refunds of parts,
-//! disputes, cards, loans and repayments under faults of the providers, lost, duplicate and late webhooks, disconnecting
-//! clients, and crashes between any two transactions (`CrashPoint::crash_after`).
+//! disputes, cards, loans, collection policies, and repayments, also of parts, under faults of the
+//! providers, lost, duplicate and late webhooks, disconnecting clients, and crashes between any two
+//! transactions (`CrashPoint::crash_after`).
 //!
 //! After each step no money was created or lost, no status has moved back, and payments, loans,
 //! schedules, wallets, fees and events agree. At the end, without faults, every payment has
@@ -87,7 +88,7 @@ impl World<'_> {
 
     /// Runs a random action, then checks the invariants.
     async fn step(&mut self) {
-        match self.pick(39) {
+        match self.pick(41) {
             0..=1 => self.begin_payment().await,
             2 => self.repeat_initialize().await,
             3..=4 => self.pay_payment().await,
@@ -109,6 +110,7 @@ impl World<'_> {
             34 => self.answer_dispute().await,
             35 => self.decide_dispute().await,
             36 => self.list_transactions().await,
+            37..=38 => self.put_collection_policy().await,
             _ => self.app.advance(DAY).await,
         }
         self.check().await;
@@ -192,13 +194,16 @@ impl World<'_> {
     fn break_something(&self) {
         use FaultKind::{
             Challenge, Cut, CutAfter, Decline, Duplicate, Error401, Error500, Hold, Malformed,
-            Pending, Reorder,
+            Partial, Pending, Reorder,
         };
         let (operation, kinds): (_, &[FaultKind]) = match self.pick(7) {
             0 => ("initialize", &[Cut, CutAfter, Error401, Error500, Malformed]),
             1 => ("verify", &[Cut, CutAfter, Error500, Malformed]),
             2 => ("refund", &[Cut, CutAfter, Error500, Malformed]),
-            3..=5 => ("charge", &[Cut, CutAfter, Error500, Malformed, Decline, Challenge, Pending]),
+            3..=5 => (
+                "charge",
+                &[Cut, CutAfter, Error500, Malformed, Decline, Challenge, Partial, Pending],
+            ),
             _ => ("notification", &[Cut, Duplicate, Hold, Reorder]),
         };
         let kind = kinds[self.pick(kinds.len())];
@@ -238,7 +243,9 @@ impl World<'_> {
         for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
             let kinds = events.entry(subject).or_default();
             let repeats = ["payment.partly_refunded", "payment.disputed", "payment.dispute_closed"];
-            let is_first = !kinds.contains(&kind) || repeats.contains(&&*kind);
+            // Of a loan, each installment has its own.
+            let repeats = repeats.contains(&&*kind) || kind.starts_with("installment.");
+            let is_first = !kinds.contains(&kind) || repeats;
             assert!(is_first, "more than one event {kind}, after {kinds:?}");
             kinds.push(kind);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_platform::store::Tx;
+use tollhouse_platform::store::{self, Tx};
 
 use super::{Caller, Events, World, check_events, major, minor, today};
 use crate::{
@@ -146,6 +146,32 @@ impl World<'_> {
         put_loan(self.app, &id, loan).await;
     }
 
+    /// Puts another collection policy, which may be inactive.
+    pub async fn put_collection_policy(&mut self) {
+        let orders: [&[&str]; 4] = [
+            &["default_card", "other_cards", "mandates"],
+            &["mandates", "default_card"],
+            &["other_cards"],
+            &["mandates"],
+        ];
+        let days: [&[i64]; 3] = [&[0], &[0, 1], &[0, 1, 2, 3]];
+        let mut policy = json!({
+            "active": self.pick(5) > 0, "instruments": (orders[self.pick(4)]),
+            "days": (days[self.pick(3)]), "hours": { "from": self.pick(12), "to": 12 + self.pick(13) },
+            "utc_offset": (["+00:00", "+01:00", "-03:00"][self.pick(3)]),
+            "max_attempts": 1 + self.pick(6),
+            "events": { "upcoming_days": 1, "due": self.pick(2) == 0, "overdue_days": 2 },
+        });
+        if self.pick(2) == 0 {
+            policy["min_partial_debit"] = major(1 + self.random.up_to(5_000));
+        }
+        if self.pick(3) == 0 {
+            policy["max_fees"] = major(self.random.up_to(6_000));
+        }
+        let path = format!("/companies/{}/collection-policy", self.companies[0].id);
+        self.send(Caller::Operator, Method::PUT, &path, Some(policy)).await;
+    }
+
     async fn repaid_or_pending(&self, loan: &str) -> i64 {
         let all = self.recollections().await;
         let pending = all.iter().filter(|one| one["loan"] == loan && one["status"] == "pending");
@@ -220,7 +246,41 @@ impl World<'_> {
         for user in USERS {
             check_cards(&self.cards(user).await);
         }
+        self.check_attempts().await;
         all.iter().map(share).sum::<i64>() - self.fees().await
+    }
+
+    /// Checks that no installment has two attempts without an outcome, and that each event about an
+    /// installment was sent once.
+    async fn check_attempts(&self) {
+        let company = &self.companies[0].id;
+        let read = async |tx: &mut Tx| {
+            let pending: Vec<(String, i64)> = tx
+                .sql(
+                    "SELECT a.loan_id, COUNT(*) FROM collection_attempts a
+                     JOIN recollections r ON r.company_id = a.company_id
+                         AND r.id = a.recollection_id
+                     WHERE a.company_id = $1 AND r.status = 'pending'
+                     GROUP BY a.loan_id, a.number, a.due_at HAVING COUNT(*) > 1",
+                )
+                .bind(company)
+                .all()
+                .await?;
+            let counts: (i64, i64) = tx
+                .sql(
+                    "SELECT (SELECT COUNT(*) FROM events
+                             WHERE company_id = $1 AND kind LIKE 'installment.%'),
+                         (SELECT COUNT(*) FROM installment_reports
+                             WHERE company_id = $1 AND kind LIKE 'installment.%')",
+                )
+                .bind(company)
+                .one()
+                .await?;
+            Ok::<_, store::Error>((pending, counts))
+        };
+        let (pending, (events, reports)) = self.app.app.store.read(read).await.expect("attempts");
+        assert_eq!(pending, [], "two attempts without an outcome");
+        assert_eq!(events, reports, "events about installments");
     }
 
     /// Fees of automatic collections that were not refunded; those of failed ones are refunded.
@@ -228,9 +288,8 @@ impl World<'_> {
         let company = &self.companies[0].id;
         let collected = async |tx: &mut Tx| {
             tx.sql(
-                "SELECT r.payment_channel, COUNT(*) FROM collections c
-                 JOIN recollections r ON r.company_id = c.company_id AND r.id = c.recollection_id
-                 WHERE c.company_id = $1 AND NOT EXISTS (
+                "SELECT r.payment_channel, COUNT(*) FROM recollections r
+                 WHERE r.company_id = $1 AND r.fee_key IS NOT NULL AND NOT EXISTS (
                      SELECT 1 FROM ledger_transactions t
                      WHERE t.company_id = r.company_id AND t.key = 'refund:' || r.fee_key)
                  GROUP BY r.payment_channel",
