@@ -58,6 +58,7 @@ const COMPANY: &[Destination] = &[
     ("payments", "Payments", "payments.read"),
     ("routing", "Routing", "companies.read"),
     ("recollections", "Repayments", "lending.read"),
+    ("collection-policy", "Collection policy", "companies.read"),
     ("disputes", "Disputes", "refunds.read"),
     ("reconciliation", "Reconciliation", "refunds.read"),
     ("messages", "Messages", "messages.read"),

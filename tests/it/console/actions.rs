@@ -33,6 +33,32 @@ async fn edit(browser: &mut Browser<'_>, page: &str, changes: &[(&str, &str)]) -
 }
 
 both! {
+    async fn a_collection_policy_is_shown_and_changed(app: TestApp) {
+        let own = format!("/companies/{}", app.company.id);
+        let page = format!("/console{own}/collection-policy");
+        let role = json!({ "permissions": ["companies.read", "lending.read", "lending.write"] });
+        app.operator(Method::PUT, "/roles/collector", role).await.data();
+        let mut browser = Browser::signed_in(app, "ada", "collector").await;
+        let shown = browser.get(&page).await;
+        shown.shows(&["There is no policy: each installment is collected once, on its due date."]);
+        let token = shown.form_token();
+        let form = |max_attempts| [
+            ("form_token", &*token), ("active", "yes"), ("instruments", "mandates, default_card"), ("days", "0, 3"),
+            ("from", "8"), ("to", "20"), ("utc_offset", "+01:00"), ("utc_offsets", "KE=+03:00"),
+            ("max_attempts", max_attempts), ("max_fees", "49.50"), ("min_partial_debit", ""),
+            ("upcoming_days", "2"), ("due", "yes"), ("overdue_days", ""),
+        ];
+        assert_eq!(browser.submit(&page, &form("4")).await.status, 303);
+        browser.get(&page).await.shows(&["mandates, default_card", "0, 3", "8 to 20", "value=\"KE=+03:00\""]);
+        let path = format!("{own}/collection-policy");
+        let policy = app.operator(Method::GET, &path, Value::Null).await.data()["policy"].clone();
+        assert_eq!(policy["events"], json!({ "upcoming_days": 2, "due": true, "overdue_days": null }));
+        assert_eq!((&policy["instruments"], &policy["max_attempts"]), (&json!(["mandates", "default_card"]), &json!(4)));
+        let refused = browser.submit(&page, &form("many")).await;
+        assert!(refused.status == 400 && refused.html.contains("max_attempts"), "{}", refused.html);
+        app.run_until_idle().await;
+    }
+
     async fn a_key_is_revoked_and_an_account_is_tested(app: TestApp) {
         let own = format!("/companies/{}", app.company.id);
         let account = json!({

@@ -58,6 +58,10 @@ pub fn router() -> Router<Console> {
         .route("/users/{user}/identities", get(users::identities))
         .route("/recollections", get(recollections::list))
         .route("/recollections/{recollection}", get(recollections::show))
+        .route(
+            "/collection-policy",
+            get(recollections::policy::show).post(recollections::policy::save),
+        )
         .route("/messages", get(messages::list))
         .route("/events", get(events::list))
         .route("/events/trigger", post(events::trigger))

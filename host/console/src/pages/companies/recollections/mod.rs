@@ -1,5 +1,7 @@
 //! Repayments of a company's loans.
 
+pub mod policy;
+
 use askama::Template;
 use axum::extract::Path;
 use serde_json::Value;
@@ -77,6 +79,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         ("Channel", Cell::text(&found["payment_channel"])),
         ("Charged through a provider", Cell::text(&found["with_provider"])),
         ("Message", Cell::text(&found["message"])),
+        ("Declined", Cell::text(&found["decline"])),
         ("Created", Cell::time(&found["created_at"])),
         ("Repaid", Cell::time(&found["repaid_at"])),
         ("Updated", Cell::time(&found["updated_at"])),
