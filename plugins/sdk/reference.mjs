@@ -90,7 +90,7 @@ const page = (title, source, ...sections) =>
 
 // The contract
 
-const FILES = ['payments', 'disputes', 'settlements', 'sms', 'identity', 'host', 'types'];
+const FILES = ['payments', 'disputes', 'settlements', 'mandates', 'sms', 'identity', 'host', 'types'];
 const INTERFACES = FILES.flatMap((name) => CONTRACT.interfaces.filter(({ file }) => file === `${name}.wit`));
 const HOST_FUNCTIONS = CONTRACT.worlds.find(({ name }) => name === 'host').import;
 /** The interfaces that plugins export. */

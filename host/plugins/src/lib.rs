@@ -41,6 +41,10 @@ pub use crate::{
                 DisputeAnswer, DisputeFilter, DisputeKey, DisputePage, DisputeStatus, Evidence,
                 ProviderDispute,
             },
+            mandates::{
+                Consent, DebitedAccount, KnownMandate, MandateOrder, MandateSession, MandateStatus,
+                ProviderMandate,
+            },
             settlements::{
                 ListedKind, ListedTransaction, ProviderSettlement, SettlementPage,
                 SettlementStatus, TransactionFilter, TransactionPage,

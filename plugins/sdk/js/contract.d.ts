@@ -322,6 +322,127 @@ export interface IdentityDocument {
   read(identity: string, document: Image): Reading;
 }
 
+export interface DebitedAccount {
+  /** As in `account-enquiry.bank`. */
+  bankCode: string;
+  accountNumber: string;
+}
+
+export interface MandateOrder {
+  /** The reference to use at the provider, valid by the manifest's `reference` rules. */
+  mandateRef: string;
+  currency: string;
+  email: string;
+  /** The payer's name. */
+  name: string;
+  /** The payer's phone number in E.164, if known. */
+  phone?: string | null;
+  /** The payer's postal address, if known. */
+  address?: string | null;
+  /**
+   * The account to debit, if the company has sent it. Return `invalid` with the field `account`
+   * if the provider requires it, and it is absent.
+   */
+  account?: DebitedAccount | null;
+  /**
+   * The maximum of one debit, if the company has sent it; as `account`, with the field
+   * `max_amount`.
+   */
+  maxAmount?: Money | null;
+  /** The time of the order. RFC 3339 in UTC. */
+  startsAt: string;
+  /**
+   * The end of the mandate, if the company has sent it; as `account`, with the field `ends_at`.
+   * RFC 3339 in UTC.
+   */
+  endsAt?: string | null;
+  narration: string;
+  /** The page to which the provider returns the payer. */
+  returnUrl: string;
+  /** The account's notification URL, whose requests `notifications.parse` reads. */
+  notificationUrl: string;
+}
+
+export type Consent =
+  /** The URL of the page on which the payer authorizes the mandate. */
+  | { tag: 'page'; val: string }
+  /**
+   * An instruction for a payer who authorizes it elsewhere: at most 300 bytes. The company shows
+   * it.
+   */
+  | { tag: 'instruction'; val: string };
+
+export interface MandateSession {
+  consent: Consent;
+  /** The order's reference, or the provider's own. Notifications may name either. */
+  serviceRef: string;
+  /** At most 4 KiB, stored encrypted, for later calls about this mandate. */
+  state: Uint8Array;
+}
+
+export type MandateStatus =
+  /** The payer has not authorized it. Also every status that is none of the others. */
+  | 'created'
+  /** The payer has authorized it, and the bank has not activated it yet. */
+  | 'approved'
+  /** It can be debited. */
+  | 'ready'
+  /** An explicit, final end: it was declined, cancelled, revoked, or it has expired. */
+  | 'cancelled';
+
+/** The host's data of a mandate. */
+export interface KnownMandate {
+  /** That of the session; that of the order if the response of `begin` was lost. */
+  serviceRef: string;
+  /**
+   * The status as the host knows it. A provider may report a revoked mandate only as inactive:
+   * it was revoked if it was `ready`.
+   */
+  status: MandateStatus;
+  /** The state that `begin` returned. Absent if its response was lost. */
+  state?: Uint8Array | null;
+}
+
+export interface Mandate {
+  status: MandateStatus;
+  /** The argument `mandate` of `direct-debit.debit`, once the mandate is `ready`; "" before. */
+  token: string;
+  /** The e-mail address that the provider requires with the token; "" if that of the order. */
+  email: string;
+  /** The bank, and the last digits of the account number; "" if the provider returns none. */
+  bank: string;
+  last4: string;
+  /** How the payer authorizes it, if the provider returns it. */
+  consent?: Consent | null;
+  /** Shown to the company, without personal data. */
+  message: string;
+}
+
+/**
+ * Mandates: authorizations of payers to debit a bank account, given on a page of the provider or
+ * at their bank. `direct-debit.debit` charges a mandate that is `ready`.
+ */
+export interface Mandates {
+  /**
+   * Begins a mandate. If the provider knows the reference already, the existing mandate is
+   * returned. Where the provider keeps no reference, another page is returned: no payer has the
+   * URL of the first one.
+   * @throws {Fault}
+   */
+  begin(order: MandateOrder): MandateSession;
+  /**
+   * Queries a mandate. `not-found` if the provider does not know it.
+   * @throws {Fault}
+   */
+  query(mandate: KnownMandate): Mandate;
+  /**
+   * Cancels a mandate, or reports that it has ended. `false` if the provider cannot cancel it
+   * before the payer has authorized it: the host then cancels it once that has happened.
+   * @throws {Fault}
+   */
+  cancel(mandate: KnownMandate): boolean;
+}
+
 /** A payment instrument that can be charged again. A text that the provider does not return is "". */
 export interface Instrument {
   /** "card" or "mandate". */
@@ -893,7 +1014,7 @@ export type Subject =
   | 'payment'
   /** Handled like `payment`: the verification reports the refund. */
   | 'refund'
-  /** Only stored. */
+  /** If the plugin exports `mandates`, the mandate of `service-ref` is queried. */
   | 'mandate'
   /**
    * Only stored. If it has a `service-ref`, and the plugin exports `disputes`, the host lists the
@@ -905,7 +1026,7 @@ export interface Notification {
   subject: Subject;
   /** The provider's name of the event, for logs. */
   event: string;
-  /** That of the payment. */
+  /** That of the payment or mandate. */
   serviceRef: string;
   transactionId: string;
 }

@@ -63,7 +63,7 @@ impl LoggedCall {
 }
 
 impl Call {
-    /// Returns the reference of the charge that the call is about, or the provider's id of a refund.
+    /// Returns the reference of the charge or mandate that the call is about, or the provider's id of a refund.
     fn reference(&self) -> Option<&str> {
         match self {
             Call::StartCheckout(order) | Call::StartSession(order) => Some(&order.service_ref),
@@ -82,6 +82,10 @@ impl Call {
             Call::StartRefund(order) => Some(&order.service_ref),
             Call::StartPartialRefund(part) => Some(&part.order.service_ref),
             Call::ListDisputes(DisputeFilter::Payment(reference, _), _) => Some(reference),
+            Call::BeginMandate(order) => Some(&order.mandate_ref),
+            Call::QueryMandate(mandate) | Call::CancelMandate(mandate) => {
+                Some(&mandate.service_ref)
+            }
             Call::FetchDispute(key) => Some(&key.service_ref),
             Call::AnswerDispute(answer) => Some(&answer.key.service_ref),
             Call::Deauthorize(_)

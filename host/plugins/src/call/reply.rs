@@ -2,9 +2,10 @@
 
 use crate::{
     Bank, Call, CallError, CheckoutSession, Credentials, Decline, DisputePage, DisputeStatus,
-    FaceComparison, IncomingTransfer, Notification, NotificationRefusal, PaymentStatus, PluginData,
-    PluginHandle, ProviderDispute, ProviderPayment, ProviderRefund, ProviderRefundStatus,
-    RegisterEntry, SettlementPage, TransactionPage, VirtualAccount,
+    FaceComparison, IncomingTransfer, MandateSession, MandateStatus, Notification,
+    NotificationRefusal, PaymentStatus, PluginData, PluginHandle, ProviderDispute, ProviderMandate,
+    ProviderPayment, ProviderRefund, ProviderRefundStatus, RegisterEntry, SettlementPage,
+    TransactionPage, VirtualAccount,
 };
 
 pub enum PluginReply {
@@ -29,6 +30,10 @@ pub enum PluginReply {
     Dispute(ProviderDispute),
     Transactions(TransactionPage),
     Settlements(SettlementPage),
+    MandateSession(MandateSession),
+    Mandate(ProviderMandate),
+    /// `false`: the provider cannot cancel it yet.
+    Cancelled(bool),
     /// The name of an account's holder.
     Holder(String),
     /// The gateway's message id.
@@ -53,14 +58,25 @@ impl PluginReply {
                 PaymentStatus::Failed => "failed",
                 PaymentStatus::Reversed => "reversed",
             },
-            PluginReply::Deauthorized(true) | PluginReply::Closed(true) => "true",
-            PluginReply::Deauthorized(false) | PluginReply::Closed(false) => "false",
+            PluginReply::Deauthorized(true)
+            | PluginReply::Closed(true)
+            | PluginReply::Cancelled(true) => "true",
+            PluginReply::Deauthorized(false)
+            | PluginReply::Closed(false)
+            | PluginReply::Cancelled(false) => "false",
             PluginReply::Transfer(None) => "none",
             PluginReply::Account(_) => "account",
             PluginReply::Banks(_) => "banks",
             PluginReply::Disputes(_) => "disputes",
             PluginReply::Transactions(_) => "transactions",
             PluginReply::Settlements(_) => "settlements",
+            PluginReply::MandateSession(_) => "mandate",
+            PluginReply::Mandate(mandate) => match mandate.status {
+                MandateStatus::Created => "created",
+                MandateStatus::Approved => "approved",
+                MandateStatus::Ready => "ready",
+                MandateStatus::Cancelled => "cancelled",
+            },
             PluginReply::Dispute(dispute) => match dispute.status {
                 DisputeStatus::Open => "open",
                 DisputeStatus::Answered => "answered",

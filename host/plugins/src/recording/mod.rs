@@ -149,6 +149,9 @@ impl Mask {
             | Call::AnswerDispute(_)
             | Call::ListTransactions(..)
             | Call::ListSettlements(..)
+            | Call::BeginMandate(_)
+            | Call::QueryMandate(_)
+            | Call::CancelMandate(_)
             | Call::ResolveAccount(..) => call,
         }
     }

@@ -190,6 +190,9 @@ fn reply_json(reply: &Result<PluginReply, CallError>) -> Value {
             | PluginReply::Transactions(_)
             | PluginReply::Settlements(_)
             | PluginReply::Declined(_)
+            | PluginReply::MandateSession(_)
+            | PluginReply::Mandate(_)
+            | PluginReply::Cancelled(_)
             | PluginReply::Holder(_),
         ) => json!({}),
     };

@@ -57,6 +57,9 @@ fn with_text(mut call: Call, text: &str) -> Option<Call> {
         })
         | Call::StartSessionRefund(SessionRefundOrder { reason: field, .. })
         | Call::SendText(TextMessage { text: field, .. }) => *field = text.to_owned(),
+        Call::BeginMandate(order) => {
+            (order.name, order.narration) = (text.to_owned(), text.to_owned());
+        }
         Call::LookUp(question) | Call::Compare(question, _) => {
             let person = question.person.as_mut()?;
             (person.first_name, person.last_name) = (text.to_owned(), text.to_owned());

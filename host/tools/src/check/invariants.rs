@@ -110,6 +110,8 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         PluginReply::Refund(refund) => vec![&refund.provider_id, &refund.message],
         PluginReply::Account(account) => vec![&account.provider_id],
         PluginReply::Dispute(dispute) => vec![&dispute.key.id, &dispute.reason],
+        PluginReply::MandateSession(session) => vec![&session.service_ref],
+        PluginReply::Mandate(mandate) => vec![&mandate.message],
         PluginReply::Accepted(id) => vec![id],
         PluginReply::Parsed(Ok(notifications)) => {
             notifications.iter().flat_map(|one| [&*one.event, &*one.transaction_id]).collect()
@@ -120,6 +122,7 @@ fn result_texts(reply: &PluginReply) -> Vec<&str> {
         | PluginReply::Received(_)
         | PluginReply::Transfer(None)
         | PluginReply::Closed(_)
+        | PluginReply::Cancelled(_)
         | PluginReply::Banks(_)
         | PluginReply::Disputes(_)
         | PluginReply::Transactions(_)

@@ -117,6 +117,13 @@ pub fn reply(reply: &Result<PluginReply, CallError>) -> String {
         Ok(PluginReply::Dispute(dispute)) => {
             format!("a dispute with status {}, of {}", word(dispute.status), money(&dispute.amount))
         }
+        Ok(PluginReply::MandateSession(session)) => {
+            format!("a mandate under the reference {:?}", session.service_ref)
+        }
+        Ok(PluginReply::Mandate(mandate)) => {
+            format!("a mandate with status {}", word(mandate.status))
+        }
+        Ok(PluginReply::Cancelled(done)) => format!("cancelled: {done}"),
         Ok(PluginReply::Holder(_)) => "a name".to_owned(),
         Ok(PluginReply::Declined(reason)) => format!("the reason {}", word(reason)),
         Ok(PluginReply::Accepted(id)) => format!("an accepted message with id {id:?}"),

@@ -5,7 +5,7 @@ use crate::check::upstream::failure::FailureMeaning::{self, *};
 use tollhouse_plugins::{
     Call, CallError,
     FaultCategory::{self, *},
-    IncomingTransfer, PaymentStatus, PluginKind, PluginReply, ProviderRefundStatus,
+    IncomingTransfer, MandateStatus, PaymentStatus, PluginKind, PluginReply, ProviderRefundStatus,
 };
 
 /// The part of a result on which the rules depend.
@@ -14,9 +14,9 @@ pub enum ResultClass {
     /// A trap or an exceeded limit.
     Aborted,
     Fault(FaultCategory),
-    /// A payment that took the money, or a refund that returned it.
+    /// A payment that took the money, a refund that returned it, or a mandate that can be debited.
     Success,
-    /// A payment or refund that failed finally.
+    /// A payment or refund that failed finally, or a mandate that ended.
     Failed,
     /// A final result of a message, or the start of an operation.
     Done,
@@ -53,7 +53,16 @@ impl ResultClass {
                 // The provider has accepted the refund.
                 _ => Done,
             },
-            Ok(PluginReply::Deauthorized(false) | PluginReply::Closed(false)) => Unknown,
+            Ok(PluginReply::Mandate(mandate)) => match mandate.status {
+                MandateStatus::Created | MandateStatus::Approved => Unknown,
+                MandateStatus::Ready => Success,
+                MandateStatus::Cancelled => Failed,
+            },
+            Ok(
+                PluginReply::Deauthorized(false)
+                | PluginReply::Closed(false)
+                | PluginReply::Cancelled(false),
+            ) => Unknown,
             // The host forgets the payment.
             Ok(PluginReply::Transfer(None)) => Failed,
             Ok(_) => Done,
@@ -62,11 +71,17 @@ impl ResultClass {
 }
 
 fn is_verification(function: &str) -> bool {
-    matches!(function, "verification.verify" | "sessions.verify" | "virtual-accounts.find-transfer")
+    matches!(
+        function,
+        "verification.verify"
+            | "sessions.verify"
+            | "virtual-accounts.find-transfer"
+            | "mandates.query"
+    )
 }
 
 fn is_removal(function: &str) -> bool {
-    matches!(function, "saved-card.deauthorize" | "virtual-accounts.close")
+    matches!(function, "saved-card.deauthorize" | "virtual-accounts.close" | "mandates.cancel")
 }
 
 /// Returns whether the call ended in a trap or at a limit.
@@ -157,7 +172,7 @@ mod tests {
     use PluginKind::*;
 
     /// The last column is `true` if the result is wrong.
-    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 47] = [
+    const ROWS: [(PluginKind, &str, FailureMeaning, ResultClass, bool); 50] = [
         (Provider, "checkout.start", Outage, Fault(Unavailable), false),
         (Provider, "checkout.start", Outage, Fault(Other), false),
         (Provider, "checkout.start", Outage, Fault(Misconfigured), true),
@@ -181,6 +196,9 @@ mod tests {
         (Provider, "virtual-accounts.close", Outage, Done, false),
         (Provider, "virtual-accounts.find-transfer", UnknownWords, Failed, true),
         (Provider, "virtual-accounts.find-transfer", UnknownWords, Fault(NotFound), true),
+        (Provider, "mandates.query", UnknownWords, Failed, true),
+        (Provider, "mandates.query", UnknownWords, Fault(NotFound), true),
+        (Provider, "mandates.cancel", Outage, Done, false),
         (Provider, "account-enquiry.resolve", UnknownWords, Fault(NotFound), true),
         (Sms, "sms.send", AccountRejected, Fault(Refused), true),
         (Sms, "sms.send", Outage, Done, true),

@@ -251,6 +251,12 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
+    /// Mandates: obtains authorizations of payers to debit bank accounts.
+    mandates,
+    "package tollhouse:sdk-mandates; world with-mandates { export tollhouse:plugin/mandates@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
     /// Provider webhooks: authenticates and parses them.
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"

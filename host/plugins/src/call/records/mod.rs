@@ -1,5 +1,7 @@
-//! What providers record of payments: declines, disputes, transactions and settlements.
+//! What providers record of payers and payments: declines, mandates, disputes, transactions and
+//! settlements.
 
 pub mod declines;
 pub mod disputes;
+pub mod mandates;
 pub mod settlements;

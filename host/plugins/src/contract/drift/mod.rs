@@ -15,10 +15,11 @@ use wit_parser::{Function, Resolve, SourceMap, Type, TypeDef, TypeDefKind};
 use self::type_names::{component_type_name, contract_type_name, primitive_name};
 use super::v1::versioned_name;
 
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("disputes.wit", include_str!("../../../../../wit/v1/disputes.wit")),
     ("host.wit", include_str!("../../../../../wit/v1/host.wit")),
     ("identity.wit", include_str!("../../../../../wit/v1/identity.wit")),
+    ("mandates.wit", include_str!("../../../../../wit/v1/mandates.wit")),
     ("payments.wit", include_str!("../../../../../wit/v1/payments.wit")),
     ("settlements.wit", include_str!("../../../../../wit/v1/settlements.wit")),
     ("sms.wit", include_str!("../../../../../wit/v1/sms.wit")),

@@ -55,11 +55,16 @@ pub(super) fn unexpected(message: &str) -> Fault {
 }
 
 /// Rejects a URL that is too long, because a truncated one leads elsewhere.
-fn url(text: String) -> Result<String, Fault> {
+pub(super) fn url(text: String) -> Result<String, Fault> {
     if text.len() > MAX_URL_BYTES {
         return Err(unexpected("the URL is longer than 2048 bytes"));
     }
     Ok(strip_nul(text))
+}
+
+/// Returns a bounded instruction to the payer.
+pub(super) fn instruction(text: String) -> String {
+    truncate(text, MAX_PROMPT_BYTES)
 }
 
 /// Rejects an amount out of range: the plugin is faulty.
@@ -211,9 +216,7 @@ impl TryFrom<exported::sessions::Session> for CheckoutSession {
     fn try_from(session: exported::sessions::Session) -> Result<CheckoutSession, Fault> {
         let (page, prompt) = match session.next {
             exported::sessions::NextStep::Page(page) => (url(page)?, None),
-            exported::sessions::NextStep::Prompt(text) => {
-                (String::new(), Some(truncate(text, MAX_PROMPT_BYTES)))
-            }
+            exported::sessions::NextStep::Prompt(text) => (String::new(), Some(instruction(text))),
         };
         Ok(CheckoutSession {
             url: page,

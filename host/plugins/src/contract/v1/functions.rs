@@ -21,10 +21,11 @@ use crate::{
     AccountOrder, Bank, CallError, CardOrder, CheckoutOrder, CheckoutSession, CountryPlugin,
     Credentials, DebitOrder, Decline, DisputeAnswer, DisputeFilter, DisputeKey, DisputePage,
     FaceComparison, Fault, FaultCategory, Gateway, IdentityQuery, Image, IncomingTransfer,
-    KnownRefund, KnownSession, Notification, NotificationRefusal, PartialOrder, PartialRefundOrder,
-    PluginData, PluginReply, Provider, ProviderDispute, ProviderPayment, ProviderRefund,
-    RefundOrder, RegisterEntry, SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter,
-    TransactionPage, VirtualAccount, Webhook, runtime::engine::State,
+    KnownMandate, KnownRefund, KnownSession, MandateOrder, MandateSession, Notification,
+    NotificationRefusal, PartialOrder, PartialRefundOrder, PluginData, PluginReply, Provider,
+    ProviderDispute, ProviderMandate, ProviderPayment, ProviderRefund, RefundOrder, RegisterEntry,
+    SessionRefundOrder, SettlementPage, TextMessage, TransactionFilter, TransactionPage,
+    VirtualAccount, Webhook, runtime::engine::State,
 };
 
 use tollhouse_platform::values::listing::Period;
@@ -295,6 +296,20 @@ functions! {
         ListSettlements(period: Period, cursor: Option<String>) = "settlements.list",
         list_settlements -> Settlements(SettlementPage),
         call_list(&period.into(), cursor.as_deref()) as settlement_page;
+    }
+    mandates = "mandates" of Provider, personal: true {
+        BeginMandate(order: MandateOrder) = "mandates.begin",
+        begin_mandate -> MandateSession(MandateSession),
+        call_begin(&order.into()) as converted;
+
+        QueryMandate(mandate: KnownMandate) = "mandates.query",
+        query_mandate -> Mandate(ProviderMandate),
+        call_query(&mandate.into()) as converted;
+
+        /// Returns `false` if the provider can cancel it only once the payer has authorized it.
+        CancelMandate(mandate: KnownMandate) = "mandates.cancel",
+        cancel_mandate -> Cancelled(bool),
+        call_cancel(&mandate.into()) as converted;
     }
     notifications = "notifications" of Provider, personal: false {
         /// Authenticates a webhook and returns its subjects.

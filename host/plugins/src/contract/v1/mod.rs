@@ -7,6 +7,7 @@ pub mod baseline;
 mod convert;
 mod disputes;
 pub mod functions;
+mod mandates;
 mod refunds;
 mod settlements;
 

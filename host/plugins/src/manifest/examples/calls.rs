@@ -8,9 +8,10 @@ use super::{
 };
 use crate::prelude::*;
 use crate::{
-    AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DisputeAnswer, DisputeFilter, DisputeKey,
-    Evidence, IdentityQuery, IdentityType, Image, KnownRefund, KnownSession, PartialOrder,
-    PartialRefundOrder, Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
+    AccountOrder, CardOrder, CheckoutOrder, DebitOrder, DebitedAccount, DisputeAnswer,
+    DisputeFilter, DisputeKey, Evidence, IdentityQuery, IdentityType, Image, KnownMandate,
+    KnownRefund, KnownSession, MandateOrder, MandateStatus, PartialOrder, PartialRefundOrder,
+    Person, RefundOrder, SessionRefundOrder, TextMessage, TransactionFilter,
 };
 use tollhouse_platform::values::{
     listing::Period,
@@ -29,6 +30,7 @@ const ACCOUNT_NUMBER: &str = "0123456789";
 const NAME: &str = "Ada Obi";
 const NOTIFICATION_URL: &str = "https://tollhouse.example/api/v1/notifications/example";
 const STARTED_AT: &str = "2026-01-01T09:00:00Z";
+const ENDS_AT: &str = "2028-01-01T09:00:00Z";
 /// Value of every setting without a default.
 const SETTING: &str = "example";
 const URL_SETTING: &str = "https://provider.example";
@@ -117,6 +119,9 @@ impl Call {
             Call::AnswerDispute(dispute_answer(manifest)),
             Call::ListTransactions(TransactionFilter::Period(period()), None),
             Call::ListSettlements(period(), None),
+            Call::BeginMandate(mandate_order(manifest)),
+            Call::QueryMandate(known_mandate(manifest)),
+            Call::CancelMandate(known_mandate(manifest)),
             Call::ParseNotification(notification.to_webhook()),
             Call::SendText(text_message(manifest)),
         ];
@@ -126,6 +131,36 @@ impl Call {
 
 fn of_payment(manifest: &Manifest) -> DisputeFilter {
     DisputeFilter::Payment(reference(manifest), TRANSACTION_ID.to_owned())
+}
+
+fn mandate_order(manifest: &Manifest) -> MandateOrder {
+    let time = |text| Timestamp::parse(text).expect("the text is RFC 3339");
+    let account_number = ACCOUNT_NUMBER.to_owned();
+    MandateOrder {
+        mandate_ref: reference(manifest),
+        currency: currency(manifest).to_string(),
+        email: EMAIL.to_owned(),
+        name: NAME.to_owned(),
+        phone: Some(phone(manifest)),
+        address: Some("1 Example Street".to_owned()),
+        account: Some(DebitedAccount { bank_code: BANK_CODE.to_owned(), account_number }),
+        max_amount: Some(amount(manifest)),
+        starts_at: time(STARTED_AT),
+        ends_at: Some(time(ENDS_AT)),
+        narration: "Example".to_owned(),
+        return_url: "https://shop.example/done".to_owned(),
+        notification_url: NOTIFICATION_URL.to_owned(),
+    }
+}
+
+/// A mandate that the payer has authorized.
+fn known_mandate(manifest: &Manifest) -> KnownMandate {
+    let ExampleSession { state, .. } = &manifest.examples.session;
+    KnownMandate {
+        service_ref: reference(manifest),
+        status: MandateStatus::Approved,
+        state: to_data(state.as_ref()),
+    }
 }
 
 fn dispute_key(manifest: &Manifest) -> DisputeKey {
