@@ -42,6 +42,8 @@ async fn every_function_is_measured_with_or_without_examples() {
         ("provider_a@1.0.0", "direct-debit.debit", "ok", 2),
         ("provider_a@1.0.0", "partial-debits.charge-card", "ok", 2),
         ("provider_a@1.0.0", "declines.reason", "ok", 1),
+        ("provider_a@1.0.0", "mandates.begin", "ok", 2),
+        ("provider_a@1.0.0", "mandates.cancel", "ok", 3),
         ("provider_a@1.0.0", "refunds.start", "ok", 3),
         ("provider_a@1.0.0", "refunds.check", "ok", 2),
         ("provider_a@1.0.0", "partial-refunds.start", "ok", 3),

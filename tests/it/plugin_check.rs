@@ -99,12 +99,14 @@ const PROVIDER: [&str; 15] = [
     "partial-refunds.start", "disputes.list", "disputes.fetch", "disputes.answer",
     "settlements.transactions", "settlements.list", "notifications.parse",
 ];
-const ACCOUNTS: [&str; 17] = [
+const MANDATES: [&str; 3] = ["mandates.begin", "mandates.query", "mandates.cancel"];
+const ACCOUNTS: [&str; 20] = [
     "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
     "direct-debit.debit", "declines.reason", "refunds.start", "refunds.check",
     "partial-refunds.start", "virtual-accounts.open", "virtual-accounts.close",
     "virtual-accounts.find-transfer", "account-enquiry.banks", "account-enquiry.resolve",
-    "settlements.transactions", "settlements.list", "notifications.parse",
+    "settlements.transactions", "settlements.list", MANDATES[0], MANDATES[1], MANDATES[2],
+    "notifications.parse",
 ];
 const SESSIONS: [&str; 6] = [
     "sessions.start", "sessions.verify", "sessions.receive", "session-refunds.start",
@@ -142,7 +144,8 @@ mod built_in {
         jenga: JENGA, &SESSIONS[..3];
         mpesa: MPESA, &SESSIONS;
         nigeria: NIGERIA, &COUNTRY;
-        provider_a: PROVIDER_A, &[&PROVIDER[..5], &PARTIAL, &PROVIDER[5..]].concat();
+        provider_a: PROVIDER_A,
+            &[&PROVIDER[..5], &PARTIAL, &PROVIDER[5..14], &MANDATES, &PROVIDER[14..]].concat();
         provider_b: PROVIDER_B, &PROVIDER;
         provider_c: PROVIDER_C, &ACCOUNTS;
         sapling: SAPLING, &SESSIONS[..3];

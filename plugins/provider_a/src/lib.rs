@@ -1,5 +1,5 @@
-//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds, disputes,
-//! settlements and webhooks.
+//! Paystack: hosted checkout, verification, saved cards, mandates and direct debit, refunds,
+//! disputes, settlements and webhooks.
 //!
 //! Amounts on the wire are in the currency's minor unit, as in the contract. Paystack has no
 //! idempotency keys; instead, a reference can be used only once. At checkout, a repeated reference
@@ -12,6 +12,7 @@ mod checkout;
 mod disputes;
 mod instrument;
 mod loose;
+mod mandates;
 mod notifications;
 mod refunds;
 mod settlements;
@@ -23,7 +24,7 @@ pub struct Paystack;
 
 tollhouse_plugin::export!(
     Paystack: checkout, verification, saved_card, direct_debit, partial_debits, declines, refunds,
-    partial_refunds, disputes, settlements, notifications
+    partial_refunds, disputes, settlements, mandates, notifications
 );
 
 #[cfg(test)]

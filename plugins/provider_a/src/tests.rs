@@ -4,6 +4,7 @@ mod charges;
 mod checkout;
 mod disputes;
 mod errors;
+mod mandates;
 mod notifications;
 mod refunds;
 mod settlements;

@@ -53,6 +53,11 @@ pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<RawJson, Fault> 
     send(Request::post(url(path)?).json(body), ResponseTimeout::Long)
 }
 
+/// Sends a PATCH request without a body and returns the envelope's body.
+pub(crate) fn patch(path: &str) -> Result<RawJson, Fault> {
+    send(Request::new("PATCH", url(path)?), ResponseTimeout::Long)
+}
+
 /// Sends a DELETE request and returns the envelope's body.
 pub(crate) fn delete(path: &str) -> Result<RawJson, Fault> {
     send(Request::delete(url(path)?), ResponseTimeout::Long)

@@ -1,5 +1,5 @@
-//! Monnify: hosted checkout, verification, saved cards, direct debit, refunds, virtual accounts,
-//! account enquiry, settlements and webhooks.
+//! Monnify: hosted checkout, verification, saved cards, mandates and direct debit, refunds, virtual
+//! accounts, account enquiry, settlements and webhooks.
 //!
 //! Amounts on the wire are decimals of the naira, as numbers or strings; there is no other
 //! currency. Monnify has no idempotency keys; instead, a `paymentReference` can be used only once,
@@ -14,6 +14,7 @@ mod charge;
 mod checkout;
 mod enquiry;
 mod instrument;
+mod mandates;
 mod naira;
 mod notifications;
 mod refunds;
@@ -29,7 +30,7 @@ pub struct Monnify;
 
 tollhouse_plugin::export!(
     Monnify: checkout, verification, saved_card, direct_debit, declines, refunds, partial_refunds,
-    virtual_accounts, account_enquiry, settlements, notifications
+    virtual_accounts, account_enquiry, settlements, mandates, notifications
 );
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod debits;
 mod errors;
 mod examples;
 mod instruments;
+mod mandates;
 mod money;
 mod notifications;
 mod refunds;
