@@ -63,7 +63,7 @@ async fn every_function_is_measured_with_or_without_examples() {
             |line: &&str| line.starts_with(plugin) && line.contains(&format!(" {function} "));
         assert_eq!(summary.lines().filter(is_line).count(), 1, "{summary}");
     }
-    assert_eq!(report["functions"].as_array().unwrap().len(), 23);
+    assert_eq!(report["functions"].as_array().unwrap().len(), 26);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
     let comparisons = report["comparisons"].as_array().unwrap();
     assert_eq!(comparisons.len(), 5, "one per function of several plugins: {comparisons:?}");

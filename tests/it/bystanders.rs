@@ -19,7 +19,7 @@ use crate::{
         OTHER_CARD, SUCCESS_CARD, complete_page, direct_debit_body, fail_card_refund, loan_body,
         policy_body,
     },
-    portal,
+    mandates, portal,
 };
 
 /// A company with records for every route.
@@ -35,6 +35,7 @@ struct Tenant {
     /// The default card, and one that is paid but not verified yet.
     cards: [Value; 2],
     virtual_account: String,
+    mandate: String,
     refund: String,
     exception: String,
     dispute: String,
@@ -60,6 +61,8 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     monnify::set_up(app).await;
     let order = Some(account_order(None));
     let account = app.request(&company, Method::POST, "/virtual-account/create", order).await;
+    let order = Some(mandates::order("ada"));
+    let mandate = app.request(&company, Method::POST, "/direct-debit/create", order).await;
     use_gateways(app, &["termii"]).await;
     for what in ["email", "phone"] {
         let send = format!("/user/{what}-verification/send/ada");
@@ -92,6 +95,7 @@ async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
         uid,
         cards: [first["id"].clone(), second["id"].clone()],
         virtual_account: text(account.data(), "id"),
+        mandate: text(mandate.data(), "id"),
         refund,
         exception,
         dispute: open_dispute(app, &company.id, payment.data()).await,
@@ -136,6 +140,8 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("delete", "/api/v1/card/delete/{card}", |_| json!({})),
     ("post", "/api/v1/virtual-account/create", |_| account_order(Some("loan-1"))),
     ("delete", "/api/v1/virtual-account/delete/{virtual_account}", |_| json!({})),
+    ("post", "/api/v1/direct-debit/create", |_| mandates::order("ada")),
+    ("delete", "/api/v1/direct-debit/delete/{direct_debit}", |_| json!({})),
     ("post", "/api/v1/account/resolve", |_| {
         json!({
             "bank_code": "058", "account_number": "0123456789", "payment_service": "provider_c",
@@ -305,6 +311,7 @@ fn build_request(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::Request
         "{card}" => &first,
         "{virtual_account}" => &own.virtual_account,
         "{loan}" => "loan-1",
+        "{direct_debit}" if route.method == "delete" => &own.mandate,
         "{direct_debit}" => "dd-1",
         "{refund}" => &own.refund,
         "{exception}" => &own.exception,
@@ -366,7 +373,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
-    const BURST: usize = 500;
+    const BURST: usize = 520;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = set_up_company(&app, app.company.clone()).await;

@@ -8,6 +8,7 @@ mod debits;
 mod disputes;
 mod flutterwave;
 mod jenga;
+mod mandates;
 mod momo;
 pub mod monnify;
 pub mod mpesa;

@@ -26,7 +26,7 @@ use crate::{
         SUCCESS_CARD, complete_page, create_recollection, fail_card_refund, insert_virtual_account,
         loan_body, put_loan,
     },
-    portal,
+    mandates, portal,
 };
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
@@ -195,6 +195,7 @@ both! {
             ("/api/v1/virtual-account/", "payments"),
             ("/api/v1/account/", "payments"),
             ("/api/v1/recollection/", "recollections"),
+            ("/api/v1/direct-debit/", "recollections"),
         ];
         let path = format!("/companies/{}/subscription", app.company.id);
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
@@ -249,6 +250,7 @@ struct CompanyRecords {
     uid: String,
     card: Value,
     virtual_account: String,
+    mandate: Value,
     refund: String,
     exception: String,
     dispute: String,
@@ -284,6 +286,8 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
     let card = app.post("/card/create", saved).await.data().clone();
     complete_page(app, &card, "success", SUCCESS_CARD).await;
     let virtual_account = insert_virtual_account(app, &app.company.id, &user).await;
+    let mandate = app.post("/direct-debit/create", mandates::order("user-of-a")).await;
+    let mandate = mandate.data().clone();
     let refund = fail_card_refund(app, &app.company.id, &card["id"]).await;
     let exception = insert_exception(app, &app.company.id).await;
     let dispute = open_dispute(app, &app.company.id, &settled).await;
@@ -306,6 +310,7 @@ async fn create_records(app: &TestApp) -> CompanyRecords {
         uid,
         card,
         virtual_account,
+        mandate,
         refund,
         exception,
         dispute,

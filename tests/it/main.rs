@@ -70,6 +70,7 @@ mod lending;
 mod list_after;
 mod listener;
 mod loans;
+mod mandates;
 mod master_key;
 mod messages;
 mod modes;

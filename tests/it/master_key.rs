@@ -21,7 +21,7 @@ use crate::{
     codes::{email_request, merged},
     command_line::{ProgramOutput, run_against},
     conformance::sessions::pay_by_phone,
-    event_endpoints, identity, lending, sign_in,
+    event_endpoints, identity, lending, mandates, sign_in,
 };
 
 /// Another host on the same database, with its own master keys.
@@ -143,8 +143,7 @@ async fn add_recording(app: &TestApp) {
 async fn lend(app: &TestApp) {
     lending::create_user(app, "lender").await;
     lending::saved_card(app, "lender", lending::SUCCESS_CARD).await;
-    let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
-    app.operator(Method::PUT, &path, lending::direct_debit_body("lender", "AUTH_1")).await.data();
+    app.post("/direct-debit/create", mandates::order("lender")).await.data();
     pay_by_phone(app).await;
 }
 

@@ -24,6 +24,7 @@ use crate::{
         OTHER_CARD, SUCCESS_CARD, create_card, create_loan, create_recollection, direct_debit_body,
         saved_card,
     },
+    mandates,
     telemetry::scrape,
 };
 
@@ -38,6 +39,8 @@ const CALLS_A_PLUGIN: &[&str] = &[
     "/api/v1/card/create",
     "/api/v1/card/delete/{card}",
     "/api/v1/card/verify/{card}",
+    "/api/v1/direct-debit/create",
+    "/api/v1/direct-debit/delete/{direct_debit}",
     "/api/v1/kyc/uid/send-verification/{uid_id}",
     "/api/v1/kyc/{country}/{*path}",
     "/api/v1/otp/send",
@@ -57,6 +60,8 @@ const CALLS_NO_PLUGIN: &[&str] = &[
     "/api/v1/card/default/set/{card}",
     "/api/v1/card/fetch/{card}",
     "/api/v1/card/list/{user_id}",
+    "/api/v1/direct-debit/fetch/{direct_debit}",
+    "/api/v1/direct-debit/list/{user_id}",
     "/api/v1/kyc/identity/list",
     "/api/v1/kyc/uid/list/{user_id}",
     "/api/v1/kyc/uid/verify/{uid_id}",
@@ -201,6 +206,7 @@ struct Records {
     recollection: Value,
     uid: Value,
     virtual_account: Value,
+    mandate: Value,
 }
 
 async fn records(app: &TestApp) -> Records {
@@ -229,6 +235,7 @@ async fn records(app: &TestApp) -> Records {
             .await
             .data()
             .clone(),
+        mandate: app.post("/direct-debit/create", mandates::order("ada")).await.data().clone(),
     };
     app.run_until_idle().await;
     before
@@ -245,6 +252,7 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
     let refund = format!("/companies/{}/payments/{}/refund", app.company.id, id(&before.paid));
     let recollection = before.recollection["reference"].as_str().expect("a reference");
     let delete = format!("/card/delete/{}", id(&before.second_card));
+    let cancel = format!("/direct-debit/delete/{}", id(&before.mandate));
     let close = format!("/virtual-account/delete/{}", id(&before.virtual_account));
     let holder = json!({
         "bank_code": "058", "account_number": "0123456789", "payment_service": "provider_c",
@@ -264,6 +272,8 @@ async fn call_all(app: &TestApp, before: &Records) -> Vec<(&'static str, Reply)>
             "verify recollection",
             app.post(&format!("/recollection/verify/{recollection}"), json!({})).await,
         ),
+        ("mandate", app.post("/direct-debit/create", mandates::order("ada")).await),
+        ("cancel mandate", app.request(&app.company, Method::DELETE, &cancel, None).await),
         ("open account", app.post("/virtual-account/create", account_order(Some("loan-1"))).await),
         ("close account", app.request(&app.company, Method::DELETE, &close, None).await),
         ("banks", app.get("/account/banks/provider_c/NGN").await),
@@ -288,6 +298,7 @@ fn expected(what: &str) -> (u16, &'static str) {
     match what {
         // The jobs that call the plugins wait for an account.
         "delete card" => (200, "Card deleted successfully"),
+        "cancel mandate" => (200, "Direct debit deleted successfully"),
         "close account" => (200, "Virtual account deleted successfully"),
         // The e-mail is sent.
         "uid" => (200, "Verification token sent successfully"),

@@ -265,6 +265,7 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("a card's token", token.to_owned(), ""),
         ("a saved card's token", lab.named("card_token"), ""),
         ("a mandate's token", debts::MANDATE.to_owned(), ""),
+        ("an obtained mandate's token", lab.named("mandate_token"), ""),
         ("the key at a gateway", TERMII_KEY.to_owned(), ""),
         ("the key at the registers", PREMBLY_KEY.to_owned(), ""),
         ("a one-time password", lab.named("code"), ""),

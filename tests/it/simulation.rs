@@ -10,7 +10,7 @@
 //! A failure prints its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::`
 //! repeats it, `1..1000` runs many.
 
-mod crashing_host;
+pub mod crashing_host;
 mod debts;
 mod disputes;
 mod lists;

@@ -80,6 +80,7 @@ const JOBS: &[(&str, Handler<App>)] = &[
     (virtual_accounts::CLOSE_JOB, |app, job| virtual_accounts::close_job(app, job).boxed()),
     (virtual_accounts::TRANSFER_JOB, |app, job| virtual_accounts::transfer_job(app, job).boxed()),
     (collections::APPLY_JOB, |app, job| collections::apply_job(app, job).boxed()),
+    (mandates::SYNC_JOB, |app, job| mandates::sync_job(app, job).boxed()),
     (loans::COLLECT_JOB, |app, job| recollections::collect_job(app, job).boxed()),
     // Jobs that hosts of the previous version enqueue.
     (payments::FORMER_JOB, |app, job| charges::adopt_job::<Payment>(app, job).boxed()),
@@ -140,6 +141,7 @@ const TABLES: Tables = Tables {
         |app| disputes::sweep(app).boxed(),
         |app| idempotency::sweep(app.server.clone()),
         |app| identity::sweep(app).boxed(),
+        |app| mandates::sweep(app).boxed(),
         |app| messages::sweep(app).boxed(),
         |app| operator_events::sweep(app).boxed(),
         |app| otp::sweep(app).boxed(),
@@ -153,6 +155,7 @@ const TABLES: Tables = Tables {
     webhook_subjects: &[
         (cards::SUBJECT, cards::CONFIRM_JOB),
         (incoming::CHARGE, charges::RECONCILE_JOB),
+        (mandates::SUBJECT, mandates::SYNC_JOB),
         (payments::SUBJECT, payments::FORMER_JOB),
         (recollections::SUBJECT, recollections::FORMER_JOB),
     ],

@@ -2,7 +2,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tollhouse_sandbox::monnify::sign;
 
-use super::{Subject, accounts::AccountSubject};
+use super::{Subject, accounts::AccountSubject, mandates::MandateSubject};
 use crate::app::{TestApp, reply};
 
 const KEY: &str = "MK_TEST_SERVICE001";
@@ -156,5 +156,28 @@ impl AccountSubject for Monnify {
         let opened = provider_request(app, Method::POST, path).await.json(&order);
         let opened = reply(opened).await.body["responseBody"]["accounts"][0].clone();
         opened["accountNumber"].as_str().expect("a number").to_owned()
+    }
+}
+
+/// Returns a mandate as the provider lists it.
+async fn listed(app: &TestApp, mandate: &Value) -> Value {
+    let reference = mandate["service_ref"].as_str().expect("a reference");
+    let path = format!("/v1/direct-debit/mandate/?mandateReferences={reference}");
+    reply(provider_request(app, Method::GET, &path).await).await.body["responseBody"][0].clone()
+}
+
+impl MandateSubject for Monnify {
+    const BEGIN: (&'static str, &'static str) = ("POST", "/api/v1/direct-debit/mandate/create");
+    const KEEPS_REFERENCE: bool = true;
+
+    async fn end(app: &TestApp, mandate: &Value) {
+        let code = listed(app, mandate).await["mandateCode"].as_str().expect("a code").to_owned();
+        let path = format!("/v1/direct-debit/mandate/cancel-mandate/{}", code.replace('|', "%7C"));
+        let ended = provider_request(app, Method::PATCH, &path).await.send().await;
+        assert!(ended.expect("a response").status().is_success());
+    }
+
+    async fn is_active(app: &TestApp, mandate: &Value) -> bool {
+        listed(app, mandate).await["mandateStatus"] == "ACTIVATED"
     }
 }

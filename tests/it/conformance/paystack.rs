@@ -1,7 +1,7 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use tollhouse_sandbox::paystack;
 
-use super::Subject;
+use super::{Subject, mandates::MandateSubject};
 use crate::{
     app::{PAYSTACK_KEY, TestApp, reply},
     lending,
@@ -74,5 +74,30 @@ impl Subject for Paystack {
         ["authorization_code", "signature"]
             .map(|name| authorization[name].as_str().expect("a card token").to_owned())
             .to_vec()
+    }
+}
+
+/// Returns the authorization of a mandate.
+async fn authorization(app: &TestApp, mandate: &Value) -> Value {
+    let reference = mandate["service_ref"].as_str().expect("a reference");
+    let base = app.simulators.url();
+    let url = format!("{base}/paystack/customer/authorization/verify/{reference}");
+    reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body["data"].clone()
+}
+
+impl MandateSubject for Paystack {
+    const BEGIN: (&'static str, &'static str) = ("POST", "/customer/authorization/initialize");
+    const KEEPS_REFERENCE: bool = false;
+
+    async fn end(app: &TestApp, mandate: &Value) {
+        let code = authorization(app, mandate).await["authorization_code"].clone();
+        let url = format!("{}/paystack/customer/authorization/deactivate", app.simulators.url());
+        let request = app.client.post(url).bearer_auth(PAYSTACK_KEY);
+        let ended = request.json(&json!({ "authorization_code": code })).send().await;
+        assert!(ended.expect("a response").status().is_success());
+    }
+
+    async fn is_active(app: &TestApp, mandate: &Value) -> bool {
+        authorization(app, mandate).await["active"] == true
     }
 }

@@ -8,6 +8,7 @@ use super::{Lab, PAYSTACK_KEY, reply};
 use crate::lending::{SUCCESS_CARD, direct_debit_body, loan_body, policy_body};
 
 pub const MANDATE: &str = "AUTH_the_mandate_of_somebody";
+const DEBITED_NUMBER: &str = "0123498765";
 
 async fn save_card(lab: &Lab, number: &str) -> Value {
     let card = json!({
@@ -20,6 +21,37 @@ async fn save_card(lab: &Lab, number: &str) -> Value {
     assert!(paid.expect("a response").status().is_success());
     lab.name("card", &card["id"]);
     card
+}
+
+/// Obtains a mandate from a payer, and cancels it.
+async fn obtain_mandate(lab: &Lab) {
+    let before = lab.named("direct_debit");
+    let account = json!({ "bank_code": "058", "account_number": DEBITED_NUMBER });
+    let order = json!({
+        "user_id": "ada", "currency": "NGN", "account": account,
+        "checkout": { "success_url": "https://lender.example/authorized" },
+    });
+    let mandate = lab.call("POST /api/v1/direct-debit/create", order).await;
+    lab.name("direct_debit", &mandate["id"]);
+    let url = mandate["checkout"]["url"].as_str().expect("a checkout URL");
+    let body = json!({ "outcome": "success" });
+    let given = lab.client.post(format!("{url}/complete")).json(&body).send().await;
+    assert!(given.expect("a response").status().is_success());
+    lab.settle().await;
+    lab.clock.advance_to(lab.clock.now().plus_seconds(10));
+    lab.settle().await;
+    let fetched = lab.send("GET /api/v1/direct-debit/fetch/{direct_debit}", "").await;
+    assert_eq!(fetched["data"]["status"], "ready", "{fetched}");
+    let reference = fetched["data"]["service_ref"].as_str().expect("a reference");
+    let base = lab.simulators.url();
+    let url = format!("{base}/paystack/customer/authorization/verify/{reference}");
+    let given = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    lab.name("mandate_token", &given["data"]["authorization_code"]);
+    lab.personal.lock().unwrap().push(DEBITED_NUMBER.to_owned());
+    lab.send("DELETE /api/v1/direct-debit/delete/{direct_debit}?delete_default=true", "").await;
+    lab.send("DELETE /api/v1/direct-debit/delete/{direct_debit}", "").await;
+    lab.settle().await;
+    lab.name("direct_debit", &json!(before));
 }
 
 /// Verifies, charges and deletes cards, repays a loan by card, and debits a mandate.
@@ -43,6 +75,7 @@ pub async fn collect(lab: &Lab) {
     lab.name("direct_debit", &json!("dd-1"));
     let debit = "PUT /internal/v1/companies/{company}/direct-debits/{direct_debit}";
     lab.call(debit, direct_debit_body("ada", MANDATE)).await;
+    obtain_mandate(lab).await;
     let create = "POST /api/v1/recollection/create";
     let charge = json!({
         "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10, "reference": "order-1",

@@ -23,6 +23,8 @@ use crate::{
 pub struct Lab {
     pub(super) database: Database,
     pub(super) simulators: Simulators,
+    /// The clock of the simulators.
+    pub(super) clock: Clock,
     pub(super) upstream: unruly::RecordingUpstream,
     pub(super) collector: Collector,
     pub(super) client: Client,
@@ -54,7 +56,8 @@ impl Lab {
         let (api, internal) =
             (ports::reserve_address().to_string(), ports::reserve_address().to_string());
         let database = Database::create(engine).await;
-        let simulators = Simulators::start_seeded(bind().await, bind().await, Clock::system(), 1);
+        let clock = Clock::system();
+        let simulators = Simulators::start_seeded(bind().await, bind().await, clock.clone(), 1);
         let collector = Collector::start().await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
@@ -87,6 +90,7 @@ impl Lab {
         let mut lab = Lab {
             database,
             simulators,
+            clock,
             upstream: unruly::RecordingUpstream::start().await,
             collector,
             client: client(),

@@ -37,7 +37,11 @@ pub const TAGS: &[Tag] = &[
         "collection policies",
         "How a company collects due installments: instruments, days, hours and limits.",
     ),
-    ("mandates", "direct debits", "Mandates of another system to debit bank accounts."),
+    (
+        "mandates",
+        "direct debits",
+        "Mandates to debit bank accounts, obtained here or by another system.",
+    ),
     (
         "otp",
         "one-time passwords",

@@ -141,6 +141,10 @@ pub fn public_routes() -> Vec<Route> {
         get  "/api/v1/virtual-account/fetch/{virtual_account}" Company(ACCOUNTS_READ) virtual_accounts::api::fetch "Fetch a virtual account" [];
         get  "/api/v1/virtual-account/list/{user_id}" Company(ACCOUNTS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
         delete "/api/v1/virtual-account/delete/{virtual_account}" Company(ACCOUNTS_WRITE) virtual_accounts::api::delete "Close a virtual account" [502 504];
+        post "/api/v1/direct-debit/create" Company(MANDATES_WRITE) mandates::api::create "Begin a direct debit mandate, which the user authorizes" [404 502 504];
+        get  "/api/v1/direct-debit/fetch/{direct_debit}" Company(MANDATES_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
+        get  "/api/v1/direct-debit/list/{user_id}" Company(MANDATES_READ) mandates::api::list "List a user's direct debit mandates" [];
+        delete "/api/v1/direct-debit/delete/{direct_debit}" Company(MANDATES_WRITE) mandates::api::delete "Cancel and delete a direct debit mandate" [];
         get  "/api/v1/account/banks/{provider}/{currency}" Company(ACCOUNTS_READ) enquiry::banks "List the banks whose accounts can be resolved" [502 504];
         post "/api/v1/account/resolve" Company(ACCOUNTS_READ) enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
         get  "/api/v1/event/list" Company(EVENTS_READ) events::api::read "List events from a cursor on, oldest first" [];
@@ -276,6 +280,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/users" Operator(USERS_READ) users::api::list "List a company's users" [];
         get    "/internal/v1/companies/{company}/users/{email_or_id}" Operator(USERS_READ) users::api::fetch "Fetch a user of a company" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/cards" Operator(USERS_READ) cards::api::list "List a user's cards" [];
+        get    "/internal/v1/companies/{company}/users/{user_id}/direct-debits" Operator(LENDING_READ) mandates::api::list "List a user's direct debit mandates" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/virtual-accounts" Operator(USERS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
         get    "/internal/v1/companies/{company}/users/{user_id}/identities" Operator(IDENTITIES_READ) identity::api::operators::list_of_user "List a user's identity records" [409];
         get    "/internal/v1/companies/{company}/users/{user_id}/loans" Operator(LENDING_READ) loans::api::list_of_user "List a user's loans" [];
@@ -370,6 +375,10 @@ pub fn webhooks() -> Vec<Webhook> {
     webhooks! {
         "card.validation.success" cards::EventData: "A card was verified and can be charged";
         "card.validation.failed" cards::EventData: "The verification charge of a card failed";
+        "direct_debit.created" mandates::EventData: "A mandate was begun, and the customer can authorize it";
+        "direct_debit.approved" mandates::EventData: "A customer authorized a mandate, which the bank has yet to activate";
+        "direct_debit.ready" mandates::EventData: "A mandate can be charged";
+        "direct_debit.cancelled" mandates::EventData: "A mandate was declined, cancelled or revoked, or has expired";
         "payment.success" payments::EventData: "A customer was charged";
         "payment.failed" payments::EventData: "A customer was not charged";
         "payment.refunded" payments::EventData: "A payment was refunded";

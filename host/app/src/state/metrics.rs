@@ -13,11 +13,11 @@ use tollhouse_platform::{
 };
 
 /// All alarms. Each counter starts at 0, so that its first alarm is an increase.
-const ALARMS: [&str; 14] = [
+const ALARMS: [&str; 15] = [
     "amount mismatch", "card not revoked", "card refund failed", "currency mismatch",
-    "charge without an owner", "foreign payment", "paid twice", "refund failed",
-    "refund still pending", "repaid twice", "repayment reversed", "unmatched transfer",
-    "unverified charge", "virtual account not closed",
+    "charge without an owner", "foreign payment", "mandate not cancelled", "paid twice",
+    "refund failed", "refund still pending", "repaid twice", "repayment reversed",
+    "unmatched transfer", "unverified charge", "virtual account not closed",
 ];
 
 /// All kinds of operator events, for the same reason.

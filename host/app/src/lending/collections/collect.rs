@@ -101,7 +101,7 @@ async fn instruments(tx: &mut Tx, company: &Company, loan: &Loan) -> Result<Vec<
             Instrument { kind, id: InstrumentId::Card(card.id), fee }
         }));
     }
-    let mandates = mandates::list_active(tx, company_id, user_key).await?;
+    let mandates = mandates::list_usable(tx, company_id, user_key).await?;
     let mandates: Vec<_> = mandates.into_iter().filter(|one| one.currency == *currency).collect();
     if !mandates.is_empty() {
         let fee = price(tx, company, DIRECT_DEBIT).await?;

@@ -281,12 +281,14 @@ pub async fn with_mandate(
     new: &mut Recollection,
     id: Option<&MandateId>,
 ) -> Result<Account> {
-    let mandate = mandates::find_usable(tx, &new.company_id, &new.user_key, id).await?;
-    let mandate = mandate.ok_or_else(mandates::not_found)?;
+    let mandate = mandates::get_usable(tx, &new.company_id, &new.user_key, id).await?;
     if mandate.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
-    let account = providers::resolve(tx, company, &mandate.payment_service).await?;
+    let account = match mandate.issuer() {
+        Some(account_id) => providers::find_chargeable(tx, company, account_id).await?,
+        None => providers::resolve(tx, company, &mandate.payment_service).await?,
+    };
     set_account(new, DIRECT_DEBIT, &account);
     new.direct_debit_id = Some(mandate.id);
     Ok(account)

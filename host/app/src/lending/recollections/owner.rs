@@ -39,7 +39,7 @@ pub fn missing_email() -> Error {
 struct Instrument {
     token: String,
     email: String,
-    /// The account that issued the token; `None` for a mandate.
+    /// The account that issued the token; `None` for a mandate of another system.
     account_id: Option<AccountId>,
 }
 
@@ -227,8 +227,8 @@ impl Recollection {
         let id = direct_debit_id.as_ref();
         let mandate = mandates::find_usable(tx, company_id, user_key, id).await?;
         let Some(mandate) = mandate else { return Ok(None) };
-        let token = mandate.token(app)?;
-        Ok(Some(Instrument { token, email: mandate.email, account_id: None }))
+        let (token, account_id) = (mandate.token(app)?, mandate.issuer().cloned());
+        Ok(Some(Instrument { token, email: mandate.email, account_id }))
     }
 
     /// Copies the provider fields of a success.

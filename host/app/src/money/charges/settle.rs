@@ -316,7 +316,8 @@ async fn keep_reference(tx: &mut Tx, app: &App, charge: &mut Charge, new: &str) 
     let Charge { account_id, service_ref, .. } = &*charge;
     let owner = charge.as_owner();
     let now = app.clock.now();
-    if !notifications::replace(tx, account_id, service_ref, new, owner, &charge.id, now).await? {
+    let id = Some(&*charge.id);
+    if !notifications::replace(tx, account_id, service_ref, new, owner, id, now).await? {
         let message = format!("{} returned an unusable response", charge.provider);
         let detail = "its reference belongs to another record".to_owned();
         return Err(Error::Upstream { message, detail });

@@ -26,6 +26,8 @@ scopes! {
     CARDS_WRITE "cards.write" "Save, verify and delete cards";
     RECOLLECTIONS_READ "recollections.read" "Fetch and list recollections";
     RECOLLECTIONS_WRITE "recollections.write" "Create and verify recollections";
+    MANDATES_READ "direct_debits.read" "Fetch and list direct debit mandates";
+    MANDATES_WRITE "direct_debits.write" "Create and delete direct debit mandates";
     PAYMENTS_READ "payments.read" "Fetch and list payments";
     PAYMENTS_WRITE "payments.write" "Initialize and verify payments";
     EVENTS_READ "events.read" "List events";

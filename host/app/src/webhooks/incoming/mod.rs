@@ -1,7 +1,7 @@
 //! Provider webhooks: the plugin checks the signature; the content is never trusted.
 //!
-//! A webhook only enqueues the verification of the charge with its reference; the job queries the
-//! provider. References are kept per provider account, so no webhook reaches another company's
+//! A webhook only enqueues the verification of the charge or mandate with its reference; the job
+//! queries the provider. References are kept per provider account, so no webhook reaches another company's
 //! record.
 
 pub mod api;
@@ -60,8 +60,9 @@ pub async fn charge_of(
     Ok(owner.and_then(|(company_id, _, _, charge_id)| Some((company_id, charge_id?))))
 }
 
-/// Returns the job that verifies the charge of a webhook, or that queries its disputes. If the
-/// reference is unknown, returns the job for a transfer to a virtual account, or `None`.
+/// Returns the job that verifies the charge or mandate of a webhook, or that queries the disputes of
+/// a charge. If the reference is unknown, returns the job for a transfer to a virtual account, or
+/// `None`.
 async fn find_verification(
     app: &App,
     account: &Account,
@@ -70,13 +71,15 @@ async fn find_verification(
 ) -> Result<Option<Verification>> {
     let Notification { subject, service_ref, .. } = notification;
     match subject {
-        NotificationSubject::Payment | NotificationSubject::Refund => {}
+        NotificationSubject::Payment
+        | NotificationSubject::Refund
+        | NotificationSubject::Mandate => {}
         NotificationSubject::Other if has_disputes => {
             let find = async |tx: &mut Tx| charge_of(tx, &account.id, service_ref).await;
             let found = app.store.select(find).await?;
             return Ok(found.map(|(company_id, id)| (company_id, app.tables.dispute_job, id)));
         }
-        NotificationSubject::Other | NotificationSubject::Mandate => return Ok(None),
+        NotificationSubject::Other => return Ok(None),
     }
     let find = async |tx: &mut Tx| store::owner_of(tx, &account.id, service_ref).await;
     let owner = app.store.select(find).await?;

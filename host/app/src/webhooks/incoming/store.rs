@@ -8,14 +8,14 @@ use crate::{
 /// The owner of a reference: company, kind of record (for example `payment`), and its id.
 pub type ReferenceOwner<'r> = (&'r str, &'r str, &'r str);
 
-/// Adds the reference of a charge to the directory. Returns `false` if another record of the account
+/// Adds a reference to the directory, with the charge that it names, if it is that of one. Returns `false` if another record of the account
 /// has it.
 pub async fn reserve(
     tx: &mut Tx,
     account_id: &AccountId,
     service_ref: &str,
     (company_id, subject, subject_id): ReferenceOwner<'_>,
-    charge_id: &str,
+    charge_id: Option<&str>,
     now: Timestamp,
 ) -> Result<bool> {
     tx.sql(
@@ -38,7 +38,7 @@ pub async fn insert_reference(
     account_id: &AccountId,
     service_ref: &str,
     (company_id, subject, subject_id): ReferenceOwner<'_>,
-    charge_id: &str,
+    charge_id: Option<&str>,
     now: Timestamp,
 ) -> Result<()> {
     tx.defer(
@@ -59,7 +59,7 @@ pub async fn replace(
     service_ref: &str,
     by: &str,
     owner: ReferenceOwner<'_>,
-    charge_id: &str,
+    charge_id: Option<&str>,
     now: Timestamp,
 ) -> Result<bool> {
     if by == service_ref {
@@ -86,7 +86,8 @@ pub async fn release(tx: &mut Tx, account_id: &AccountId, service_ref: &str) -> 
         .await
 }
 
-/// Returns the owner of a reference, and its charge, unless a host of the previous version wrote it.
+/// Returns the owner of a reference, and its charge. A mandate has none, and neither has a record
+/// that a host of the previous version wrote.
 pub async fn owner_of(
     tx: &mut Tx,
     account_id: &AccountId,

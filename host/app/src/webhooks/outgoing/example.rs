@@ -22,6 +22,7 @@ pub fn data(kind: &str, id: &str, now: Timestamp) -> Map<String, Value> {
         }
         ("payment", _) => payment(id, outcome, now),
         ("installment", _) => installment(id, outcome, now),
+        ("direct_debit", _) => mandate(id, outcome, now),
         ("card.validation", _) => card(id, outcome == "success", now),
         _ => recollection(id, outcome, now),
     };
@@ -50,6 +51,34 @@ pub fn set(body: &Fields, data: &mut Map<String, Value>, new: Map<String, Value>
         *example = value;
     }
     Ok(())
+}
+
+fn mandate(id: &str, status: &str, now: Timestamp) -> Value {
+    let is_waiting = status == "created";
+    json!({
+        "id": id,
+        "user": "6565a0000000000000000002",
+        "user_id": "test-user",
+        "default": status == "ready",
+        "status": status,
+        "active": status == "ready",
+        "payment_service": "provider_a",
+        "currency": "NGN",
+        "email": "ada@example.com",
+        "bank": if is_waiting { "" } else { "Test Bank" },
+        "last_4_digits": if is_waiting { "" } else { "6789" },
+        "max_amount": 50000,
+        "ends_at": null,
+        "service_ref": id,
+        "message": "",
+        "checkout": {
+            "success_url": "https://lender.example/authorized",
+            "url": is_waiting.then_some("https://checkout.example/mandate"),
+            "instruction": null,
+        },
+        "created_at": now,
+        "updated_at": now,
+    })
 }
 
 fn payment(id: &str, outcome: &str, now: Timestamp) -> Value {

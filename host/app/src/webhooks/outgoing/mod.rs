@@ -24,12 +24,13 @@ use crate::tenants::prelude::*;
 pub const DELIVER_JOB: &str = "event.deliver";
 
 /// The types of events. `routes::webhooks` has their data.
-pub const TYPES: [&str; 16] = [
-    "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
-    "payment.refunded", "payment.partly_refunded", "payment.disputed", "payment.dispute_closed",
-    "recollection.success", "recollection.failed", "recollection.reversed",
-    "recollection.disputed", "recollection.dispute_closed", "installment.upcoming",
-    "installment.due", "installment.overdue",
+pub const TYPES: [&str; 20] = [
+    "card.validation.success", "card.validation.failed", "direct_debit.created",
+    "direct_debit.approved", "direct_debit.ready", "direct_debit.cancelled", "payment.success",
+    "payment.failed", "payment.refunded", "payment.partly_refunded", "payment.disputed",
+    "payment.dispute_closed", "recollection.success", "recollection.failed",
+    "recollection.reversed", "recollection.disputed", "recollection.dispute_closed",
+    "installment.upcoming", "installment.due", "installment.overdue",
 ];
 
 /// A change of a company's record.

@@ -17,11 +17,12 @@ use crate::{
 
 /// The types of events, as the interface names them.
 pub const TYPES: &[&str] = &[
-    "card.validation.success", "card.validation.failed", "payment.success", "payment.failed",
-    "payment.refunded", "payment.partly_refunded", "payment.disputed", "payment.dispute_closed",
-    "recollection.success", "recollection.failed", "recollection.reversed",
-    "recollection.disputed", "recollection.dispute_closed", "installment.upcoming",
-    "installment.due", "installment.overdue",
+    "card.validation.success", "card.validation.failed", "direct_debit.created",
+    "direct_debit.approved", "direct_debit.ready", "direct_debit.cancelled", "payment.success",
+    "payment.failed", "payment.refunded", "payment.partly_refunded", "payment.disputed",
+    "payment.dispute_closed", "recollection.success", "recollection.failed",
+    "recollection.reversed", "recollection.disputed", "recollection.dispute_closed",
+    "installment.upcoming", "installment.due", "installment.overdue",
 ];
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {

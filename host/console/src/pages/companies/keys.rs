@@ -18,8 +18,9 @@ use crate::{
 /// The scopes of keys, as the interface names them.
 pub const SCOPES: &[&str] = &[
     "users.read", "users.write", "otp.send", "identities.read", "identities.write", "cards.read",
-    "cards.write", "recollections.read", "recollections.write", "payments.read", "payments.write",
-    "events.read", "events.write", "accounts.read", "accounts.write",
+    "cards.write", "recollections.read", "recollections.write", "direct_debits.read",
+    "direct_debits.write", "payments.read", "payments.write", "events.read", "events.write",
+    "accounts.read", "accounts.write",
 ];
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {

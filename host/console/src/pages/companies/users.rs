@@ -77,6 +77,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let mut sections = vec![customer.payments().await?];
     if session.me.may("lending.read") {
         sections.extend([customer.loans().await?, customer.recollections().await?]);
+        sections.push(customer.mandates().await?);
     }
     sections.extend([customer.cards().await?, customer.virtual_accounts().await?]);
     if session.me.may("messages.read") {
@@ -206,6 +207,18 @@ impl Customer<'_> {
             column("Saved", |card| Cell::time(&card["created_at"])),
         ];
         self.of_user("Cards", "cards", &columns).await
+    }
+
+    async fn mandates(&self) -> ApiResult<Option<Section>> {
+        let columns = [
+            column("Direct debit", |mandate| Cell::code(&mandate["id"])),
+            column("Status", |mandate| Cell::text(&mandate["status"])),
+            column("Bank", |mandate| Cell::text(&mandate["bank"])),
+            column("Default", |mandate| Cell::text(&mandate["default"])),
+            column("Provider", |mandate| Cell::text(&mandate["payment_service"])),
+            column("Created", |mandate| Cell::time(&mandate["created_at"])),
+        ];
+        self.of_user("Direct debits", "direct-debits", &columns).await
     }
 
     async fn virtual_accounts(&self) -> ApiResult<Option<Section>> {

@@ -133,7 +133,8 @@ pub async fn insert_received(tx: &mut Tx, app: &App, charge: &Charge) -> Result<
 pub async fn insert_composed(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     let Charge { account_id, service_ref, created_at, .. } = charge;
     let owner = charge.as_owner();
-    notifications::insert_reference(tx, account_id, service_ref, owner, &charge.id, *created_at)
+    let charge_id = Some(&*charge.id);
+    notifications::insert_reference(tx, account_id, service_ref, owner, charge_id, *created_at)
         .await?;
     insert(tx, app, charge).await
 }
@@ -153,7 +154,7 @@ async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Resul
     charge.reference_source = ReferenceSource::Host;
     let Charge { account_id, service_ref, created_at, .. } = &*charge;
     let owner = charge.as_owner();
-    match notifications::reserve(tx, account_id, service_ref, owner, &charge.id, *created_at)
+    match notifications::reserve(tx, account_id, service_ref, owner, Some(&charge.id), *created_at)
         .await?
     {
         true => Ok(()),
