@@ -63,7 +63,8 @@ impl LoggedCall {
 }
 
 impl Call {
-    /// Returns the reference of the charge or mandate that the call is about, or the provider's id of a refund.
+    /// Returns the reference of the charge or mandate that the call is about, or the provider's id
+    /// of a refund.
     fn reference(&self) -> Option<&str> {
         match self {
             Call::StartCheckout(order) | Call::StartSession(order) => Some(&order.service_ref),

@@ -1,5 +1,5 @@
-//! Automatic collection: at most once per loan, installment and due date, even after crashes, unless
-//! the company has a collection policy: `collections`.
+//! Automatic collection: at most once per loan, installment and due date, even after crashes,
+//! unless the company has a collection policy: `collections`.
 //!
 //! The job `loan.collect` takes the oldest due installment without a row in `collections`, and
 //! writes that row, the recollection, its fee and its queued charge in one transaction under the

@@ -81,8 +81,8 @@ async fn record(
     .await
 }
 
-/// Inserts a recollection with its charge, which may take a part of the amount down to `at_least`. A
-/// manual one repays the loan at once.
+/// Inserts a recollection with its charge, which may take a part of the amount down to `at_least`.
+/// A manual one repays the loan at once.
 pub async fn insert(
     tx: &mut Tx,
     app: &App,

@@ -355,8 +355,8 @@ pub async fn cancel<O: ChargeOwner>(
 }
 
 /// Replaces a page that no payer has by one under another reference, perhaps at another account:
-/// `moved` has that account, and the owner as it is with it. `None`: another request has claimed the
-/// charge, or the owner needs no page any longer.
+/// `moved` has that account, and the owner as it is with it. `None`: another request has claimed
+/// the charge, or the owner needs no page any longer.
 pub async fn supersede<O: ChargeOwner>(
     app: &App,
     charge: &Charge,

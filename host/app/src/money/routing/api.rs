@@ -85,13 +85,16 @@ fields! {
             => check_range(body, min_amount, max_amount, &currencies),
         /// ISO 3166 codes. Holds if the user's default card was issued in one of these countries.
         card_countries: Option<Texts>
-            => check_texts(body, "card_countries", card_countries, "ISO 3166 codes, such as NG", is_country),
+            => check_texts(body, "card_countries", card_countries, COUNTRIES, is_country),
         /// First digits of card numbers. Holds if the number of the user's default card begins with
         /// one of them.
         card_bins: Option<Texts>
-            => check_texts(body, "card_bins", card_bins, "the first 1 to 6 digits of card numbers", is_bin),
+            => check_texts(body, "card_bins", card_bins, BINS, is_bin),
     }
 }
+
+const COUNTRIES: &str = "ISO 3166 codes, such as NG";
+const BINS: &str = "the first 1 to 6 digits of card numbers";
 
 fn is_country(text: &str) -> bool {
     text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase())

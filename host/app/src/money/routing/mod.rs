@@ -1,10 +1,10 @@
-//! Routing: the choice of a provider for each payment of a company with a routing policy, unless the
-//! request names one.
+//! Routing: the choice of a provider for each payment of a company with a routing policy, unless
+//! the request names one.
 //!
 //! A rule of the policy, or its route for all others, lists providers. Those that cannot take the
 //! payment are excluded, the others ranked ([`rank`]) by the statistics of this host. If a provider
-//! certainly did not open a session, the next one is tried. After an unknown outcome a payment stays
-//! at its provider. Each choice is stored with its explanation.
+//! certainly did not open a session, the next one is tried. After an unknown outcome a payment
+//! stays at its provider. Each choice is stored with its explanation.
 
 pub mod api;
 pub mod choice;
@@ -143,8 +143,8 @@ fn check(plugin: &Provider, payment: &Routable<'_>) -> Result<(), Exclusion> {
     }
 }
 
-/// Ranks the providers that are not excluded, and returns the position of the first one. `None`: all
-/// are excluded.
+/// Ranks the providers that are not excluded, and returns the position of the first one. `None`:
+/// all are excluded.
 fn rank_eligible(
     app: &App,
     policy: &RoutingPolicy,

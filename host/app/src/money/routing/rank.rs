@@ -1,4 +1,4 @@
-//! The order in which the providers of a route are tried. Pure: the caller draws the random numbers.
+//! The order in which the providers of a route are tried. Pure: the caller draws random numbers.
 
 use serde::Deserialize;
 

@@ -1,8 +1,8 @@
 //! Provider webhooks: the plugin checks the signature; the content is never trusted.
 //!
 //! A webhook only enqueues the verification of the charge or mandate with its reference; the job
-//! queries the provider. References are kept per provider account, so no webhook reaches another company's
-//! record.
+//! queries the provider. References are kept per provider account, so no webhook reaches another
+//! company's record.
 
 pub mod api;
 mod store;
@@ -60,9 +60,9 @@ pub async fn charge_of(
     Ok(owner.and_then(|(company_id, _, _, charge_id)| Some((company_id, charge_id?))))
 }
 
-/// Returns the job that verifies the charge or mandate of a webhook, or that queries the disputes of
-/// a charge. If the reference is unknown, returns the job for a transfer to a virtual account, or
-/// `None`.
+/// Returns the job that verifies the charge or mandate of a webhook, or that queries the disputes
+/// of a charge. If the reference is unknown, returns the job for a transfer to a virtual account,
+/// or `None`.
 async fn find_verification(
     app: &App,
     account: &Account,

@@ -8,8 +8,8 @@ use crate::{
 /// The owner of a reference: company, kind of record (for example `payment`), and its id.
 pub type ReferenceOwner<'r> = (&'r str, &'r str, &'r str);
 
-/// Adds a reference to the directory, with the charge that it names, if it is that of one. Returns `false` if another record of the account
-/// has it.
+/// Adds a reference to the directory, with its charge if it names one. Returns `false` if another
+/// record of the account has it.
 pub async fn reserve(
     tx: &mut Tx,
     account_id: &AccountId,

@@ -96,7 +96,8 @@ fn observe(
     statistics.record_session(&charge.account_id, ok, took, app.clock.now());
 }
 
-/// Returns whether the payer is the reason for a rejection, so that another provider would not help.
+/// Returns whether the payer is the reason for a rejection, so that another provider would not
+/// help.
 fn is_of_payer(response: &Result<Result<Response, CallError>>) -> bool {
     let Ok(Err(error)) = response else { return false };
     matches!(error.fault.cause(), Some(Cause::PayerBusy | Cause::InsufficientFunds))

@@ -1,9 +1,9 @@
-//! How provider accounts perform: availability and latency of their checkout sessions, success rates
-//! by channel, and fees by amount.
+//! How provider accounts perform: availability and latency of their checkout sessions, success
+//! rates by channel, and fees by amount.
 //!
-//! Each host keeps these statistics in memory, as exponentially weighted windows. It observes its own
-//! requests for sessions, and reads outcomes and fees of the payments of all hosts from the database.
-//! They are estimates: nothing that moves money depends on them.
+//! Each host keeps these statistics in memory, as exponentially weighted windows. It observes its
+//! own requests for sessions, and reads outcomes and fees of the payments of all hosts from the
+//! database. They are estimates: nothing that moves money depends on them.
 
 mod window;
 
