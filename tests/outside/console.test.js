@@ -272,7 +272,7 @@ describe('the operator console', () => {
     const company = `/console/companies/${sandbox.company_id}`;
     const { docs: [user] } = await operator('GET', `/companies/${sandbox.company_id}/users?user_id=amaka`);
     const { docs: [recorded] } = await operator('GET', '/plugins/provider_a/recordings?limit=1');
-    const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/recollections', '/collection-policy', '/disputes', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
+    const tabs = ['', '/users', `/users/${user.id}`, '/payments', '/routing', '/reconciliation', '/recollections', '/collection-policy', '/disputes', '/messages', '/events', '/endpoints', '/keys', '/members', '/wallet',
       '/statement', '/totals', '/audit'];
     const pages = tabs.map((tab) => company + tab);
     for (const path of ['/console', '/console/today', '/console/totals', '/console/companies', '/console/refunds', '/console/disputes', '/console/exceptions', '/console/reconciliation', '/console/jobs',

@@ -41,8 +41,8 @@ pub async fn show(session: Session, Path(company): Path<String>) -> PageResult {
         number => Cell::Text(format!("{} %", plain(number))),
     };
     let facts = vec![
-        ("Providers", Cell::Text(listed(&policy["route"]))),
-        ("Chosen", Cell::Text(strategy.map_or_else(String::new, |(_, label)| (*label).to_owned()))),
+        ("Providers", Cell::text(&json!(listed(&policy["route"])))),
+        ("Chosen", Cell::text(&json!(strategy.map(|(_, label)| label)))),
         ("Value of a success", percent("success_value_percent")),
         ("Explored payments", percent("explore_percent")),
         ("For 1,000 NGN now", Cell::text(&preview["provider"])),
@@ -140,7 +140,7 @@ fn considered(providers: &Value) -> Table {
             _ => Cell::Text(String::new()),
         }),
     ];
-    Table::new("Estimates of this host", providers, &columns, "There is no policy.")
+    Table::new("Providers now", providers, &columns, "There is no policy.")
 }
 
 /// Returns why each provider of a payment was chosen.
