@@ -174,9 +174,6 @@ async fn operate(lab: &Lab) {
         lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;
     }
     lab.call(&format!("PATCH {}", of("")), json!({ "name": "Acme Loans" })).await;
-    let policy = json!({ "route": { "providers": [{ "provider": "provider_a" }] } });
-    lab.call(&format!("PUT {}", of("/routing")), policy).await;
-    lab.call(&format!("DELETE {}", of("/routing")), json!({})).await;
     for prices in [&*of("/prices"), "/internal/v1/prices"] {
         lab.call(&format!("PATCH {prices}"), json!({ "otp.email": 2.5 })).await;
     }

@@ -104,10 +104,18 @@ pub async fn collect(lab: &Lab) {
     let resolution = json!({ "action": "none", "reason": "closed" });
     lab.call(&format!("POST {exception}/resolve"), resolution).await;
     reconcile(lab).await;
+    route(lab).await;
     let first = card["id"].clone();
     save_card(lab, "4084080000671803").await;
     lab.send("DELETE /api/v1/card/delete/{card}", "").await;
     lab.name("card", &first);
+}
+
+/// Sets and removes a routing policy.
+async fn route(lab: &Lab) {
+    let policy = json!({ "route": { "providers": [{ "provider": "provider_a" }] } });
+    lab.call("PUT /internal/v1/companies/{company}/routing", policy).await;
+    lab.call("DELETE /internal/v1/companies/{company}/routing", json!({})).await;
 }
 
 /// Every route of reconciliation, with an exception of no company.
