@@ -23,7 +23,7 @@ fn order() -> MandateOrder {
             bank_code: "058".into(),
             account_number: "0123456789".into(),
         }),
-        max_amount: Some(naira(5_000_050)),
+        max_amount: Some(naira(5_000_025)),
         starts_at: "2026-11-21T09:00:00Z".into(),
         ends_at: Some("2027-12-31T23:30:00Z".into()),
         narration: "Loan repayments".into(),
@@ -67,7 +67,7 @@ fn a_mandate_is_created_and_its_link_returned() {
         "customerAccountName": "Ada Obi", "customerAccountNumber": "0123456789",
         "customerAccountBankCode": "058", "mandateDescription": "Loan repayments",
         "mandateStartDate": "2026-11-21T10:00:00", "mandateEndDate": "2028-01-01T00:30:00",
-        "mandateAmount": 50000.5, "redirectUrl": "https://shop.test/done",
+        "mandateAmount": 50000.25, "redirectUrl": "https://shop.test/done",
     });
     assert_eq!(host.requests()[0].json(), expected);
 }
