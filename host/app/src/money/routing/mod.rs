@@ -2,7 +2,7 @@
 //! the request names one.
 //!
 //! A rule of the policy, or its route for all others, lists providers. Those that cannot take the
-//! payment are excluded, the others ranked ([`rank`]) by the statistics of this host. If a provider
+//! payment are excluded, the others ranked (`rank`) by the statistics of this host. If a provider
 //! certainly did not open a session, the next one is tried. After an unknown outcome a payment
 //! stays at its provider. Each choice is stored with its explanation.
 
