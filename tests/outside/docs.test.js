@@ -18,7 +18,7 @@ describe('the viewer at /docs', () => {
     test(`${name} try a request with their key`, async (t) => {
       const page = await open(t, { viewport: { width: 1200, height: 1600 } });
       await page.goto(`${url}/docs`);
-      await page.getByRole('button', { name: 'Authorize' }).click();
+      await page.getByRole('button', { name: 'Authorize', exact: true }).click();
       await page.locator('.auth-container input').fill(key);
       await page.locator('.auth-container button[type=submit]').click();
       await page.locator('.auth-container').getByRole('button', { name: 'Close' }).click();
