@@ -100,6 +100,9 @@ fn consider(
 ) -> Considered {
     let RoutedProvider { provider, weight } = routed;
     let new = Considered::new(provider, *weight);
+    if tried.contains(provider) {
+        return new.excluded(Exclusion::Tried);
+    }
     let account = match accounts.get(provider) {
         Some(Ok(account)) => account,
         Some(Err(NoAccount::Deactivated)) => return new.excluded(Exclusion::Deactivated),
@@ -109,21 +112,16 @@ fn consider(
         Ok(plugin) => check(&plugin, payment),
         Err(_) => Err(Exclusion::NotReady),
     };
-    if tried.contains(provider) {
-        return new.excluded(Exclusion::Tried);
+    if let Err(exclusion) = fits {
+        return new.excluded(exclusion);
     }
-    match fits {
-        Err(exclusion) => new.excluded(exclusion),
-        Ok(()) => {
-            let channel = match payment.channels {
-                [channel] => Some(&**channel),
-                _ => None,
-            };
-            let subject = Subject { amount: &payment.amount, channel };
-            let statistics = app.slot::<Statistics>();
-            new.estimated(statistics.estimate(&account.id, subject, app.clock.now()))
-        }
-    }
+    let channel = match payment.channels {
+        [channel] => Some(&**channel),
+        _ => None,
+    };
+    let subject = Subject { amount: &payment.amount, channel };
+    let statistics = app.slot::<Statistics>();
+    new.estimated(statistics.estimate(&account.id, subject, app.clock.now()))
 }
 
 /// Returns why a provider cannot take a payment.
