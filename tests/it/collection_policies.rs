@@ -178,7 +178,7 @@ both! {
     async fn a_partial_debit_repays_what_was_taken_and_the_rest_stays_due(app: TestApp) {
         set_up(app).await;
         let change = json!({ "instruments": ["default_card", "mandates"], "days": [0, 1], "min_partial_debit": 30 });
-        put_policy(app, change).await;
+        put_policy(app, change.clone()).await;
         create_loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
         // The card has 50, then the bank account 25 of the other 50, which is too little.
         app.simulators.faults().push(Fault::new("charge", FaultKind::Partial).times(2));
@@ -195,6 +195,13 @@ both! {
         let made = attempts(app, "loan-1").await;
         assert_eq!((summarize(&made)[2], &made[2]["amount"]), (("card", 1, "retry", "success"), &json!(50)));
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        let path = format!("/companies/{}/collection-policy/simulate", app.company.id);
+        let body = json!({ "policy": merged(policy_body(), change), "days": 30 });
+        let same = app.operator(Method::POST, &path, body).await.data().clone();
+        let of_naira = &same["results"][0];
+        let made = json!({ "collected": 1, "attempts": 3, "recovered": 100, "fees": 40 });
+        assert_eq!((&of_naira["actual"], &of_naira["simulated"]), (&made, &made), "{same}");
+        assert_eq!(same["rates"][0]["partial"], 1);
         // Another verification changes nothing.
         app.advance(40 * DAY).await;
         assert_eq!(attempts(app, "loan-1").await.len(), 3);
@@ -302,7 +309,7 @@ both! {
         let of_naira = &same["results"][0];
         assert_eq!((&of_naira["currency"], &of_naira["installments"], &of_naira["amount"]), (&json!("NGN"), &json!(2), &json!(150)));
         assert_eq!((&of_naira["actual"], &of_naira["simulated"], &of_naira["estimated_attempts"]), (&made, &made, &json!(0)), "{same}");
-        assert_eq!(same["rates"][0], json!({ "payment_channel": "card", "retry": false, "attempts": 2, "succeeded": 1 }));
+        assert_eq!(same["rates"][0], json!({ "payment_channel": "card", "retry": false, "attempts": 2, "succeeded": 1, "partial": 0 }));
         // The other card has not been charged: a first charge of a card succeeds in one of two.
         let other = simulate(json!({ "days": [0], "instruments": ["default_card", "other_cards"] })).await;
         let of_naira = &other["results"][0];

@@ -124,6 +124,11 @@ pub async fn set_up_flutterwave(app: &TestApp) {
     Flutterwave::set_up(app).await;
 }
 
+/// Returns the transaction with this reference at Flutterwave.
+pub async fn flutterwave_transaction(app: &TestApp, reference: &str) -> Value {
+    flutterwave::verified(app, reference).await
+}
+
 #[test]
 fn every_built_in_provider_is_tested() {
     let names: Vec<&str> = artifacts::BUILT_IN

@@ -9,7 +9,10 @@ use crate::{
     app::{PAYSTACK_KEY, TestApp},
     conformance::set_up_flutterwave,
     console::Browser,
-    lending::{SUCCESS_CARD, create_user, saved_card},
+    lending::{
+        SUCCESS_CARD, charge_instrument, complete_page, create_card, create_loan,
+        create_recollection, create_user, fetch_card, get_loan, saved_card,
+    },
     portal,
 };
 
@@ -51,10 +54,15 @@ async fn choices(app: &TestApp, payment: &Value) -> Value {
 
 /// The provider, reason and rule of each choice of a payment.
 async fn chosen(app: &TestApp, payment: &Value) -> Value {
-    let choices = choices(app, payment).await;
+    summary(&choices(app, payment).await)
+}
+
+fn summary(choices: &Value) -> Value {
     let choices = choices.as_array().expect("a list").iter();
     choices.map(|one| json!([one["provider"], one["reason"], one["rule"]])).collect()
 }
+
+const FLUTTERWAVE_CARD: &str = "5531886652142950";
 
 /// The balance of a ledger account of the company.
 async fn balance(app: &TestApp, account: &'static str) -> i64 {
@@ -188,6 +196,95 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
+    async fn a_repeated_request_stays_at_a_provider_that_is_not_down(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
+        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+        // A new payment would go to the other provider.
+        let providers = json!([{ "provider": "provider_a", "weight": 0 }, { "provider": "provider_b" }]);
+        set_policy(app, json!({ "route": { "providers": providers, "choose_by": "weight" } })).await;
+        let repeated = app.initialize("order-1").await;
+        assert_eq!(repeated["payment_service"], "provider_a");
+        assert_eq!(chosen(app, &repeated).await, json!([["provider_a", "order", null]]));
+    }
+
+    async fn a_repeated_request_stays_at_its_provider_if_no_listed_one_can_be_used(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
+        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+        set_policy(app, json!({ "route": { "providers": [{ "provider": "provider_b" }] } })).await;
+        app.operator(Method::PUT, "/providers/provider_b", json!({ "active": false })).await.data();
+        assert_eq!(app.initialize("order-1").await["payment_service"], "provider_a");
+    }
+
+    async fn a_card_is_saved_at_the_provider_to_which_it_was_failed_over(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        disconnect_paystack(app).await;
+        create_user(app, "ada").await;
+        let card = create_card(app, "ada").await;
+        assert_eq!(card["payment_service"], "provider_b", "{card}");
+        complete_page(app, &card, "success", FLUTTERWAVE_CARD).await;
+        let saved = fetch_card(app, &card["id"]).await;
+        assert_eq!((&saved["valid"], &saved["payment_service"]), (&json!(true), &json!("provider_b")));
+        // Its token belongs to that account.
+        create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
+        let body = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
+        let charged = charge_instrument(app, body).await;
+        assert_eq!((&charged["status"], &charged["payment_service"]), (&json!("success"), &json!("provider_b")));
+        assert_eq!(app.events(), ["card.validation.success", "recollection.success"]);
+        assert_eq!(balance(app, "verification").await, 0);
+    }
+
+    async fn a_card_that_no_listed_provider_can_save_is_refused(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        create_user(app, "ada").await;
+        for provider in ["provider_a", "provider_b"] {
+            app.operator(Method::PUT, &format!("/providers/{provider}"), json!({ "active": false })).await.data();
+        }
+        let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" } });
+        let refused = app.post("/card/create", order.clone()).await;
+        assert_eq!(refused.failure().0, 400);
+        assert!(refused.failure().1.contains("provider_a: deactivated"), "{}", refused.failure().1);
+        // A request may name another one.
+        let mut named = order;
+        named["payment_service"] = json!("provider_a");
+        app.operator(Method::PUT, "/providers/provider_a", json!({ "active": true })).await.data();
+        assert_eq!(app.post("/card/create", named).await.data()["payment_service"], "provider_a");
+    }
+
+    async fn a_recollection_by_checkout_is_routed_and_failed_over(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        disconnect_paystack(app).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
+        let body = json!({
+            "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": "rec-1",
+            "checkout": { "success_url": "https://a.example/" },
+        });
+        let begun = create_recollection(app, body.clone()).await.data().clone();
+        assert_eq!(begun["payment_service"], "provider_b", "{begun}");
+        let id = begun["id"].as_str().expect("an id");
+        let of_recollection = path(app, &format!("/recollections/{id}"));
+        let choices = app.operator(Method::GET, &format!("{of_recollection}/routing"), Value::Null).await;
+        assert_eq!(summary(choices.data()), json!([
+            ["provider_a", "order", null],
+            ["provider_b", "failover", null],
+        ]));
+        complete_page(app, &begun, "success", FLUTTERWAVE_CARD).await;
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        assert_eq!(balance(app, "wallet").await, -balance(app, "provider:provider_b").await);
+        assert_eq!(balance(app, "provider:provider_a").await, 0);
+        let lou = Browser::signed_in(app, "lou", "support-act").await;
+        lou.get(&format!("/console{of_recollection}")).await.shows(&[
+            "Why this provider", "the provider before it did not open a session",
+        ]);
+
+        // No provider is left, but a repeated request needs none.
+        app.operator(Method::PUT, "/providers/provider_b", json!({ "active": false })).await.data();
+        let repeated = create_recollection(app, body.clone()).await;
+        assert_eq!(repeated.failure().1, "reference already exists");
+    }
+
     async fn a_late_success_at_the_former_provider_settles_the_payment_there(app: TestApp) {
         route(app, json!({ "route": both_providers("order") })).await;
         disconnect_paystack(app).await;
@@ -317,6 +414,14 @@ both! {
         let message = "The provider field must be one of provider_a, provider_b, not cash.";
         assert!(refused.status == 400 && refused.html.contains(message), "{}", refused.html);
 
+        for provider in ["provider_a", "provider_b"] {
+            app.operator(Method::PUT, &format!("/providers/{provider}"), json!({ "active": false })).await.data();
+        }
+        browser.get(&page).await.shows(&["provider_a: deactivated"]);
+        for provider in ["provider_a", "provider_b"] {
+            app.operator(Method::PUT, &format!("/providers/{provider}"), json!({ "active": true })).await.data();
+        }
+
         // Rules, which the form does not show, are kept.
         let mut policy = json!({ "route": both_providers("order"), "rules": [{
             "name": "dollars", "when": { "currencies": ["USD"] }, "route": { "providers": [{ "provider": "provider_b" }] },
@@ -328,10 +433,10 @@ both! {
         let payment = app.initialize("order-1").await;
         let mut support = Browser::signed_in(app, "sam", "support-act").await;
         let of_payment = format!("/console{}", path(app, &format!("/payments/{}", payment["id"].as_str().expect("an id"))));
-        support.get(&of_payment).await.shows(&["Why this provider", "no other provider could take the payment"]);
+        support.get(&of_payment).await.shows(&["Why this provider", "no other provider could be used"]);
         let ada = portal::member(app, &app.company, "company-finance").await;
         let of_member = of_payment.replace("/console/", "/portal/");
-        ada.get(&of_member).await.shows(&["Why this provider", "no other provider could take the payment"]);
+        ada.get(&of_member).await.shows(&["Why this provider", "no other provider could be used"]);
         let seen = ada.get(&page.replace("/console/", "/portal/")).await;
         seen.shows(&["Routing", "dollars"]);
         assert!(!seen.html.contains("Edit the policy") && !seen.html.contains("99.0 %"), "{}", seen.html);

@@ -272,7 +272,7 @@ impl World<'_> {
         self.app.run_until_idle().await;
         self.check().await;
         self.check_paid_succeeded().await;
-        self.check_provider().await;
+        self.check_providers().await;
         self.check_refunds().await;
         self.check_disputes().await;
         self.app.check_charges().await;
@@ -285,8 +285,8 @@ impl World<'_> {
         }
     }
 
-    /// The provider's status of a charge on the service account.
-    async fn at_provider(&self, service_ref: &str) -> Value {
+    /// Paystack's status of a charge on the service account.
+    async fn at_paystack(&self, service_ref: &str) -> Value {
         self.ask_provider(&format!("transaction/verify/{service_ref}")).await["status"].clone()
     }
 

@@ -48,7 +48,8 @@ const FIELDS: &str = "version, active: policy/active, instruments: policy/instru
     maximum fees: policy/max_fees as money, changed by: changed_by, created: created_at";
 const TOTALS: &str = "result, installments as number, amount as money, collected as number, \
     attempts as number, recovered as money, fees: fees/amount as money";
-const RATES: &str = "channel: payment_channel, retry, attempts as number, succeeded as number";
+const RATES: &str = "channel: payment_channel, retry, attempts as number, \
+    succeeded as number, partial as number";
 
 impl HostAction for Action {
     async fn run(self, host: &HostClient) -> Result {

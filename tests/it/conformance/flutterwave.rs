@@ -15,7 +15,7 @@ fn provider_request(app: &TestApp, method: Method, path: &str) -> RequestBuilder
     app.client.request(method, url).bearer_auth(KEY)
 }
 
-async fn verified(app: &TestApp, reference: &str) -> Value {
+pub async fn verified(app: &TestApp, reference: &str) -> Value {
     let path = format!("/transactions/verify_by_reference?tx_ref={reference}");
     reply(provider_request(app, Method::GET, &path)).await.body["data"].clone()
 }

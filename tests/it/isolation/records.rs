@@ -56,6 +56,9 @@ pub const RECORDS: &[(&str, Names)] = &[
     ("/internal/v1/companies/{company}/users/{user_id}/identities", |a| a.of_user()),
     ("/internal/v1/companies/{company}/users/{user_id}/loans", |a| a.of_user()),
     ("/internal/v1/companies/{company}/recollections/{recollection}", |a| a.of_recollection()),
+    ("/internal/v1/companies/{company}/recollections/{recollection}/routing", |a| {
+        a.of_recollection()
+    }),
     ("/internal/v1/companies/{company}/recollections/reference/{reference}", |a| {
         a.of_recollection()
     }),

@@ -9,6 +9,7 @@ use tollhouse_platform::store::{self, Tx};
 use super::{Caller, Events, World, check_events, major, minor, today};
 use crate::{
     app::TestApp,
+    conformance::flutterwave_transaction,
     lending::{
         OTHER_CARD, SUCCESS_CARD, create_user, date_in_days, direct_debit, get_loan, put_loan,
         saved_card,
@@ -33,8 +34,8 @@ struct Loan {
 #[derive(Default)]
 pub struct Debts {
     loans: Vec<Loan>,
-    /// Checkout URLs of cards and recollections that clients have received.
-    pages: Vec<String>,
+    /// Checkout URLs of cards and recollections that clients have received, with the providers.
+    pages: Vec<(String, String)>,
     references: usize,
     /// The last status of each recollection.
     seen: BTreeMap<String, String>,
@@ -75,8 +76,11 @@ impl World<'_> {
     /// Sends a request and keeps the checkout URL of the response.
     async fn open_page(&mut self, path: &str, body: Value) {
         if let Some(reply) = self.send(LENDER, Method::POST, path, Some(body)).await {
-            let url = reply.body["data"]["checkout"]["url"].as_str();
-            self.debts.pages.extend(url.map(str::to_owned));
+            let data = &reply.body["data"];
+            let page = data["checkout"]["url"].as_str().zip(data["payment_service"].as_str());
+            self.debts
+                .pages
+                .extend(page.map(|(url, provider)| (url.to_owned(), provider.to_owned())));
         }
     }
 
@@ -84,9 +88,13 @@ impl World<'_> {
         if self.debts.pages.is_empty() {
             return;
         }
-        let url = &self.debts.pages[self.pick(self.debts.pages.len())];
+        let (url, provider) = &self.debts.pages[self.pick(self.debts.pages.len())];
         let outcome = ["success", "success", "success", "failed", "abandoned"][self.pick(5)];
-        let number = [SUCCESS_CARD, OTHER_CARD][self.pick(2)];
+        let cards = match &**provider {
+            "provider_b" => ["5531886652142950", "4187427415564246"],
+            _ => [SUCCESS_CARD, OTHER_CARD],
+        };
+        let number = cards[self.pick(2)];
         let body = json!({ "outcome": outcome, "card": number });
         let paid = self.app.client.post(format!("{url}/complete")).json(&body).send().await;
         let _already = paid.expect("a response");
@@ -311,12 +319,12 @@ impl World<'_> {
         }
     }
 
-    /// Reference, status and the provider's reference of each recollection at the provider.
-    async fn charges(&self) -> Vec<(String, String, String)> {
+    /// Reference, status, provider and the provider's reference of each recollection at a provider.
+    async fn charges(&self) -> Vec<(String, String, String, String)> {
         let company = &self.companies[0].id;
         let charges = async |tx: &mut Tx| {
             tx.sql(
-                "SELECT reference, status, service_ref FROM recollections
+                "SELECT reference, status, payment_service, service_ref FROM recollections
                  WHERE company_id = $1 AND with_provider",
             )
             .bind(company)
@@ -326,12 +334,18 @@ impl World<'_> {
         self.app.app.store.read(charges).await.expect("the recollections")
     }
 
-    /// Checks that recollections agree with the provider, and that verification charges were
+    /// Checks that recollections agree with their providers, and that verification charges were
     /// refunded.
-    pub async fn check_provider(&self) {
-        for (reference, status, service_ref) in self.charges().await {
-            let taken = self.at_provider(&service_ref).await;
-            assert_eq!(taken == "success", status == "success", "{reference}: {taken}");
+    pub async fn check_providers(&self) {
+        for (reference, status, provider, service_ref) in self.charges().await {
+            let taken = match &*provider {
+                "provider_b" => {
+                    flutterwave_transaction(self.app, &service_ref).await["status"].clone()
+                }
+                _ => self.at_paystack(&service_ref).await,
+            };
+            let is_taken = taken == "success" || taken == "successful";
+            assert_eq!(is_taken, status == "success", "{reference} at {provider}: {taken}");
         }
         let open = async |tx: &mut Tx| {
             tx.sql(
@@ -377,13 +391,16 @@ fn check_cards(cards: &[Value]) {
     assert_eq!(defaults.count(), valid.min(1), "{cards:?}");
 }
 
-/// The amount that a recollection credits to the wallet: with a provider, minus 1.5 % (rounded up),
-/// and minus another 100 from 2,500 on.
+/// The amount that a recollection credits to the wallet, minus the provider's fee: Flutterwave's 1.4 %
+/// (rounded), or Paystack's 1.5 % (rounded up) and another 100 from 2,500 on.
 fn share(recollection: &Value) -> i64 {
     if recollection["with_provider"] != true || recollection["status"] != "success" {
         return 0;
     }
     let amount = minor(&recollection["amount"]);
+    if recollection["payment_service"] == "provider_b" {
+        return amount - (amount * 14 + 500) / 1_000;
+    }
     let flat = if amount >= 250_000 { 10_000 } else { 0 };
     amount - (amount * 15 + 999) / 1_000 - flat
 }

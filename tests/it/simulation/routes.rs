@@ -1,4 +1,4 @@
-//! Routing of payments by page over two providers.
+//! Routing of checkouts over two providers.
 
 use reqwest::Method;
 use serde_json::json;
@@ -13,7 +13,7 @@ pub async fn set_up(app: &TestApp) {
     set_up_flutterwave(app).await;
 }
 
-/// Routes the payments of a company to the first provider, and to the second if that is down or
+/// Routes the checkouts of a company to the first provider, and to the second if that is down or
 /// certainly opened no session.
 pub async fn route(app: &TestApp, company: &Company) {
     let policy = json!({ "route": {

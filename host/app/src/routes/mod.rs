@@ -286,6 +286,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/users/{user_id}/loans" Operator(LENDING_READ) loans::api::list_of_user "List a user's loans" [];
         get    "/internal/v1/companies/{company}/recollections" Operator(LENDING_READ) recollections::api::list "List a company's recollections" [];
         get    "/internal/v1/companies/{company}/recollections/{recollection}" Operator(LENDING_READ) recollections::api::fetch "Fetch a recollection" [];
+        get    "/internal/v1/companies/{company}/recollections/{recollection}/routing" Operator(LENDING_READ) recollections::api::routing "Fetch why a recollection's provider was chosen" [];
         get    "/internal/v1/companies/{company}/recollections/reference/{reference}" Operator(LENDING_READ) recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
         put    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_WRITE) loans::api::put "Create or replace a loan" [];
         get    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_READ) loans::api::fetch "Fetch a loan" [];

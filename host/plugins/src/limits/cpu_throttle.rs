@@ -46,8 +46,10 @@ impl Default for CpuShare {
 
 impl CpuShare {
     fn new(permits: usize) -> CpuShare {
-        let [turns, throttled] = [permits, permits].map(|all| FairSemaphore::new(all, all));
-        CpuShare { turns, throttled }
+        CpuShare {
+            turns: FairSemaphore::new(permits + 1, permits),
+            throttled: FairSemaphore::new(permits, permits),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a policy would have done with an installment. Pure.
 //!
 //! An attempt that was made on the same day with the same instrument has its outcome. Any other one
-//! is an estimate: it succeeds with the rate of the company's attempts. Weights are in millionths,
-//! so that no amount passes through a float.
+//! is an estimate: it succeeds, and takes a part, with the rates of the company's attempts. Weights
+//! are in millionths, so that no amount passes through a float.
 
 use super::{
     decide::{Attempt, AttemptOutcome, Due, Instrument, InstrumentId, Reason, Step, next_step},
@@ -13,22 +13,62 @@ use crate::money::prelude::*;
 /// The weight of what certainly happens.
 pub const ONE: i64 = 1_000_000;
 
-/// Attempts of one kind, and how many succeeded.
+/// An attempt that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub attempt: Attempt,
+    /// The amount that was taken, if it succeeded.
+    pub taken: Minor,
+    pub requested: Minor,
+}
+
+impl Made {
+    /// Returns the part of the requested amount that was taken, in millionths.
+    fn share(&self) -> i64 {
+        match self.attempt.outcome {
+            AttemptOutcome::Repaid if self.requested > self.taken => {
+                let share = i128::from(self.taken.0) * i128::from(ONE);
+                i64::try_from(share / i128::from(self.requested.0)).unwrap_or(ONE)
+            }
+            AttemptOutcome::Repaid => ONE,
+            _ => 0,
+        }
+    }
+}
+
+/// Attempts of one kind that have an outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     pub attempts: i64,
-    pub succeeded: i64,
+    /// Those that took the whole amount.
+    pub whole: i64,
+    /// Those that took a part of it.
+    pub partial: i64,
+    /// The sum of these parts, in millionths.
+    shares: i64,
 }
 
 impl Rate {
-    pub fn count(&mut self, is_success: bool) {
+    pub fn count(&mut self, made: &Made) {
+        let share = made.share();
         self.attempts += 1;
-        self.succeeded += i64::from(is_success);
+        self.whole += i64::from(share == ONE);
+        if 0 < share && share < ONE {
+            self.partial += 1;
+            self.shares += share;
+        }
     }
 
-    /// The rate in millionths; 0 without attempts.
-    fn millionths(self) -> i64 {
-        if self.attempts == 0 { 0 } else { self.succeeded * ONE / self.attempts }
+    /// Returns what an attempt takes on average. Without attempts: nothing.
+    fn expected(self, permits_partial: bool) -> Expected {
+        let of_attempts = |sum: i64| if self.attempts == 0 { 0 } else { sum / self.attempts };
+        let whole = of_attempts(self.whole * ONE);
+        if !permits_partial {
+            return Expected { whole, any: whole, share: whole, decline: None };
+        }
+        let any = of_attempts((self.whole + self.partial) * ONE);
+        let share = of_attempts(self.whole * ONE + self.shares);
+        Expected { whole, any, share, decline: None }
     }
 }
 
@@ -56,23 +96,49 @@ pub struct Replayed {
     pub attempts: i64,
     /// The part of `attempts` whose outcome is an estimate.
     pub estimated: i64,
+    /// The weight with which anything was taken.
     pub collected: i64,
+    /// The part of the amount that was taken.
+    pub recovered: i64,
     /// Fees times the weight of their attempts.
     pub fees: i64,
+}
+
+/// What an attempt takes, with probabilities in millionths.
+struct Expected {
+    /// All that is left.
+    whole: i64,
+    /// Anything.
+    any: i64,
+    /// The part of what is left, on average.
+    share: i64,
+    /// Why nothing is taken, if that is known.
+    decline: Option<Decline>,
+}
+
+/// An installment after some attempts, in millionths.
+struct Progress {
+    /// The probability that something is left.
+    open: i64,
+    /// The probability that nothing was taken.
+    untouched: i64,
+    /// The part of the amount that is left, on average.
+    left: i64,
 }
 
 /// Replays an installment until `until`. `actual` are the attempts that were made.
 pub fn replay(
     policy: &Policy,
     due: Due,
-    actual: &[Attempt],
+    actual: &[Made],
     instruments: &[Instrument],
     mut rates: Rates,
     until: Timestamp,
 ) -> Replayed {
     let (mut result, mut history) = (Replayed::default(), Vec::new());
-    let (mut weight, mut now) = (ONE, due.due_at);
-    while weight > 0 {
+    let mut progress = Progress { open: ONE, untouched: ONE, left: ONE };
+    let mut now = due.due_at;
+    while progress.open > 0 {
         let Step::Charge { instrument, at, reason, .. } =
             next_step(policy, due, &history, instruments, now)
         else {
@@ -83,28 +149,62 @@ pub fn replay(
         }
         let fee = instruments.iter().find(|one| one.id == instrument).map_or(0, |one| one.fee.0);
         let known = actual.iter().find(|made| {
-            made.instrument.as_ref() == Some(&instrument) && (made.at.0 - at.0).abs() < DAY_MS
+            made.attempt.instrument.as_ref() == Some(&instrument)
+                && (made.attempt.at.0 - at.0).abs() < DAY_MS
         });
-        result.attempts += weight;
-        let (success, decline) = match known.map(|made| made.outcome) {
-            Some(AttemptOutcome::Repaid) => (ONE, None),
-            Some(AttemptOutcome::Failed { decline, .. }) => (0, decline),
+        result.attempts += progress.open;
+        let expected = match known {
             // The provider took it back, or has not decided: nothing follows.
-            Some(AttemptOutcome::Returned | AttemptOutcome::Pending) => return result,
+            Some(made) => match known_outcome(policy, made) {
+                Some(expected) => expected,
+                None => return result,
+            },
             None => {
-                result.estimated += weight;
-                (rates.of(&instrument, reason == Reason::Retry).millionths(), None)
+                result.estimated += progress.open;
+                let rate = rates.of(&instrument, reason == Reason::Retry);
+                rate.expected(policy.min_partial_debit.is_some())
             }
         };
-        let collected = weight * success / ONE;
-        result.collected += collected;
-        result.fees += fee * collected;
-        weight -= collected;
+        let decline = expected.decline;
+        result.fees += fee * (progress.open * expected.any / ONE);
+        progress.apply(&expected, &mut result);
         let outcome = AttemptOutcome::Failed { decline, certain_at: at };
         history.push(Attempt { instrument: Some(instrument), at, fee: Minor(fee), outcome });
         now = at;
     }
     result
+}
+
+/// Returns what an attempt with this outcome takes by the policy. `None`: nothing follows.
+fn known_outcome(policy: &Policy, made: &Made) -> Option<Expected> {
+    let decline = match made.attempt.outcome {
+        AttemptOutcome::Returned | AttemptOutcome::Pending => return None,
+        AttemptOutcome::Failed { decline, .. } => decline,
+        AttemptOutcome::Repaid => None,
+    };
+    let none = |decline| Expected { whole: 0, any: 0, share: 0, decline };
+    Some(match made.share() {
+        0 => none(decline),
+        ONE => Expected { whole: ONE, any: ONE, share: ONE, decline },
+        share if policy.min_partial_debit.is_some_and(|least| made.taken >= least) => {
+            Expected { whole: 0, any: ONE, share, decline }
+        }
+        // The account had less than the policy takes.
+        _ => none(Some(Decline::InsufficientFunds)),
+    })
+}
+
+impl Progress {
+    fn apply(&mut self, expected: &Expected, result: &mut Replayed) {
+        let Expected { whole, any, share, .. } = expected;
+        let collected = self.untouched * any / ONE;
+        let recovered = self.left * share / ONE;
+        result.collected += collected;
+        result.recovered += recovered;
+        self.untouched -= collected;
+        self.left -= recovered;
+        self.open -= self.open * whole / ONE;
+    }
 }
 
 #[cfg(test)]
@@ -124,13 +224,18 @@ mod tests {
         InstrumentId::Card("card".into())
     }
 
-    fn made(day_number: i64, outcome: AttemptOutcome) -> Attempt {
-        Attempt { instrument: Some(card()), at: day(day_number), fee: Minor(0), outcome }
+    fn took(day_number: i64, taken: i64, outcome: AttemptOutcome) -> Made {
+        let at = day(day_number);
+        let attempt = Attempt { instrument: Some(card()), at, fee: Minor(0), outcome };
+        Made { attempt, taken: Minor(taken), requested: Minor(1_000) }
     }
 
-    #[test]
-    fn attempts_that_were_made_have_their_outcome_and_others_the_rate() {
-        let policy = Policy {
+    fn made(day_number: i64, outcome: AttemptOutcome) -> Made {
+        took(day_number, 1_000, outcome)
+    }
+
+    fn policy(min_partial_debit: Option<Minor>) -> Policy {
+        Policy {
             active: true,
             instruments: vec![InstrumentKind::DefaultCard],
             days: vec![0, 3, 7],
@@ -139,43 +244,96 @@ mod tests {
             utc_offsets: BTreeMap::new(),
             max_attempts: 5,
             max_fees: None,
-            min_partial_debit: None,
+            min_partial_debit,
             events: Reminders::default(),
-        };
+        }
+    }
+
+    fn replayed(policy: &Policy, actual: &[Made], rates: Rates, until: i64) -> Replayed {
+        let due = Due { due_at: DUE_AT, offset_minutes: 0 };
+        let kind = InstrumentKind::DefaultCard;
+        let instruments = [Instrument { kind, id: card(), fee: Minor(20) }];
+        replay(policy, due, actual, &instruments, rates, day(until))
+    }
+
+    #[test]
+    fn attempts_that_were_made_have_their_outcome_and_others_the_rate() {
         let failed = |decline| AttemptOutcome::Failed { decline, certain_at: day(0) };
         let mut rates = Rates::default();
-        *rates.of(&card(), true) = Rate { attempts: 4, succeeded: 1 };
+        *rates.of(&card(), true) = Rate { attempts: 4, whole: 1, ..Rate::default() };
         let quarter = ONE / 4;
-        let replayed = |attempts, estimated, collected| Replayed {
+        let expected = |attempts, estimated, collected| Replayed {
             attempts,
             estimated,
             collected,
+            recovered: collected,
             fees: 20 * collected,
         };
-        for (actual, until, expected) in [
-            (vec![made(0, AttemptOutcome::Repaid)], 30, replayed(ONE, 0, ONE)),
+        for (actual, until, outcome) in [
+            (vec![made(0, AttemptOutcome::Repaid)], 30, expected(ONE, 0, ONE)),
             // A quarter of the retries succeeds, then a quarter of the rest.
             (
                 vec![made(0, failed(None))],
                 30,
-                replayed(ONE + ONE + 3 * quarter, ONE + 3 * quarter, quarter + 3 * quarter / 4),
+                expected(ONE + ONE + 3 * quarter, ONE + 3 * quarter, quarter + 3 * quarter / 4),
             ),
-            (vec![made(0, failed(None))], 5, replayed(2 * ONE, ONE, quarter)),
-            (vec![made(0, failed(Some(Decline::Expired)))], 30, replayed(ONE, 0, 0)),
+            (vec![made(0, failed(None))], 5, expected(2 * ONE, ONE, quarter)),
+            (vec![made(0, failed(Some(Decline::Expired)))], 30, expected(ONE, 0, 0)),
             (
                 vec![made(0, failed(None)), made(3, AttemptOutcome::Repaid)],
                 30,
-                replayed(2 * ONE, 0, ONE),
+                expected(2 * ONE, 0, ONE),
             ),
-            (vec![made(0, AttemptOutcome::Pending)], 30, replayed(ONE, 0, 0)),
+            (vec![made(0, AttemptOutcome::Pending)], 30, expected(ONE, 0, 0)),
             // First charges have no rate: none was made.
-            (vec![], 1, replayed(ONE, ONE, 0)),
+            (vec![], 1, expected(ONE, ONE, 0)),
         ] {
-            let due = Due { due_at: DUE_AT, offset_minutes: 0 };
-            let kind = InstrumentKind::DefaultCard;
-            let instruments = [Instrument { kind, id: card(), fee: Minor(20) }];
-            let found = replay(&policy, due, &actual, &instruments, rates, day(until));
-            assert_eq!(found, expected, "{actual:?} until {until}");
+            let found = replayed(&policy(None), &actual, rates, until);
+            assert_eq!(found, outcome, "{actual:?} until {until}");
         }
+    }
+
+    #[test]
+    fn a_partial_debit_leaves_the_rest_open_if_the_policy_permits_it() {
+        let part = took(0, 400, AttemptOutcome::Repaid);
+        let rest = took(3, 600, AttemptOutcome::Repaid);
+        let rest = Made { requested: Minor(600), ..rest };
+        for (least, actual, (attempts, collected, recovered, fees)) in [
+            // The other days have no rate.
+            (Some(300), vec![part.clone()], (3, ONE, 400_000, 20)),
+            (Some(300), vec![part.clone(), rest.clone()], (2, ONE, ONE, 40)),
+            // As a whole charge it would have been declined.
+            (Some(500), vec![part.clone()], (3, 0, 0, 0)),
+            (None, vec![part.clone()], (3, 0, 0, 0)),
+        ] {
+            let found = replayed(&policy(least.map(Minor)), &actual, Rates::default(), 30);
+            let estimated = (attempts - i64::try_from(actual.len()).expect("a number")) * ONE;
+            let (attempts, fees) = (attempts * ONE, fees * ONE);
+            let expected = Replayed { attempts, estimated, collected, recovered, fees };
+            assert_eq!(found, expected, "{least:?} {actual:?}");
+        }
+    }
+
+    #[test]
+    fn estimates_take_parts_at_the_rate_of_the_attempts_that_did() {
+        let mut rate = Rate::default();
+        let failed = AttemptOutcome::Failed { decline: None, certain_at: day(0) };
+        for attempt in [
+            made(0, AttemptOutcome::Repaid),
+            took(0, 500, AttemptOutcome::Repaid),
+            made(0, failed),
+            made(0, failed),
+        ] {
+            rate.count(&attempt);
+        }
+        let mut rates = Rates::default();
+        *rates.of(&card(), false) = rate;
+        let one = |least: Option<i64>| replayed(&policy(least.map(Minor)), &[], rates, 1);
+        let (whole, part) = (one(None), one(Some(100)));
+        assert_eq!(
+            (whole.collected, whole.recovered, whole.fees),
+            (250_000, 250_000, 20 * 250_000)
+        );
+        assert_eq!((part.collected, part.recovered, part.fees), (500_000, 375_000, 20 * 500_000));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{
     collect::price,
-    decide::{Attempt, AttemptOutcome, Due, Instrument, InstrumentId},
+    decide::{AttemptOutcome, Due, Instrument, InstrumentId},
     policy::{InstrumentKind, Policy},
-    replay::{ONE, Rates, Replayed, replay},
+    replay::{Made, ONE, Rates, Replayed, replay},
     store::{self, OutcomeRow, PastInstallment, UserInstrument},
 };
 use crate::{
@@ -70,6 +70,8 @@ pub struct RateView {
     retry: bool,
     attempts: i64,
     succeeded: i64,
+    /// Those of `succeeded` that took a part of the amount.
+    partial: i64,
 }
 
 /// Sums in one currency, in millionths where they are simulated.
@@ -99,11 +101,12 @@ pub async fn simulate(
     let most = usize::try_from(MOST_INSTALLMENTS).unwrap_or(usize::MAX);
     let truncated = installments.len() > most;
     installments.truncate(most);
-    let mut attempts = BTreeMap::<_, Vec<(Minor, Attempt)>>::new();
+    let mut attempts = BTreeMap::<_, Vec<Made>>::new();
     for row in store::list_outcomes(tx, &company.id, from, now).await? {
-        let OutcomeRow { loan_id, amount, history } = row;
+        let OutcomeRow { loan_id, taken, requested, history } = row;
         let key = (loan_id, history.key());
-        attempts.entry(key).or_default().push((amount, history.attempt()));
+        let made = Made { attempt: history.attempt(), taken, requested };
+        attempts.entry(key).or_default().push(made);
     }
     let fees = (price(tx, company, CARD).await?, price(tx, company, DIRECT_DEBIT).await?);
     let mut owned = BTreeMap::<_, Vec<UserInstrument>>::new();
@@ -121,8 +124,7 @@ pub async fn simulate(
         let usable: Vec<Instrument> = usable.map(|one| one.instrument(fees)).collect();
         let offset_minutes = policy.offset_minutes(installment.country_code.as_deref());
         let due = Due { due_at: installment.due_at, offset_minutes };
-        let actual: Vec<Attempt> = made.iter().map(|(_, attempt)| attempt.clone()).collect();
-        let replayed = replay(policy, due, &actual, &usable, rates, now);
+        let replayed = replay(policy, due, made, &usable, rates, now);
         let sums = sums.entry(installment.currency.clone()).or_default();
         sums.add(installment.amount, made, &replayed, fees);
     }
@@ -132,8 +134,9 @@ pub async fn simulate(
     let views = views.iter().flat_map(|(channel, id)| {
         [false, true].map(|retry| {
             let rate = *rates.of(id, retry);
-            let (attempts, succeeded) = (rate.attempts, rate.succeeded);
-            RateView { payment_channel: channel, retry, attempts, succeeded }
+            let (attempts, partial) = (rate.attempts, rate.partial);
+            let succeeded = rate.whole + partial;
+            RateView { payment_channel: channel, retry, attempts, succeeded, partial }
         })
     });
     let rates = views.collect();
@@ -141,19 +144,15 @@ pub async fn simulate(
 }
 
 /// Counts the attempts that have an outcome.
-fn rates<'a>(attempts: impl Iterator<Item = &'a Vec<(Minor, Attempt)>>) -> Rates {
+fn rates<'a>(attempts: impl Iterator<Item = &'a Vec<Made>>) -> Rates {
     let mut rates = Rates::default();
     for of_installment in attempts {
-        for (n, (_, attempt)) in of_installment.iter().enumerate() {
-            let Some(id) = &attempt.instrument else { continue };
-            let is_same = |(_, other): &(Minor, Attempt)| other.instrument.as_ref() == Some(id);
+        for (n, made) in of_installment.iter().enumerate() {
+            let Some(id) = &made.attempt.instrument else { continue };
+            let is_same = |other: &Made| other.attempt.instrument.as_ref() == Some(id);
             let is_retry = of_installment[..n].iter().any(is_same);
-            match attempt.outcome {
-                AttemptOutcome::Pending => {}
-                AttemptOutcome::Repaid => rates.of(id, is_retry).count(true),
-                AttemptOutcome::Returned | AttemptOutcome::Failed { .. } => {
-                    rates.of(id, is_retry).count(false);
-                }
+            if made.attempt.outcome != AttemptOutcome::Pending {
+                rates.of(id, is_retry).count(made);
             }
         }
     }
@@ -187,17 +186,17 @@ impl Sums {
     fn add(
         &mut self,
         amount: Minor,
-        made: &[(Minor, Attempt)],
+        made: &[Made],
         replayed: &Replayed,
         (card_fee, debit_fee): (Minor, Minor),
     ) {
         self.installments += 1;
         self.amount += amount.0;
-        let repaid = made.iter().filter(|(_, made)| made.outcome == AttemptOutcome::Repaid);
+        let repaid = made.iter().filter(|made| made.attempt.outcome == AttemptOutcome::Repaid);
         self.actual.attempts += i64::try_from(made.len()).unwrap_or(i64::MAX);
         self.actual.collected += i64::from(repaid.clone().next().is_some());
-        for (recovered, attempt) in repaid {
-            self.actual.recovered.0 += recovered.0;
+        for Made { attempt, taken, .. } in repaid {
+            self.actual.recovered.0 += taken.0;
             self.actual.fees.0 += match &attempt.instrument {
                 Some(InstrumentId::Mandate(_)) => debit_fee.0,
                 _ => card_fee.0,
@@ -206,7 +205,7 @@ impl Sums {
         self.attempts += replayed.attempts;
         self.estimated += replayed.estimated;
         self.collected += replayed.collected;
-        self.recovered += i128::from(replayed.collected) * i128::from(amount.0);
+        self.recovered += i128::from(replayed.recovered) * i128::from(amount.0);
         self.fees += replayed.fees;
     }
 

@@ -217,12 +217,15 @@ pub async fn history(
     tx.sql(select_outcomes!("", "loan_id = $2")).params(params![company_id, loan_id]).all().await
 }
 
-/// An attempt with its loan and its amount.
+/// An attempt with its loan and its amounts.
 #[derive(Debug, FromRow)]
 pub struct OutcomeRow {
     pub loan_id: LoanId,
+    /// The amount that was taken, if the attempt succeeded.
     #[sqlx(rename = "amount_minor")]
-    pub amount: Minor,
+    pub taken: Minor,
+    #[sqlx(rename = "requested_minor")]
+    pub requested: Minor,
     #[sqlx(flatten)]
     pub history: HistoryRow,
 }
@@ -234,10 +237,13 @@ pub async fn list_outcomes(
     from: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<OutcomeRow>> {
-    tx.sql(select_outcomes!(", r.loan_id, r.amount_minor", "due_at >= $2 AND due_at < $3"))
-        .params(params![company_id, from, until])
-        .all()
-        .await
+    tx.sql(select_outcomes!(
+        ", r.loan_id, r.amount_minor, COALESCE(c.amount_minor, r.amount_minor) AS requested_minor",
+        "due_at >= $2 AND due_at < $3"
+    ))
+    .params(params![company_id, from, until])
+    .all()
+    .await
 }
 
 /// An installment that was due.

@@ -11,7 +11,12 @@ use crate::{
         loans::{self, LoanId},
         mandates::MandateId,
     },
-    money::{cards::CardId, prelude::*},
+    money::{
+        cards::CardId,
+        charges::{OwnerKind, choice::StoredChoice},
+        prelude::*,
+        routing,
+    },
 };
 
 async fn respond_with_user(
@@ -223,4 +228,16 @@ pub async fn verify(
         return Err(Error::invalid("payment is still pending"));
     }
     respond_with_user(&app, recollection, "Recollection verified successfully").await
+}
+
+/// Returns why each provider of a recollection by checkout was chosen, oldest first. Empty: it is
+/// the default. Members see no estimates.
+pub async fn routing(
+    State(app): State<App>,
+    actor: Actor,
+    Path((company, recollection)): Path<(CompanyId, RecollectionId)>,
+) -> Result<DataResponse<Vec<StoredChoice>>> {
+    let find = async |tx: &mut Tx| store::find(tx, &company, &recollection).await;
+    let found = app.store.select(find).await?.ok_or_else(not_found)?;
+    routing::api::list_choices(&app, &actor, &company, OwnerKind::Recollection, &found.id).await
 }

@@ -204,7 +204,7 @@ async fn insert(
         return Ok(Err(obstacle));
     }
     new.fee_key = Some(format!("recollection:{}", new.id));
-    let (recollection, _) = create::insert(tx, app, new, Some(account), None, at_least).await?;
+    let (recollection, _) = create::insert_charged(tx, app, new, account, None, at_least).await?;
     Ok(Ok(Charged { recollection, fee }))
 }
 

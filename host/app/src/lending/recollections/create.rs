@@ -13,8 +13,12 @@ use crate::{
     },
     money::{
         cards::{self, CardId},
-        charges::{Method, NewCharge, OwnerKind, Received},
+        charges::{
+            Method, NewCharge, OwnerKind, Received,
+            choice::{Choice, Routed},
+        },
         prelude::*,
+        routing::{self, Payer, Routable},
     },
 };
 
@@ -63,6 +67,11 @@ async fn record(
     order: NewRecollection,
     run: Option<String>,
 ) -> Result<(Recollection, Option<Charge>)> {
+    // A repeated request needs no provider.
+    let routed = match route(app, company, &order).await {
+        Err(Error::Invalid(no_provider)) => Err(no_provider),
+        routed => Ok(routed?),
+    };
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let loan = loans::lock(tx, &company.id, &order.loan).await?;
@@ -75,31 +84,64 @@ async fn record(
         if let Some(reason) = owner::obstacle(&loan) {
             return Err(Error::invalid(reason));
         }
-        let (new, account) = compose(tx, &app, &company, &loan, order, run).await?;
-        insert(tx, &app, new, account.as_ref(), Some(loan), None).await
+        let (new, at) = compose(tx, &app, &company, &loan, order, run, routed).await?;
+        let Some((account, choice)) = at else {
+            return Ok((insert_manual(tx, &app, new, loan).await?, None));
+        };
+        let (new, charge) = insert_charged(tx, &app, new, &account, choice, None).await?;
+        Ok((new, Some(charge)))
     })
     .await
 }
 
+/// Chooses the provider of a checkout, if the company has a routing policy.
+async fn route(app: &App, company: &Company, order: &NewRecollection) -> Result<Option<Routed>> {
+    if company.routing.is_none() || !order.is_by(CHECKOUT) {
+        return Ok(None);
+    }
+    let read = async |tx: &mut Tx| -> Result<Option<(Loan, User)>> {
+        let Some(loan) = loans::find(tx, &company.id, &order.loan).await? else { return Ok(None) };
+        let user = users::find_by_id(tx, &company.id, &loan.user_key).await?;
+        Ok(user.map(|user| (loan, user)))
+    };
+    let Some((loan, user)) = app.store.read(read).await? else { return Ok(None) };
+    let owed = loan.remaining();
+    let checkout = Routable {
+        amount: Money {
+            minor: order.amount.unwrap_or(owed).min(owed),
+            currency: loan.currency.clone(),
+        },
+        channels: Vec::new(),
+        payer: Payer { has_phone: user.phone.is_some(), user: Some(user.id) },
+        saves_card: false,
+    };
+    routing::choose(app, company, &checkout).await.map(Some)
+}
+
+/// Inserts a manual recollection, which repays the loan at once.
+async fn insert_manual(
+    tx: &mut Tx,
+    app: &App,
+    new: Recollection,
+    loan: Loan,
+) -> Result<Recollection> {
+    // A concurrent request for another loan may have used the reference.
+    match store::insert(tx, &new, None).await? {
+        true => owner::repay(tx, app, loan, new).await,
+        false => Err(reference_taken()),
+    }
+}
+
 /// Inserts a recollection with its charge, which may take a part of the amount down to `at_least`.
-/// A manual one repays the loan at once.
-pub async fn insert(
+/// `choice`: why the router chose the account.
+pub async fn insert_charged(
     tx: &mut Tx,
     app: &App,
     mut new: Recollection,
-    account: Option<&Account>,
-    loan: Option<Loan>,
+    account: &Account,
+    choice: Option<Choice>,
     at_least: Option<Minor>,
-) -> Result<(Recollection, Option<Charge>)> {
-    let taken = || Error::invalid("reference already exists");
-    let Some(account) = account else {
-        // A concurrent request for another loan may have used the reference.
-        if !store::insert(tx, &new, None).await? {
-            return Err(taken());
-        }
-        let loan = loan.ok_or_else(|| Error::internal("a manual recollection without its loan"))?;
-        return Ok((owner::repay(tx, app, loan, new).await?, None));
-    };
+) -> Result<(Recollection, Charge)> {
     let method = match &*new.payment_channel {
         CARD => Method::Card,
         DIRECT_DEBIT => Method::Mandate,
@@ -110,6 +152,7 @@ pub async fn insert(
         owner: (OwnerKind::Recollection, &new.id),
         method,
         account,
+        choice,
         amount: new.money(),
         reference: None,
         lane: (method != Method::Checkout).then(|| new.loan_id.to_string()),
@@ -117,10 +160,14 @@ pub async fn insert(
     let charge = Charge { at_least, ..charges::compose(app, order)? };
     new.service_ref.clone_from(&charge.service_ref);
     if !store::insert(tx, &new, Some(&charge)).await? {
-        return Err(taken());
+        return Err(reference_taken());
     }
     charges::insert_composed(tx, app, &charge).await?;
-    Ok((new, Some(charge)))
+    Ok((new, charge))
+}
+
+fn reference_taken() -> Error {
+    Error::invalid("reference already exists")
 }
 
 /// Records a transfer to a virtual account as a recollection of a loan that the caller has locked,
@@ -141,6 +188,7 @@ pub async fn receive(
         owner: (OwnerKind::Recollection, &new.id),
         method: Method::Checkout,
         account: received.account,
+        choice: None,
         amount: received.amount,
         reference: Some(received.service_ref),
         lane: None,
@@ -164,11 +212,12 @@ fn check_repeated(
     let may = if needs_session(&known) { order.is_by(CHECKOUT) } else { is_own };
     match known.loan_id == order.loan && may {
         true => Ok(known),
-        false => Err(Error::invalid("reference already exists")),
+        false => Err(reference_taken()),
     }
 }
 
-/// Returns the recollection, and the provider account that charges it.
+/// Returns the recollection, and the provider account that charges it, if any, with the reason why
+/// the router chose it.
 async fn compose(
     tx: &mut Tx,
     app: &App,
@@ -176,7 +225,8 @@ async fn compose(
     loan: &Loan,
     order: NewRecollection,
     run: Option<String>,
-) -> Result<(Recollection, Option<Account>)> {
+    routed: Result<Option<Routed>, String>,
+) -> Result<(Recollection, Option<(Account, Option<Choice>)>)> {
     let owed = loan.remaining();
     let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
     let user = user.ok_or_else(users::not_found)?;
@@ -193,24 +243,30 @@ async fn compose(
             new.repaid_at = order.repaid_at.or(Some(new.created_at));
             return Ok((new, None));
         }
-        (_, Some(pages)) => with_checkout(tx, app, company, &mut new, &user, pages).await?,
+        (_, Some(pages)) => {
+            let at = match routed.map_err(Error::Invalid)? {
+                Some(Routed { account, choice }) => (account, Some(choice)),
+                None => (default_account(tx, app, company, &new, &user).await?, None),
+            };
+            set_checkout(&mut new, &at.0, &user, pages)?;
+            return Ok((new, Some(at)));
+        }
         (Some(channel), None) if channel == CARD => {
             with_card(tx, company, &mut new, order.card.as_ref()).await?
         }
         (_, None) => with_mandate(tx, company, &mut new, order.direct_debit.as_ref()).await?,
     };
     providers::plugin_of(app, &new.payment_service, &company.id)?;
-    Ok((new, Some(account)))
+    Ok((new, Some((account, None))))
 }
 
-/// Selects the company's provider for a checkout session.
-async fn with_checkout(
+/// Returns the account of the company's default provider for a checkout session.
+async fn default_account(
     tx: &mut Tx,
     app: &App,
     company: &Company,
-    new: &mut Recollection,
+    new: &Recollection,
     user: &User,
-    pages: Pages,
 ) -> Result<Account> {
     let provider = providers::default_provider(app, company);
     let account = providers::resolve(tx, company, &provider).await?;
@@ -218,16 +274,25 @@ async fn with_checkout(
     if !served.manifest().currencies.iter().any(|c| *c == *new.currency) {
         return Err(Error::Invalid(format!("{provider} does not support {}", new.currency)));
     }
-    if user.email.is_none() {
-        return Err(owner::missing_email());
-    }
     if user.phone.is_none() && served.manifest().sessions.push {
         return Err(Error::invalid("phone number not found for this user"));
     }
-    set_account(new, CHECKOUT, &account);
+    Ok(account)
+}
+
+fn set_checkout(
+    new: &mut Recollection,
+    account: &Account,
+    user: &User,
+    pages: Pages,
+) -> Result<()> {
+    if user.email.is_none() {
+        return Err(owner::missing_email());
+    }
+    set_account(new, CHECKOUT, account);
     let Pages { success_url, cancel_url } = pages;
     new.checkout = store::Checkout { success_url: Some(success_url), cancel_url, url: None };
-    Ok(account)
+    Ok(())
 }
 
 /// Returns a recollection of a loan with only the common fields set.

@@ -13,8 +13,9 @@ use crate::{
     },
     money::{
         cards,
-        charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, Turn},
+        charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, Turn, choice::Routed},
         prelude::*,
+        routing::{self, Payer},
     },
 };
 
@@ -140,6 +141,18 @@ impl ChargeOwner for Recollection {
         })
     }
 
+    async fn reroute(
+        &self,
+        app: &App,
+        charge: &Charge,
+        amount: Minor,
+        tried: &[String],
+    ) -> Result<Option<Routed>> {
+        let phone = self.user(app).await?.and_then(|user| user.phone);
+        let payer = Payer { user: Some(self.user_key.clone()), has_phone: phone.is_some() };
+        routing::choose_other(app, charge, amount, payer, tried).await
+    }
+
     fn return_urls(&self) -> (&str, Option<&str>) {
         let Checkout { success_url, cancel_url, .. } = &self.checkout;
         (success_url.as_deref().unwrap_or_default(), cancel_url.as_deref())
@@ -152,7 +165,7 @@ impl ChargeOwner for Recollection {
         charge: &Charge,
         outcome: Outcome<'_>,
     ) -> Result<Recollection> {
-        let mut now = self;
+        let mut now = Recollection { payment_service: charge.provider.clone(), ..self };
         match outcome {
             Outcome::Session(_) => {
                 (now.amount, now.service_ref) = (charge.amount, charge.service_ref.clone());
@@ -196,8 +209,8 @@ impl ChargeOwner for Recollection {
                 store::delete(tx, &now).await?;
                 return Ok(now);
             }
-            Outcome::Moved
-            | Outcome::Failed(_)
+            Outcome::Moved => now.service_ref.clone_from(&charge.service_ref),
+            Outcome::Failed(_)
             | Outcome::Surplus
             | Outcome::Refunded
             | Outcome::PartlyRefunded

@@ -140,14 +140,15 @@ pub async fn update(
     tx.defer(
         "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, message = $6,
              repaid_at = $7, checkout_url = $8, updated_at = $9, amount_minor = $10,
-             charge_id = $11, applied = $12, decline = $13, revision = revision + 1
+             charge_id = $11, applied = $12, decline = $13, payment_service = $14,
+             revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &recollection.company_id, &recollection.id, recollection.status, recollection.fees,
         &recollection.service_ref, &recollection.message, recollection.repaid_at,
         &recollection.checkout.url, recollection.updated_at, recollection.amount, charge_id,
-        &recollection.applied, recollection.decline
+        &recollection.applied, recollection.decline, &recollection.payment_service
     ])
     .execute()
     .await

@@ -4,7 +4,7 @@ use super::{
     Card, CardId, FEATURE, Status, cleanup, create as flow, lock, not_found, store,
     view::{Created, View},
 };
-use crate::money::prelude::*;
+use crate::money::{prelude::*, routing::Selection};
 
 async fn find_or_not_found(app: &App, company: &Company, id: &CardId) -> Result<Card> {
     let found = app.store.select(async |tx| store::find(tx, &company.id, id).await).await?;
@@ -13,7 +13,7 @@ async fn find_or_not_found(app: &App, company: &Company, id: &CardId) -> Result<
 
 const SAVED_CARDS: providers::Feature = providers::Feature {
     provider: "a provider that saves cards",
-    is_supported: |provider| provider.exports("saved-card") && !provider.manifest().sessions.push,
+    is_supported: providers::saves_cards,
 };
 
 choices! {
@@ -27,12 +27,11 @@ fields! {
         user_id: Text<100>,
         currency: OneOf<CardCurrency> as Currency => Ok(Currency::from(currency)),
         checkout: Body<Pages>,
-        /// The provider. Default: the company's provider, else the service's.
+        /// The provider. Default: by the company's routing policy, else the company's provider, else
+        /// the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
-        payment_service: Option<Text<100>> as String
-            => providers::choose_provider_of(
-                &SAVED_CARDS, app, company, body, &currency, payment_service.as_deref()
-            ),
+        payment_service: Option<Text<100>> as Selection
+            => select_provider(app, company, body, &currency, payment_service.as_deref()),
     }
 }
 
@@ -43,6 +42,18 @@ fields! {
         success_url: ReturnUrl,
         cancel_url: Option<ReturnUrl>,
     }
+}
+
+fn select_provider(
+    app: &App,
+    company: &Company,
+    body: &Fields,
+    currency: &str,
+    sent: Option<&str>,
+) -> Result<Selection> {
+    Selection::new(company, sent, || {
+        providers::choose_provider_of(&SAVED_CARDS, app, company, body, currency, sent)
+    })
 }
 
 pub async fn create(

@@ -1,7 +1,7 @@
 //! Saving a card: record it with its verification charge, and open a checkout session.
 
 use super::{
-    CONFIRM_JOB, Card,
+    CHANNEL, CONFIRM_JOB, Card,
     api::{NewCard, Pages},
     cleanup, not_found, store,
     store::{CardDetails, Checkout},
@@ -9,6 +9,7 @@ use super::{
 use crate::money::{
     charges::{Method, NewCharge, OwnerKind},
     prelude::*,
+    routing::{Payer, Routable},
 };
 
 /// The request fields that an error of the provider may name.
@@ -38,12 +39,20 @@ async fn record(
     order: NewCard,
     run: Option<String>,
 ) -> Result<(Card, Option<Charge>)> {
+    let get = async |tx: &mut Tx| users::get(tx, &company.id, &order.user_id).await;
+    let user = app.store.read(get).await?;
+    let no_email = || Error::invalid("email address not found for this user");
+    let email = user.email.clone().ok_or_else(no_email)?;
+    let amount = app.settings.card_charge(&order.currency);
+    let checkout = Routable {
+        amount: Money { minor: amount, currency: order.currency.clone() },
+        channels: vec![CHANNEL.to_owned()],
+        payer: Payer { user: Some(user.id.clone()), has_phone: user.phone.is_some() },
+        saves_card: true,
+    };
+    let (account, choice) = order.payment_service.account(app, company, &checkout).await?;
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
-        let user = users::get(tx, &company.id, &order.user_id).await?;
-        let no_email = || Error::invalid("email address not found for this user");
-        let email = user.email.clone().ok_or_else(no_email)?;
-        let account = providers::resolve(tx, &company, &order.payment_service).await?;
         let now = app.clock.now();
         let Pages { success_url, cancel_url } = order.checkout;
         let mut card = Card {
@@ -52,9 +61,9 @@ async fn record(
             user_key: user.id,
             user_id: user.user_id,
             run,
-            payment_service: order.payment_service,
+            payment_service: account.provider.clone(),
             account_id: account.id.clone(),
-            amount: app.settings.card_charge(&order.currency),
+            amount,
             currency: order.currency,
             charge_email: email.clone(),
             details: CardDetails { email, ..CardDetails::default() },
@@ -68,6 +77,7 @@ async fn record(
             owner: (OwnerKind::Card, &card.id),
             method: Method::Checkout,
             account: &account,
+            choice,
             amount: Money { minor: card.amount, currency: card.currency.clone() },
             reference: None,
             lane: None,

@@ -24,6 +24,8 @@ use super::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
 pub const FEATURE: &str = "cards";
+/// The channel of verification charges.
+const CHANNEL: &str = "card";
 /// The job that removes a card that was not verified.
 pub const CONFIRM_JOB: &str = "card.confirm";
 /// The job of the previous version that refunded a verification charge.

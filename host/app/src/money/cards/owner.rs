@@ -1,12 +1,13 @@
 //! The effects of the outcomes of verification charges on a card. These charges are always refunded.
 
 use super::{
-    Card, CardId, Status, lock_any, seal_context,
+    CHANNEL, Card, CardId, Status, lock_any, seal_context,
     store::{self, CardDetails},
 };
 use crate::money::{
-    charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, RefundTerms},
+    charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, RefundTerms, choice::Routed},
     prelude::*,
+    routing::{self, Payer},
 };
 use tollhouse_plugins::Instrument;
 
@@ -38,12 +39,23 @@ impl ChargeOwner for Card {
             notification_url: String::new(),
             customer_name: None,
             narration: "Card verification".to_owned(),
-            channels: vec!["card".to_owned()],
+            channels: vec![CHANNEL.to_owned()],
             success_url: self.checkout.success_url.clone(),
             cancel_url: self.checkout.cancel_url.clone(),
             metadata: json!({ METADATA_KEY: self.id, "event": "card" }).to_string(),
             save_instrument: true,
         }))
+    }
+
+    async fn reroute(
+        &self,
+        app: &App,
+        charge: &Charge,
+        amount: Minor,
+        tried: &[String],
+    ) -> Result<Option<Routed>> {
+        let payer = Payer { user: Some(self.user_key.clone()), has_phone: false };
+        routing::choose_other(app, charge, amount, payer, tried).await
     }
 
     fn return_urls(&self) -> (&str, Option<&str>) {
@@ -59,6 +71,7 @@ impl ChargeOwner for Card {
     ) -> Result<Card> {
         let mut card = self;
         match outcome {
+            Outcome::Moved => card = at_account_of(charge, card),
             Outcome::Session(_) => {
                 card.service_ref.clone_from(&charge.service_ref);
                 card.checkout.url.clone_from(&charge.session_url);
@@ -87,8 +100,7 @@ impl ChargeOwner for Card {
                 store::delete(tx, &card).await?;
                 return Ok(card);
             }
-            Outcome::Moved
-            | Outcome::Failed(_)
+            Outcome::Failed(_)
             | Outcome::Pending(_)
             | Outcome::Reversed(_)
             | Outcome::Refunded
@@ -125,7 +137,7 @@ async fn succeed(
             "verification charge succeeded after it was recorded as failed"
         );
     }
-    card.service_ref.clone_from(&charge.service_ref);
+    card = at_account_of(charge, card);
     if card.removed_at.is_some() {
         store::update(tx, &card).await?;
         return Ok(card);
@@ -152,6 +164,16 @@ async fn succeed(
     store::update(tx, &card).await?;
     emit(tx, app, &card, "card.validation.success").await?;
     Ok(card)
+}
+
+/// Returns the card as it is with the account of a charge.
+fn at_account_of(charge: &Charge, card: Card) -> Card {
+    Card {
+        payment_service: charge.provider.clone(),
+        account_id: charge.account_id.clone(),
+        service_ref: charge.service_ref.clone(),
+        ..card
+    }
 }
 
 /// Compares two cards of a customer by provider and signature; an empty signature never matches.

@@ -127,14 +127,15 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
              last4 = $8, holder = $9, bin = $10, brand = $11, bank = $12, country = $13,
              exp_month = $14, exp_year = $15, service_ref = $16, checkout_url = $17,
              message = $18, removed_at = $19, updated_at = $20, account_id = $21,
-             revision = revision + 1
+             payment_service = $22, revision = revision + 1
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &card.company_id, &card.id, card.status, card.is_default, &card.charge_email, &card.token,
         &card.signature, &details.last4, &details.holder, &details.bin, &details.brand,
         &details.bank, &details.country, &details.exp_month, &details.exp_year, &card.service_ref,
-        &card.checkout.url, &card.message, card.removed_at, card.updated_at, &card.account_id
+        &card.checkout.url, &card.message, card.removed_at, card.updated_at, &card.account_id,
+        &card.payment_service
     ])
     .execute()
     .await

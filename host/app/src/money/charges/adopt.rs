@@ -209,6 +209,7 @@ fn derive(
         mismatch: None,
         created_at: former.created_at,
         updated_at: now,
+        choice: None,
     }
 }
 

@@ -124,8 +124,11 @@ pub async fn end_pending(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> 
     wallet::post_once(tx, app, &charge.company_id, &transaction).await
 }
 
-/// Moves the pending balance of a payment to the account of another charge.
+/// Moves the pending balance of a payment to the account of another charge. Other owners have none.
 pub async fn move_pending(tx: &mut Tx, app: &App, from: &Charge, to: &Charge) -> Result<()> {
+    if to.owner_kind != OwnerKind::Payment {
+        return Ok(());
+    }
     let accounts = match (from.in_books, to.in_books) {
         (true, true) => [to.provider_account(), from.provider_account()],
         (true, false) => [Ledger::Pending, from.provider_account()],

@@ -29,6 +29,7 @@ mod state;
 mod store;
 mod verify;
 
+pub use self::request::choice;
 use self::request::lease;
 use self::state::{Decision, Fact, LANE_SECONDS, Rejection, decide, next_check};
 pub use self::{

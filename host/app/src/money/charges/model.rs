@@ -1,6 +1,9 @@
 //! The row of a charge, and what its owner contributes.
 
-use super::FundsAccount;
+use super::{
+    FundsAccount,
+    choice::{Choice, Routed},
+};
 use crate::money::prelude::*;
 use tollhouse_platform::{
     store::{EnumString, FromRow, IntoStaticStr, text_columns},
@@ -76,6 +79,10 @@ pub struct Charge {
     pub mismatch: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Why the router chose the provider, if this request recorded the charge. `None`: it did not,
+    /// or an earlier request recorded the charge.
+    #[sqlx(skip)]
+    pub choice: Option<Choice>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
@@ -246,7 +253,8 @@ pub enum Turn {
 pub enum Outcome<'a> {
     /// The provider opened a checkout session.
     Session(&'a CheckoutSession),
-    /// The charge replaces one at another account, which certainly did not open a session.
+    /// The charge replaces one at another account, which certainly did not open a session. It has a
+    /// `choice`.
     Moved,
     /// The payer or a bank must act.
     Pending(&'a ProviderPayment),
@@ -306,21 +314,16 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
     /// Returns the call that asks for the charge.
     fn order(&self, app: &App, charge: &Charge) -> impl Future<Output = Result<Order>> + Send;
 
-    /// Returns whether the host chose the provider, so that another one may be used instead.
-    fn is_routed(&self) -> bool {
-        false
-    }
-
-    /// Returns the account to use after those of the providers in `tried` certainly did not open a
-    /// session, with the owner as it is with that account. `None`: there is none.
+    /// Returns another provider's account for `amount`, if the router chose that of the charge. The
+    /// providers in `tried` certainly did not open a session. `None`: the charge stays at its
+    /// account.
     fn reroute(
         &self,
         app: &App,
+        charge: &Charge,
+        amount: Minor,
         tried: &[String],
-    ) -> impl Future<Output = Result<Option<(Self, Account)>>> + Send {
-        let _ = (app, tried);
-        std::future::ready(Ok(None))
-    }
+    ) -> impl Future<Output = Result<Option<Routed>>> + Send;
 
     /// Returns the URLs to which the page returns the payer: after a success, and otherwise.
     fn return_urls(&self) -> (&str, Option<&str>);

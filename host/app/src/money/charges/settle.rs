@@ -3,7 +3,9 @@
 
 use super::{
     Charge, ChargeOwner, Decision, Fact, Failure, Outcome, OwnerKind, REQUEST_JOB, ReferenceSource,
-    Rejection, State, adopt, decide, exceptions, ledger,
+    Rejection, State, adopt,
+    choice::{self, Routed},
+    decide, exceptions, ledger,
     refund::{self, RefundTerms},
     request::insert_next,
     sessions,
@@ -191,6 +193,7 @@ impl Transition<'_> {
             (Decision::Forget, _) => {
                 ledger::end_pending(tx, app, &charge).await?;
                 notifications::release(tx, &charge.account_id, &charge.service_ref).await?;
+                choice::delete(tx, &charge).await?;
                 store::delete(tx, &charge).await?;
                 let owner = owner.apply(tx, app, &charge, Outcome::Forgotten).await?;
                 return Ok((owner, charge));
@@ -354,14 +357,13 @@ pub async fn cancel<O: ChargeOwner>(
     owner.apply(tx, app, &charge, Outcome::Failed(Failure::Message(message))).await
 }
 
-/// Replaces a page that no payer has by one under another reference, perhaps at another account:
-/// `moved` has that account, and the owner as it is with it. `None`: another request has claimed
-/// the charge, or the owner needs no page any longer.
+/// Replaces a page that no payer has by one under another reference, perhaps at another account.
+/// `None`: another request has claimed the charge, or the owner needs no page any longer.
 pub async fn supersede<O: ChargeOwner>(
     app: &App,
     charge: &Charge,
     amount: Minor,
-    moved: Option<(O, Account)>,
+    other: Option<Routed>,
 ) -> Result<(O, Option<Charge>)> {
     let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
     db.write(async move |tx| {
@@ -380,7 +382,7 @@ pub async fn supersede<O: ChargeOwner>(
             false => charge.supersede(now),
         }
         store::update(tx, &charge).await?;
-        let Some((owner, account)) = moved else {
+        let Some(Routed { account, choice }) = other else {
             let next = insert_next(tx, &app, &charge, last + 1, amount).await?;
             return Ok((owner, Some(next)));
         };
@@ -388,6 +390,7 @@ pub async fn supersede<O: ChargeOwner>(
             provider: account.provider.clone(),
             account_id: account.id.clone(),
             in_books: account.is_service_account(),
+            choice: Some(choice),
             ..charge.clone()
         };
         let next = insert_next(tx, &app, &at_account, last + 1, amount).await?;

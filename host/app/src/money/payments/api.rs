@@ -8,10 +8,10 @@ use super::{
     view::{Listed, UserId, View},
 };
 use crate::money::{
-    charges::{Cause, OwnerKind, RefundTerms},
+    charges::{Cause, OwnerKind, RefundTerms, choice::StoredChoice},
     prelude::*,
     refunds::PaymentRefund,
-    routing::choice::{self, StoredChoice},
+    routing::{self, Selection},
 };
 
 const FEATURE: &str = "payments";
@@ -98,25 +98,13 @@ fields! {
     }
 }
 
-/// How the provider of a payment is determined.
-#[derive(Clone)]
-pub enum Selection {
-    /// By the request or the defaults.
-    Provider(String),
-    /// By the company's routing policy.
-    Routed,
-}
-
 fn select_provider(
     app: &App,
     company: &Company,
     sent: Option<&str>,
     body: &Fields,
 ) -> Result<Selection> {
-    match sent.is_none() && company.routing.is_some() {
-        true => Ok(Selection::Routed),
-        false => providers::choose_provider(app, company, sent, body).map(Selection::Provider),
-    }
+    Selection::new(company, sent, || providers::choose_provider(app, company, sent, body))
 }
 
 /// Checks the currency against the provider that will be used.
@@ -356,9 +344,5 @@ pub async fn routing(
     Path((company, payment)): Path<(CompanyId, PaymentId)>,
 ) -> Result<DataResponse<Vec<StoredChoice>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
-    let kind = OwnerKind::Payment;
-    let list = async |tx: &mut Tx| choice::list(tx, &company, kind, &payment.id).await;
-    let choices = app.store.select(list).await?.into_iter();
-    let choices = choices.map(|stored| stored.visible_to(&actor)).collect();
-    DataResponse::data(choices, "Routing fetched successfully")
+    routing::api::list_choices(&app, &actor, &company, OwnerKind::Payment, &payment.id).await
 }

@@ -6,13 +6,13 @@
 
 use super::{
     Payment, Status,
-    api::{self, NewPayment, Selection},
+    api::{self, NewPayment},
     store, with_origin,
 };
 use crate::money::{
     charges::{Method, NewCharge, OwnerKind},
     prelude::*,
-    routing::{self, Choice, Routable, Routed, choice},
+    routing::{Payer, Routable},
 };
 
 /// The request fields that an error of the provider may name.
@@ -98,15 +98,16 @@ async fn record_new(
         }
         None => None,
     };
-    let (account, choice) = select_account(app, company, order, user.as_ref()).await?;
+    let checkout = to_routable(order, user.as_ref());
+    let (account, choice) = order.payment_service.account(app, company, &checkout).await?;
     let plugin = app.plugins.provider(&account.provider, &company.id)?;
     let mut payment = compose(app, company, order, user.as_ref(), &plugin)?;
-    payment.choice = choice;
     let new = NewCharge {
         company_id: &company.id,
         owner: (OwnerKind::Payment, &payment.id),
         method: Method::Checkout,
         account: &account,
+        choice,
         amount: payment.money(),
         reference: takes_reference.then_some(&*payment.reference),
         lane: None,
@@ -125,77 +126,26 @@ async fn insert(app: &App, payment: &Payment, charge: &Charge) -> Result<()> {
     db.write(async move |tx| {
         store::insert(tx, &payment, &charge).await?;
         charges::insert_composed(tx, &app, &charge).await?;
-        if let Some(choice) = &payment.choice {
-            choice::insert(tx, &charge, choice).await?;
-        }
         charges::begin_pending(tx, &app, &charge).await
     })
     .await
 }
 
-/// Returns the account of the requested provider, or of the one that the router chooses.
-async fn select_account(
-    app: &App,
-    company: &Company,
-    order: &NewPayment,
-    user: Option<&User>,
-) -> Result<(Account, Option<Choice>)> {
-    let provider = match &order.payment_service {
-        Selection::Provider(provider) => provider,
-        Selection::Routed => {
-            let amount = Money { minor: order.amount, currency: order.currency.clone() };
-            let phone = order.phone.as_ref().or_else(|| user?.phone.as_ref());
-            let payment = Routable {
-                amount,
-                channels: order.channels.as_deref().unwrap_or_default(),
-                user: user.map(|user| &user.id),
-                has_phone: phone.is_some(),
-            };
-            let routed = routing::choose(app, company, &payment, &[]).await?;
-            // The policy was removed meanwhile.
-            let Some(Routed { account, choice }) = routed else {
-                return Err(Error::invalid("payment service key not found"));
-            };
-            return Ok((account, Some(choice)));
-        }
-    };
-    let resolve = async |tx: &mut Tx| providers::resolve(tx, company, provider).await;
-    Ok((app.store.select(resolve).await?, None))
+/// Returns the channels of a payment at the provider that the router chose.
+pub fn channels_of(app: &App, charge: &Charge) -> Result<Vec<String>> {
+    let plugin = app.plugins.provider(&charge.provider, &charge.company_id)?;
+    let wanted = charge.choice.as_ref().map(|choice| &*choice.channels);
+    select_channels(&plugin, wanted.filter(|wanted| !wanted.is_empty()))
 }
 
-/// Returns the account to use after those of the providers in `tried` certainly did not open a
-/// session. `None`: there is none, or the router did not choose the provider.
-pub async fn reroute(
-    app: &App,
-    payment: &Payment,
-    tried: &[String],
-) -> Result<Option<(Payment, Account)>> {
-    let list = async |tx: &mut Tx| {
-        choice::list(tx, &payment.company_id, OwnerKind::Payment, &payment.id).await
-    };
-    let Some(first) = app.store.select(list).await?.into_iter().next() else { return Ok(None) };
-    let company = companies::find(app, &payment.company_id).await?;
-    let Json(Choice { channels, .. }) = first.choice;
-    let routable = Routable {
-        amount: payment.money(),
-        channels: &channels,
-        user: payment.user_key.as_ref(),
-        has_phone: payment.phone.is_some(),
-    };
-    let Some(routed) = routing::choose(app, &company, &routable, tried).await? else {
-        return Ok(None);
-    };
-    let Routed { account, choice } = routed;
-    let plugin = app.plugins.provider(&account.provider, &company.id)?;
-    let wanted = (!channels.is_empty()).then_some(&*channels);
-    let payment = Payment {
-        payment_service: account.provider.clone(),
-        account_id: account.id.clone(),
-        channels: Json(select_channels(&plugin, wanted)?),
-        choice: Some(choice),
-        ..payment.clone()
-    };
-    Ok(Some((payment, account)))
+fn to_routable(order: &NewPayment, user: Option<&User>) -> Routable {
+    let phone = order.phone.as_ref().or_else(|| user?.phone.as_ref());
+    Routable {
+        amount: Money { minor: order.amount, currency: order.currency.clone() },
+        channels: order.channels.clone().unwrap_or_default(),
+        payer: Payer { user: user.map(|user| user.id.clone()), has_phone: phone.is_some() },
+        saves_card: false,
+    }
 }
 
 fn compose(

@@ -14,7 +14,7 @@ pub use self::{
     store::{Payment, PaymentId, Status},
     view::EventData,
 };
-use super::{prelude::*, routing::Choice};
+use super::prelude::*;
 
 /// The job of the previous version that settled a payment.
 pub const FORMER_JOB: &str = "payment.settle";

@@ -2,9 +2,9 @@
 
 use super::{Payment, PaymentId, Status, flow, store};
 use crate::money::{
-    charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, without_token},
+    charges::{ChargeOwner, Failure, Order, Outcome, OwnerKind, choice::Routed, without_token},
     prelude::*,
-    routing::choice,
+    routing::{self, Payer},
 };
 
 impl ChargeOwner for Payment {
@@ -18,12 +18,15 @@ impl ChargeOwner for Payment {
         self.status == Status::Pending
     }
 
-    fn is_routed(&self) -> bool {
-        self.choice.is_some()
-    }
-
-    async fn reroute(&self, app: &App, tried: &[String]) -> Result<Option<(Payment, Account)>> {
-        flow::reroute(app, self, tried).await
+    async fn reroute(
+        &self,
+        app: &App,
+        charge: &Charge,
+        amount: Minor,
+        tried: &[String],
+    ) -> Result<Option<Routed>> {
+        let payer = Payer { user: self.user_key.clone(), has_phone: self.phone.is_some() };
+        routing::choose_other(app, charge, amount, payer, tried).await
     }
 
     async fn order(&self, _: &App, charge: &Charge) -> Result<Order> {
@@ -60,10 +63,8 @@ impl ChargeOwner for Payment {
         let provider = charge.provider.clone();
         let (payment, event) = match outcome {
             Outcome::Moved => {
-                if let Some(choice) = &self.choice {
-                    choice::insert(tx, charge, choice).await?;
-                }
-                (Payment { service_ref: charge.service_ref.clone(), ..self }, None)
+                let channels = Json(flow::channels_of(app, charge)?);
+                (Payment { service_ref: charge.service_ref.clone(), channels, ..self }, None)
             }
             Outcome::Session(session) => {
                 let mut payment = self;
@@ -95,7 +96,6 @@ impl ChargeOwner for Payment {
                 (Payment { refunded: charge.refunded, ..self }, None)
             }
             Outcome::Forgotten => {
-                choice::delete(tx, charge).await?;
                 store::delete(tx, &self).await?;
                 return Ok(self);
             }

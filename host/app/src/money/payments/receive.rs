@@ -42,6 +42,7 @@ pub async fn receive(
         owner: (OwnerKind::Payment, &payment.id),
         method: Method::Checkout,
         account,
+        choice: None,
         amount: received.amount,
         reference: Some(received.service_ref),
         lane: None,

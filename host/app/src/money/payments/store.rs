@@ -1,6 +1,6 @@
 //! The rows of payments and refunds.
 
-use super::{Charge, Choice, api::PaymentFilter};
+use super::{Charge, api::PaymentFilter};
 use crate::{
     customers::{SELECT_WITH_USER_ID, UserKey, select_with_user_id},
     state::storage::*,
@@ -65,9 +65,6 @@ pub struct Payment {
     pub payment_channel: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Why the router chose the provider, until it is stored.
-    #[sqlx(skip)]
-    pub choice: Option<Choice>,
 }
 
 /// The checkout session of the payment.

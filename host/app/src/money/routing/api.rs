@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Choice, Routable, choose};
+use super::{Choice, Payer, Routable, choice, choose};
 use crate::{
-    money::{payments::CHANNELS, prelude::*},
+    money::{
+        charges::{OwnerKind, choice::StoredChoice},
+        payments::CHANNELS,
+        prelude::*,
+    },
     tenants::companies::routing::{
         ChooseBy, Conditions, Route, RoutedProvider, RoutingPolicy, Rule,
     },
@@ -24,7 +28,7 @@ choices! {
 fields! {
     /// A routing policy.
     Body NewRoutingPolicy(body) {
-        /// The route of payments to which no rule applies.
+        /// The route of checkouts to which no rule applies.
         route: Body<NewRoute> as Route => Ok(route.into()),
         /// The first rule whose conditions hold applies.
         rules: Option<Rows<NewRule, MOST_RULES>> as Vec<Rule>
@@ -32,7 +36,7 @@ fields! {
         /// What a success is worth, in percent of the amount: a provider with higher fees is chosen
         /// if its success rate makes up for them. Default: 20.
         success_value_percent: Option<Whole<1, 100>>,
-        /// The share of payments, in percent, for which `score` chooses another provider than the
+        /// The share of checkouts, in percent, for which `score` chooses another provider than the
         /// best one, so that its success rate and fees are known. Default: 2.
         explore_percent: Option<Whole<0, 50>>,
     }
@@ -56,14 +60,14 @@ fields! {
         /// An installed provider.
         #[schemars(extend("examples" = ["provider_a"]))]
         provider: Text<100>,
-        /// Its share of payments, if `choose_by` is `weight`. With 0 it is used only if the others
+        /// Its share of checkouts, if `choose_by` is `weight`. With 0 it is used only if the others
         /// cannot take the payment. Default: 1.
         weight: Option<Whole<0, 1_000>>,
     }
 }
 
 fields! {
-    /// A route for payments that meet all conditions.
+    /// A route for checkouts that meet all conditions.
     Body NewRule {
         /// A name, shown in the explanation of a choice.
         name: Text<60>,
@@ -203,7 +207,7 @@ fn check_installed(app: &App, policy: &RoutingPolicy) -> Result<()> {
     }
 }
 
-/// Sets a company's routing policy. It applies to payments from the next request on.
+/// Sets a company's routing policy. It applies to checkouts from the next request on.
 pub async fn set(
     State(app): State<App>,
     actor: Actor,
@@ -223,7 +227,7 @@ pub async fn set(
     write(app, actor, company, Some(policy)).await
 }
 
-/// Removes a company's routing policy. Payments use its default provider again.
+/// Removes a company's routing policy. Checkouts use its default provider again.
 pub async fn remove(
     State(app): State<App>,
     actor: Actor,
@@ -253,7 +257,7 @@ fields! {
         amount: StrictLimit<1_000, 10_000_000>,
         /// Default: `NGN`.
         currency: Exactly,
-        /// The only channel that the payment offers. Default: any.
+        /// The only channel that the checkout offers. Default: any.
         channel: OneOf<RoutedChannel>,
     }
 }
@@ -273,11 +277,27 @@ pub async fn preview(
             minor: Minor(amount * 100),
             currency: currency.unwrap_or_else(|| "NGN".to_owned()).into(),
         },
-        channels: &Vec::from_iter(channel),
-        user: None,
-        has_phone: true,
+        channels: Vec::from_iter(channel),
+        payer: Payer { user: None, has_phone: true },
+        saves_card: false,
     };
-    let routed = choose(&app, &company, &payment, &[]).await?;
-    let choice = routed.map(|routed| routed.choice.visible_to(&actor));
+    let choice = match &company.routing {
+        Some(_) => Some(choose(&app, &company, &payment).await?.choice.visible_to(&actor)),
+        None => None,
+    };
     DataResponse::data(choice, "Routing previewed successfully")
+}
+
+/// Returns why each provider of a checkout was chosen, oldest first. Members see no estimates.
+pub async fn list_choices(
+    app: &App,
+    actor: &Actor,
+    company: &CompanyId,
+    kind: OwnerKind,
+    owner_id: &str,
+) -> Result<DataResponse<Vec<StoredChoice>>> {
+    let list = async |tx: &mut Tx| choice::list(tx, company, kind, owner_id).await;
+    let choices = app.store.select(list).await?.into_iter();
+    let choices = choices.map(|stored| stored.visible_to(actor)).collect();
+    DataResponse::data(choices, "Routing fetched successfully")
 }

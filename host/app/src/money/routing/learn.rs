@@ -1,9 +1,9 @@
-//! Reads how payments ended, on all hosts.
+//! Reads how checkouts ended, on all hosts.
 
 use crate::{
     money::prelude::*,
     state::storage::{FromRow, params},
-    tenants::providers::statistics::{EndedPayment, Statistics},
+    tenants::providers::statistics::{EndedCheckout, Statistics},
 };
 
 /// Interval between reads.
@@ -20,13 +20,13 @@ const MOST: i64 = 20_000;
 pub async fn learn_repeatedly(app: App) {
     loop {
         if let Err(error) = learn(&app).await {
-            tracing::warn!(error = %error.chain(), "outcomes of payments could not be read");
+            tracing::warn!(error = %error.chain(), "outcomes of checkouts could not be read");
         }
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
-/// Adds the payments that ended since the last call.
+/// Adds the checkouts that ended since the last call.
 pub async fn learn(app: &App) -> Result<()> {
     let statistics = app.slot::<Statistics>();
     let until = app.clock.now().plus_ms(-LAG_MS);
@@ -35,9 +35,27 @@ pub async fn learn(app: &App) -> Result<()> {
         Ok((succeeded(tx, from, until).await?, failed(tx, from, until).await?))
     };
     let (succeeded, failed) = app.store.read(read).await?;
-    let ended = succeeded.into_iter().chain(failed).map(EndedPayment::from);
+    let ended = succeeded.into_iter().chain(failed).map(EndedCheckout::from);
     statistics.record_ends(ended, until.max(from));
     Ok(())
+}
+
+/// Selects checkouts, without transfers that were not requested. Only payments have a channel that
+/// the provider named.
+macro_rules! select_ended {
+    ($ended_at:literal) => {
+        concat!(
+            "SELECT c.account_id, c.taken_minor, c.taken_currency, c.fees_minor,
+                 COALESCE(p.payment_channel, CASE c.owner_kind WHEN 'card' THEN 'card' ELSE '' END)
+                     AS channel, ",
+            $ended_at,
+            " AS ended_at
+             FROM charges c LEFT JOIN payments p
+                 ON c.owner_kind = 'payment' AND p.company_id = c.company_id AND p.id = c.owner_id
+             WHERE c.method = 'checkout'
+                 AND (c.reference_source <> 'provider' OR c.session_url IS NOT NULL)"
+        )
+    };
 }
 
 #[derive(FromRow)]
@@ -50,42 +68,37 @@ struct Row {
     ended_at: Timestamp,
 }
 
-impl From<Row> for EndedPayment {
-    fn from(row: Row) -> EndedPayment {
+impl From<Row> for EndedCheckout {
+    fn from(row: Row) -> EndedCheckout {
         let Row { account_id, channel, taken_minor, taken_currency, fees_minor, ended_at } = row;
         let taken = taken_minor.zip(taken_currency);
         let taken = taken.map(|(minor, currency)| (Money { minor, currency }, fees_minor));
-        EndedPayment { account_id, channel, taken, ended_at }
+        EndedCheckout { account_id, channel, taken, ended_at }
     }
 }
 
-/// Returns the payments that a charge settled after `from`, until `until`.
+/// Returns the charges of checkouts that settled their owners after `from`, until `until`.
 async fn succeeded(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec<Row>> {
     let rows = tx
-        .sql(
-            "SELECT c.account_id, p.payment_channel AS channel, c.taken_minor, c.taken_currency,
-                 c.fees_minor, c.settled_at AS ended_at
-             FROM charges c JOIN payments p ON p.company_id = c.company_id AND p.id = c.owner_id
-             WHERE c.settled_at IS NOT NULL AND c.settled_at > $1 AND c.settled_at <= $2
-                 AND c.owner_kind = 'payment' AND c.counts
-             ORDER BY c.settled_at DESC LIMIT $3",
-        )
+        .sql(concat!(
+            select_ended!("c.settled_at"),
+            " AND c.settled_at IS NOT NULL AND c.settled_at > $1 AND c.settled_at <= $2
+                 AND c.counts
+             ORDER BY c.settled_at DESC LIMIT $3"
+        ))
         .params(params![from, until, MOST])
         .all();
     Ok(rows.await?)
 }
 
-/// Returns the payments that failed after `from`, until `until`.
+/// Returns the charges of checkouts that failed after `from`, until `until`.
 async fn failed(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec<Row>> {
     let rows = tx
-        .sql(
-            "SELECT c.account_id, p.payment_channel AS channel, c.taken_minor, c.taken_currency,
-                 c.fees_minor, c.updated_at AS ended_at
-             FROM charges c JOIN payments p ON p.company_id = c.company_id AND p.id = c.owner_id
-             WHERE c.state = 'failed' AND c.updated_at > $1 AND c.updated_at <= $2
-                 AND c.owner_kind = 'payment'
-             ORDER BY c.updated_at DESC LIMIT $3",
-        )
+        .sql(concat!(
+            select_ended!("c.updated_at"),
+            " AND c.state = 'failed' AND c.updated_at > $1 AND c.updated_at <= $2
+             ORDER BY c.updated_at DESC LIMIT $3"
+        ))
         .params(params![from, until, MOST])
         .all();
     Ok(rows.await?)

@@ -1,13 +1,12 @@
-//! Routing: the choice of a provider for each payment of a company with a routing policy, unless
+//! Routing: the choice of a provider for each checkout of a company with a routing policy, unless
 //! the request names one.
 //!
 //! A rule of the policy, or its route for all others, lists providers. Those that cannot take the
-//! payment are excluded, the others ranked (`rank`) by the statistics of this host. If a provider
-//! certainly did not open a session, the next one is tried. After an unknown outcome a payment
+//! checkout are excluded, the others ranked (`rank`) by the statistics of this host. If a provider
+//! certainly did not open a session, the next one is tried. After an unknown outcome a checkout
 //! stays at its provider. Each choice is stored with its explanation.
 
 pub mod api;
-pub mod choice;
 mod learn;
 pub mod rank;
 #[cfg(test)]
@@ -15,65 +14,170 @@ mod simulation;
 
 use std::collections::HashMap;
 
-pub use self::{
-    choice::Choice,
-    learn::{learn, learn_repeatedly},
+pub use self::learn::{learn, learn_repeatedly};
+use self::rank::{Candidate, Ranking, Terms, rank};
+use super::{
+    charges::{
+        OwnerKind,
+        choice::{self, Choice, Considered, Exclusion, Reason, Routed},
+    },
+    prelude::*,
 };
-use self::{
-    choice::{Considered, Exclusion},
-    rank::{Candidate, Ranking, Reason, Terms, rank},
-};
-use super::{cards, prelude::*};
-use crate::tenants::{
-    companies::routing::{CardOrigin, Route, RoutedOrder, RoutedProvider, RoutingPolicy},
-    providers::statistics::{Estimate, Statistics, Subject},
+use crate::{
+    state::storage::params,
+    tenants::{
+        companies::routing::{CardOrigin, Route, RoutedOrder, RoutedProvider, RoutingPolicy},
+        providers::statistics::{Statistics, Subject},
+    },
 };
 
-/// A payment to route.
-pub struct Routable<'r> {
+/// A checkout to route.
+pub struct Routable {
     pub amount: Money,
     /// The requested channels. Empty: any.
-    pub channels: &'r [String],
-    pub user: Option<&'r UserKey>,
+    pub channels: Vec<String>,
+    pub payer: Payer,
+    /// The provider must save the card.
+    pub saves_card: bool,
+}
+
+/// What is known of the payer.
+#[derive(Default)]
+pub struct Payer {
+    pub user: Option<UserKey>,
     pub has_phone: bool,
 }
 
-/// A chosen account.
-pub struct Routed {
-    pub account: Account,
-    pub choice: Choice,
+/// How the provider of a request is determined.
+#[derive(Clone)]
+pub enum Selection {
+    /// By the request or the defaults.
+    Provider(String),
+    /// By the company's routing policy.
+    Routed,
 }
 
-/// Chooses a provider, without those in `tried`. 400 if none can take the payment. `None`: those
-/// that can were tried.
-pub async fn choose(
+impl Selection {
+    /// Returns how the provider is determined: by the policy of a company that has one, if the
+    /// request names none, else by `by_name`.
+    pub fn new(
+        company: &Company,
+        sent: Option<&str>,
+        by_name: impl FnOnce() -> Result<String>,
+    ) -> Result<Selection> {
+        match sent.is_none() && company.routing.is_some() {
+            true => Ok(Selection::Routed),
+            false => by_name().map(Selection::Provider),
+        }
+    }
+
+    /// Returns the account to use, and why the router chose it. 400 if there is none.
+    pub async fn account(
+        &self,
+        app: &App,
+        company: &Company,
+        checkout: &Routable,
+    ) -> Result<(Account, Option<Choice>)> {
+        match self {
+            Selection::Provider(provider) => {
+                let resolve = async |tx: &mut Tx| providers::resolve(tx, company, provider).await;
+                Ok((app.store.select(resolve).await?, None))
+            }
+            Selection::Routed => {
+                let Routed { account, choice } = choose(app, company, checkout).await?;
+                Ok((account, Some(choice)))
+            }
+        }
+    }
+}
+
+/// Chooses a provider. 400 if none can take the checkout.
+pub async fn choose(app: &App, company: &Company, checkout: &Routable) -> Result<Routed> {
+    // The policy was removed meanwhile.
+    let no_policy = || Error::invalid("payment service key not found");
+    let ranked = rank_all(app, company, checkout, &[]).await?.ok_or_else(no_policy)?;
+    match ranked.first {
+        Some((at, reason)) => ranked.choose(at, reason),
+        None => Err(no_provider(&ranked.choice.providers)),
+    }
+}
+
+/// Chooses another provider for a charge whose page certainly was not opened. The providers in
+/// `tried` are excluded. `None`: the router did not choose the provider, that one can still take the
+/// checkout, or no other one can.
+pub async fn choose_other(
     app: &App,
-    company: &Company,
-    payment: &Routable<'_>,
+    charge: &Charge,
+    amount: Minor,
+    payer: Payer,
     tried: &[String],
 ) -> Result<Option<Routed>> {
+    let Charge { company_id, owner_kind, owner_id, provider, .. } = charge;
+    let list = async |tx: &mut Tx| choice::list(tx, company_id, *owner_kind, owner_id).await;
+    let Some(first) = app.store.select(list).await?.into_iter().next() else { return Ok(None) };
+    let checkout = Routable {
+        amount: Money { minor: amount, currency: charge.currency.clone() },
+        channels: first.choice.0.channels,
+        payer,
+        saves_card: *owner_kind == OwnerKind::Card,
+    };
+    let company = companies::find(app, company_id).await?;
+    let Some(ranked) = rank_all(app, &company, &checkout, tried).await? else { return Ok(None) };
+    let providers = &ranked.choice.providers;
+    let mut usable = providers.iter().filter(|one| one.estimate.is_some_and(|it| !it.is_down));
+    let stays = usable.any(|one| one.provider == *provider);
+    match ranked.first.filter(|(at, _)| !stays && providers[*at].provider != *provider) {
+        Some((at, _)) => ranked.choose(at, Reason::Failover).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The listed providers, of which one may be chosen.
+struct Ranked {
+    accounts: HashMap<String, Result<Account, NoAccount>>,
+    /// Without the chosen provider.
+    choice: Choice,
+    /// The position of the first one, and why. `None`: all are excluded.
+    first: Option<(usize, Reason)>,
+}
+
+impl Ranked {
+    fn choose(mut self, at: usize, reason: Reason) -> Result<Routed> {
+        let provider = self.choice.providers[at].provider.clone();
+        let account = self.accounts.remove(&provider).and_then(Result::ok);
+        let account = account.ok_or_else(|| Error::internal("ranked provider has no account"))?;
+        Ok(Routed { account, choice: Choice { provider, reason, ..self.choice } })
+    }
+}
+
+/// Ranks the providers of the route that applies. `None`: the company has no policy.
+async fn rank_all(
+    app: &App,
+    company: &Company,
+    checkout: &Routable,
+    tried: &[String],
+) -> Result<Option<Ranked>> {
     let Some(Json(policy)) = &company.routing else { return Ok(None) };
-    let card = find_card(app, company, policy, payment).await?;
-    let order =
-        RoutedOrder { amount: &payment.amount, channels: payment.channels, card: card.as_ref() };
-    let (route, rule) = policy.route_of(order);
+    let card = find_card(app, company, policy, checkout).await?;
+    let Routable { amount, channels, .. } = checkout;
+    let (route, rule) = policy.route_of(RoutedOrder { amount, channels, card: card.as_ref() });
     let names: Vec<String> = route.providers.iter().map(|one| one.provider.clone()).collect();
     let find = async |tx: &mut Tx| providers::find_all_usable(tx, company, &names).await;
-    let mut accounts = app.store.select(find).await?;
+    let accounts = app.store.select(find).await?;
     let mut providers: Vec<Considered> = route
         .providers
         .iter()
-        .map(|routed| consider(app, company, payment, &accounts, routed, tried))
+        .map(|routed| consider(app, company, checkout, &accounts, routed, tried))
         .collect();
-    let Some((chosen, reason)) = rank_eligible(app, policy, route, &mut providers) else {
-        return if tried.is_empty() { Err(no_provider(&providers)) } else { Ok(None) };
+    let first = rank_eligible(app, policy, route, &mut providers);
+    let choice = Choice {
+        provider: String::new(),
+        reason: Reason::Only,
+        rule: rule.map(|rule| rule.name.clone()),
+        channels: channels.clone(),
+        providers,
     };
-    let provider = providers[chosen].provider.clone();
-    let Some(Ok(account)) = accounts.remove(&provider) else { return Ok(None) };
-    let reason = if tried.is_empty() { reason } else { Reason::Failover };
-    let rule = rule.map(|rule| rule.name.clone());
-    let channels = payment.channels.to_vec();
-    Ok(Some(Routed { account, choice: Choice { provider, reason, rule, channels, providers } }))
+    Ok(Some(Ranked { accounts, choice, first }))
 }
 
 /// Returns where the user's default card comes from, if a rule depends on it.
@@ -81,19 +185,25 @@ async fn find_card(
     app: &App,
     company: &Company,
     policy: &RoutingPolicy,
-    payment: &Routable<'_>,
+    checkout: &Routable,
 ) -> Result<Option<CardOrigin>> {
-    let Some(user) = payment.user.filter(|_| policy.depends_on_card()) else { return Ok(None) };
-    let find = async |tx: &mut Tx| cards::find_for_user(tx, &company.id, user, None).await;
-    let card = app.store.select(find).await?.filter(cards::Card::is_valid);
-    Ok(card.map(|card| CardOrigin { bin: card.details.bin, country: card.details.country }))
+    let user = checkout.payer.user.as_ref().filter(|_| policy.depends_on_card());
+    let Some(user) = user else { return Ok(None) };
+    let find = async |tx: &mut Tx| -> Result<Option<CardOrigin>> {
+        let card = tx.sql(
+            "SELECT bin, country FROM cards
+             WHERE company_id = $1 AND user_key = $2 AND is_default AND status = 'valid'",
+        );
+        Ok(card.params(params![&company.id, user]).optional().await?)
+    };
+    app.store.read(find).await
 }
 
-/// Estimates a provider, or finds why it cannot take the payment.
+/// Estimates a provider, or finds why it cannot take the checkout.
 fn consider(
     app: &App,
     company: &Company,
-    payment: &Routable<'_>,
+    checkout: &Routable,
     accounts: &HashMap<String, Result<Account, NoAccount>>,
     routed: &RoutedProvider,
     tried: &[String],
@@ -109,32 +219,35 @@ fn consider(
         Some(Err(NoAccount::Missing)) | None => return new.excluded(Exclusion::NoAccount),
     };
     let fits = match app.plugins.provider(provider, &company.id) {
-        Ok(plugin) => check(&plugin, payment),
+        Ok(plugin) => check(&plugin, checkout),
         Err(_) => Err(Exclusion::NotReady),
     };
     if let Err(exclusion) = fits {
         return new.excluded(exclusion);
     }
-    let channel = match payment.channels {
+    let channel = match &*checkout.channels {
         [channel] => Some(&**channel),
         _ => None,
     };
-    let subject = Subject { amount: &payment.amount, channel };
+    let subject = Subject { amount: &checkout.amount, channel };
     let statistics = app.slot::<Statistics>();
     new.estimated(statistics.estimate(&account.id, subject, app.clock.now()))
 }
 
-/// Returns why a provider cannot take a payment.
-fn check(plugin: &Provider, payment: &Routable<'_>) -> Result<(), Exclusion> {
+/// Returns why a provider cannot take a checkout.
+fn check(plugin: &Provider, checkout: &Routable) -> Result<(), Exclusion> {
+    let Routable { amount, channels, payer, saves_card } = checkout;
     let manifest = plugin.manifest();
     let has = |channel: &String| manifest.channels.contains(channel);
-    if !manifest.currencies.iter().any(|one| **one == *payment.amount.currency) {
+    if !manifest.currencies.iter().any(|one| **one == *amount.currency) {
         Err(Exclusion::Currency)
-    } else if manifest.check_amount(&payment.amount).is_err() {
+    } else if manifest.check_amount(amount).is_err() {
         Err(Exclusion::Amount)
-    } else if !payment.channels.is_empty() && !payment.channels.iter().any(has) {
+    } else if *saves_card && !providers::saves_cards(plugin) {
+        Err(Exclusion::SavedCards)
+    } else if !channels.is_empty() && !channels.iter().any(has) {
         Err(Exclusion::Channels)
-    } else if manifest.sessions.push && !payment.has_phone {
+    } else if manifest.sessions.push && !payer.has_phone {
         Err(Exclusion::Phone)
     } else {
         Ok(())
@@ -173,8 +286,5 @@ fn no_provider(providers: &[Considered]) -> Error {
         .filter_map(|one| Some(format!("{}: {}", one.provider, one.excluded?.describe())))
         .collect();
     let reasons = reasons.join("; ");
-    Error::Invalid(format!(
-        "the payment_service field must name a provider: none of the company's routing policy can \
-         take this payment ({reasons})"
-    ))
+    Error::Invalid(format!("no provider of the company's routing policy can be used ({reasons})"))
 }

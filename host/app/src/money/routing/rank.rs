@@ -1,9 +1,7 @@
 //! The order in which the providers of a route are tried. Pure: the caller draws random numbers.
 
-use serde::Deserialize;
-
 use crate::{
-    money::prelude::*,
+    money::charges::choice::Reason,
     tenants::{companies::routing::ChooseBy, providers::statistics::Estimate},
 };
 
@@ -23,25 +21,6 @@ pub struct Terms {
     pub choose_by: ChooseBy,
     pub success_value_percent: u32,
     pub explore_percent: u32,
-}
-
-/// Why a provider is the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "RoutingReason")]
-pub enum Reason {
-    /// It was the only one that could take the payment.
-    Only,
-    /// It had the highest score.
-    Score,
-    /// Another one had a higher score. The payment was used to measure this one.
-    Explored,
-    /// It was drawn by weight.
-    Weight,
-    /// It was the first one of the list that was not down.
-    Order,
-    /// The provider before it certainly did not open a checkout session.
-    Failover,
 }
 
 /// Candidates by their positions, in the order in which they are tried.

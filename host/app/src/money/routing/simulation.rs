@@ -5,7 +5,7 @@ use super::{
     rank::{Candidate, Reason, Terms, rank},
     *,
 };
-use crate::tenants::{companies::routing::ChooseBy, providers::statistics::EndedPayment};
+use crate::tenants::{companies::routing::ChooseBy, providers::statistics::EndedCheckout};
 use tollhouse_platform::random::Random;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=2;
@@ -49,7 +49,7 @@ fn simulate(providers: &[Scripted], seed: u64) -> Outcome {
     let (statistics, start) = (Statistics::default(), Timestamp(1_700_000_000_000));
     let accounts: Vec<AccountId> = (0..providers.len()).map(|n| format!("{n}").into()).collect();
     let mut outcome = Outcome { of_provider: vec![0.0; providers.len()], ..Outcome::default() };
-    let mut ends: std::collections::VecDeque<EndedPayment> = std::collections::VecDeque::new();
+    let mut ends: std::collections::VecDeque<EndedCheckout> = std::collections::VecDeque::new();
     for at in 0..DAY_S {
         let now = start.plus_seconds(at);
         while ends.front().is_some_and(|end| end.ended_at.plus_seconds(FEEDBACK_S) <= now) {
@@ -94,7 +94,7 @@ fn simulate(providers: &[Scripted], seed: u64) -> Outcome {
         #[expect(clippy::cast_possible_truncation, reason = "fees are below the amount")]
         #[expect(clippy::cast_precision_loss, reason = "amounts are below 2^53")]
         let fees = Minor((minor.0 as f64 * (provider.fees)(at) / 100.0) as i64);
-        ends.push_back(EndedPayment {
+        ends.push_back(EndedCheckout {
             account_id: accounts[taken].clone(),
             channel: "card".to_owned(),
             taken: succeeds.then(|| (amount.clone(), Some(fees))),

@@ -1,20 +1,20 @@
-//! Routing policies: the providers of a company's payments whose requests name none.
+//! Routing policies: the providers of a company's checkouts whose requests name none.
 
 use serde::Deserialize;
 
-use crate::state::prelude::*;
+use crate::state::{prelude::*, storage::FromRow};
 
 /// A company's routing policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoutingPolicy {
-    /// The route of payments to which no rule applies.
+    /// The route of checkouts to which no rule applies.
     pub route: Route,
     /// The first rule whose conditions hold applies.
     pub rules: Vec<Rule>,
     /// What a success is worth, in percent of the amount. A provider with higher fees is chosen if
     /// its success rate makes up for them.
     pub success_value_percent: u32,
-    /// The share of payments, in percent, for which `score` chooses another provider than the best
+    /// The share of checkouts, in percent, for which `score` chooses another provider than the best
     /// one, so that its success rate and fees are known.
     pub explore_percent: u32,
 }
@@ -29,7 +29,7 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoutedProvider {
     pub provider: String,
-    /// Its share of payments, if `choose_by` is `weight`. A provider with 0 is used only if the
+    /// Its share of checkouts, if `choose_by` is `weight`. A provider with 0 is used only if the
     /// others cannot take the payment.
     pub weight: u32,
 }
@@ -60,7 +60,7 @@ impl ChooseBy {
     }
 }
 
-/// A route for payments that meet all conditions.
+/// A route for checkouts that meet all conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     pub name: String,
@@ -93,7 +93,7 @@ pub struct RoutedOrder<'o> {
 }
 
 /// Where the user's default card comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct CardOrigin {
     /// The first digits of its number.
     pub bin: String,
@@ -102,7 +102,7 @@ pub struct CardOrigin {
 }
 
 impl RoutingPolicy {
-    /// Returns the route of a payment, with the rule that determines it.
+    /// Returns the route of a checkout, with the rule that determines it.
     pub fn route_of(&self, order: RoutedOrder<'_>) -> (&Route, Option<&Rule>) {
         match self.rules.iter().find(|rule| rule.when.hold(order)) {
             Some(rule) => (&rule.route, Some(rule)),

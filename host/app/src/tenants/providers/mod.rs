@@ -120,6 +120,11 @@ pub fn choose_provider(
     Ok(sent.map_or_else(|| default_provider(app, company), str::to_owned))
 }
 
+/// Returns whether cards can be saved at the provider: the payer of a push payment has no page.
+pub fn saves_cards(provider: &Provider) -> bool {
+    provider.exports("saved-card") && !provider.manifest().sessions.push
+}
+
 /// A feature that only some providers have.
 pub struct Feature {
     /// Completes "the payment_service field must be …".

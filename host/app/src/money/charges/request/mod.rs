@@ -9,12 +9,13 @@
 //! generated. If the provider returns another reference, both are in the directory, and only the
 //! provider's is verified.
 
+pub mod choice;
 pub mod lease;
 mod page;
 mod rejection;
 mod resume;
 
-use self::{lease::Leased, resume::maybe_open_until};
+use self::{choice::Choice, lease::Leased, resume::maybe_open_until};
 pub use self::{page::open_page, rejection::check_amount, resume::resume};
 use super::{
     Charge, ChargeOwner, Decision, Fact, FundsAccount, Method, Order, OwnerKind, RECONCILE_JOB,
@@ -33,6 +34,8 @@ pub struct NewCharge<'c> {
     pub owner: (OwnerKind, &'c str),
     pub method: Method,
     pub account: &'c Account,
+    /// Why the router chose the account's provider. `None`: it did not.
+    pub choice: Option<Choice>,
     pub amount: Money,
     /// The caller's reference.
     pub reference: Option<&'c str>,
@@ -118,6 +121,7 @@ fn first(app: &App, new: NewCharge<'_>) -> Charge {
         mismatch: None,
         created_at: now,
         updated_at: now,
+        choice: new.choice,
     }
 }
 
@@ -142,6 +146,7 @@ pub async fn insert_composed(tx: &mut Tx, app: &App, charge: &Charge) -> Result<
 /// Inserts a charge and enqueues its first job.
 async fn insert(tx: &mut Tx, app: &App, charge: &Charge) -> Result<()> {
     store::insert(tx, charge).await?;
+    choice::insert(tx, charge).await?;
     let now = app.clock.now();
     if let Some(lane) = &charge.lane {
         jobs::enqueue(tx, &charge.company_id, REQUEST_JOB, lane, now).await?;
@@ -251,12 +256,7 @@ async fn send<O: ChargeOwner>(
     Ok(Leased::Charge(Box::new(charge.clone())).hold(app, call).await)
 }
 
-fn to_fact<O: ChargeOwner>(
-    app: &App,
-    owner: &O,
-    response: &Result<Result<Response, CallError>>,
-    charge: &Charge,
-) -> Fact {
+fn to_fact(app: &App, response: &Result<Result<Response, CallError>>, charge: &Charge) -> Fact {
     match response {
         Ok(Err(error)) if is_own_duplicate(app, error, charge) => Fact::Lost,
         Ok(Ok(Response::Session(session))) => Fact::Session(Box::new(session.clone())),
@@ -270,7 +270,9 @@ fn to_fact<O: ChargeOwner>(
             let reason = rejection::reason(&error.fault, charge);
             let rejection = match to_rejection(error) {
                 // Another provider may accept it.
-                Rejection::Invalid if owner.is_routed() && rejection::is_of_provider(error) => {
+                Rejection::Invalid
+                    if charge.choice.is_some() && rejection::is_of_provider(error) =>
+                {
                     Rejection::Refused
                 }
                 rejection => rejection,
@@ -316,7 +318,7 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         Taken::Wait => return Ok(JobResult::RescheduleAt(now.plus_seconds(REQUEUE_SECONDS))),
     };
     let response = send(&app, &owner, &charge, None).await;
-    let fact = to_fact(&app, &owner, &response, &charge);
+    let fact = to_fact(&app, &response, &charge);
     let recorded = settle::record::<O>(&app, &charge, fact).await?;
     let error = match response {
         Ok(Ok(_)) => None,

@@ -25,7 +25,7 @@ pub async fn open_page<O: ChargeOwner>(
         let started = app.clock.elapsed();
         let response = send(app, &owner, &charge, account.as_ref()).await;
         observe(app, &charge, &response, app.clock.elapsed().saturating_sub(started));
-        let fact = to_fact(app, &owner, &response, &charge);
+        let fact = to_fact(app, &response, &charge);
         let recorded = match settle::record_session(app, &owner, &charge, &fact).await {
             Ok(None) => settle::record::<O>(app, &charge, fact).await,
             recorded => recorded,
@@ -61,7 +61,7 @@ pub async fn open_page<O: ChargeOwner>(
 }
 
 /// Replaces a charge whose page certainly was not opened by one at another provider's account.
-/// `None`: the owner has no other one, or something has changed since.
+/// `None`: there is none, or something has changed since.
 pub(super) async fn fail_over<O: ChargeOwner>(
     app: &App,
     owner: &O,
@@ -69,12 +69,9 @@ pub(super) async fn fail_over<O: ChargeOwner>(
     amount: Minor,
     tried: &[String],
 ) -> Result<Option<(O, Charge, Account)>> {
-    let rerouted = owner.reroute(app, tried).await?;
-    let Some((moved, account)) = rerouted.filter(|(_, other)| other.id != charge.account_id) else {
-        return Ok(None);
-    };
-    let at = Some((moved, account.clone()));
-    let (owner, next) = settle::supersede(app, charge, amount, at).await?;
+    let Some(routed) = owner.reroute(app, charge, amount, tried).await? else { return Ok(None) };
+    let account = routed.account.clone();
+    let (owner, next) = settle::supersede(app, charge, amount, Some(routed)).await?;
     Ok(next.map(|next| (owner, next, account)))
 }
 

@@ -2,7 +2,7 @@
 //! rates by channel, and fees by amount.
 //!
 //! Each host keeps these statistics in memory, as exponentially weighted windows. It observes its
-//! own requests for sessions, and reads outcomes and fees of the payments of all hosts from the
+//! own requests for sessions, and reads outcomes and fees of the checkouts of all hosts from the
 //! database. They are estimates: nothing that moves money depends on them.
 
 mod window;
@@ -50,7 +50,7 @@ struct Observed {
     opened: Window,
     /// Seconds until a session was open.
     latency: Window,
-    /// Succeeded payments of those that ended.
+    /// Succeeded checkouts of those that ended.
     succeeded: Window,
     by_channel: HashMap<String, Window>,
     /// Fees of the amounts taken, by currency and magnitude of the amount.
@@ -77,7 +77,7 @@ pub struct Estimate {
     pub availability: f64,
     /// Mean duration of these requests in seconds; `null`: not known.
     pub latency_s: Option<f64>,
-    /// The share of payments that succeed, of those that end, from 0 to 1.
+    /// The share of checkouts that succeed, of those that end, from 0 to 1.
     pub success_rate: f64,
     /// Provider fees in percent of an amount of this magnitude; `null`: not known.
     pub fees_percent: Option<f64>,
@@ -85,16 +85,16 @@ pub struct Estimate {
     pub is_down: bool,
 }
 
-/// The payment that an estimate is for.
+/// The checkout that an estimate is for.
 #[derive(Clone, Copy)]
 pub struct Subject<'s> {
     pub amount: &'s Money,
-    /// The only channel that the payment offers.
+    /// The only channel that the checkout offers.
     pub channel: Option<&'s str>,
 }
 
-/// A payment that ended.
-pub struct EndedPayment {
+/// A checkout that ended.
+pub struct EndedCheckout {
     pub account_id: AccountId,
     pub channel: String,
     /// The amount taken and the fees, if it succeeded; unknown fees are absent.
@@ -113,9 +113,9 @@ impl Statistics {
         }
     }
 
-    /// Records how a payment ended.
-    pub fn record_end(&self, ended: &EndedPayment) {
-        let EndedPayment { account_id, channel, taken, ended_at } = ended;
+    /// Records how a checkout ended.
+    pub fn record_end(&self, ended: &EndedCheckout) {
+        let EndedCheckout { account_id, channel, taken, ended_at } = ended;
         let mut state = self.lock();
         let observed = state.accounts.entry(account_id.clone()).or_default();
         let success = f64::from(u8::from(taken.is_some()));
@@ -131,13 +131,13 @@ impl Statistics {
         }
     }
 
-    /// Returns the time until which ended payments have been recorded; `None`: none were.
+    /// Returns the time until which ended checkouts have been recorded; `None`: none were.
     pub fn read_until(&self) -> Option<Timestamp> {
         self.lock().read_until
     }
 
-    /// Records ended payments, which are all until that time.
-    pub fn record_ends(&self, ended: impl IntoIterator<Item = EndedPayment>, until: Timestamp) {
+    /// Records ended checkouts, which are all until that time.
+    pub fn record_ends(&self, ended: impl IntoIterator<Item = EndedCheckout>, until: Timestamp) {
         ended.into_iter().for_each(|ended| self.record_end(&ended));
         self.lock().read_until = Some(until);
     }
@@ -200,9 +200,9 @@ mod tests {
         Money { minor: Minor(minor), currency: "NGN".into() }
     }
 
-    fn ended(channel: &str, taken: Option<(i64, Option<i64>)>, at: Timestamp) -> EndedPayment {
+    fn ended(channel: &str, taken: Option<(i64, Option<i64>)>, at: Timestamp) -> EndedCheckout {
         let taken = taken.map(|(amount, fees)| (ngn(amount), fees.map(Minor)));
-        EndedPayment { account_id: "a".into(), channel: channel.to_owned(), taken, ended_at: at }
+        EndedCheckout { account_id: "a".into(), channel: channel.to_owned(), taken, ended_at: at }
     }
 
     fn estimate(statistics: &Statistics, minor: i64, channel: &str, now: Timestamp) -> Estimate {

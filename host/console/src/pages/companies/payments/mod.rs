@@ -103,7 +103,7 @@ pub async fn show(
         status: Cell::state(&payment["status"]),
         amount: Cell::money(&payment["amount"], &payment["currency"]),
         facts: facts(&payment),
-        routing: routing::of_payment(&session, &company, &id).await?,
+        routing: routing::of_record(&session, &company, ("payments", &id)).await?,
         timeline: timeline::fetch(&session, &company, &id).await?,
         action,
         may_verify: session.me.may("payments.verify"),

@@ -1,7 +1,10 @@
 //! The routing policy of a company, and why a provider was chosen.
 
 use askama::Template;
-use axum::extract::{Form as FormBody, Path};
+use axum::{
+    extract::{Form as FormBody, Path},
+    http::StatusCode,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,9 +35,18 @@ const STRATEGIES: [(&str, &str); 3] =
 pub async fn show(session: Session, Path(company): Path<String>) -> PageResult {
     let found = session.get(&["companies", &company], &[]).await?;
     let policy = &found["routing"];
-    // Refused if none of the providers can take a payment.
-    let preview = session.get(&["companies", &company, "routing", "preview"], &[]).await;
-    let preview = preview.unwrap_or_default();
+    let segments = ["companies", &company, "routing", "preview"];
+    let (preview, now) = match session.get(&segments, &[]).await {
+        Ok(preview) => {
+            let provider = Cell::text(&preview["provider"]);
+            (preview, provider)
+        }
+        // No listed provider can take a payment.
+        Err(refused) if refused.status == StatusCode::BAD_REQUEST => {
+            (Value::Null, Cell::Text(refused.message))
+        }
+        Err(failure) => return Err(failure.into()),
+    };
     let strategy = STRATEGIES.iter().find(|(name, _)| policy["route"]["choose_by"] == **name);
     let percent = |name: &str| match &policy[name] {
         Value::Null => Cell::text(&Value::Null),
@@ -44,11 +56,11 @@ pub async fn show(session: Session, Path(company): Path<String>) -> PageResult {
         ("Providers", Cell::text(&json!(listed(&policy["route"])))),
         ("Chosen", Cell::text(&json!(strategy.map(|(_, label)| label)))),
         ("Value of a success", percent("success_value_percent")),
-        ("Explored payments", percent("explore_percent")),
-        ("For 1,000 NGN now", Cell::text(&preview["provider"])),
+        ("Explored checkouts", percent("explore_percent")),
+        ("For 1,000 NGN now", now),
     ];
     let remove = session.href(&["companies", &company, "routing", "remove"], &[]);
-    let question = "Payments use the default provider of the company again.";
+    let question = "Checkouts use the default provider of the company again.";
     render(&RoutingPage {
         frame: Frame::of_company(&session, &company, "Routing", "Routing"),
         parent: Parent::of_company(&session),
@@ -86,7 +98,7 @@ fn form(session: &Session, company: &str, policy: &Value) -> Option<FieldsForm> 
         Field::choice("choose_by", "Choose", &STRATEGIES).with_value(choose_by),
         Field::text("success_value_percent", "Value of a success", "In percent of the amount.")
             .with_value(number("success_value_percent", "20")),
-        Field::text("explore_percent", "Explored payments", "In percent, if chosen by score.")
+        Field::text("explore_percent", "Explored checkouts", "In percent, if chosen by score.")
             .with_value(number("explore_percent", "2")),
     ];
     let action = session.href(&["companies", company, "routing"], &[]);
@@ -100,7 +112,7 @@ fn rules(rules: &Value) -> Table {
         column("If", |rule| Cell::Text(conditions(&rule["when"]))),
         column("Providers", |rule| Cell::Text(listed(&rule["route"]))),
     ];
-    Table::new("Rules", rules, &columns, "No rules: all payments have the same providers.")
+    Table::new("Rules", rules, &columns, "No rules: all checkouts have the same providers.")
 }
 
 fn conditions(when: &Value) -> String {
@@ -143,10 +155,13 @@ fn considered(providers: &Value) -> Table {
     Table::new("Providers now", providers, &columns, "There is no policy.")
 }
 
-/// Returns why each provider of a payment was chosen.
-pub async fn of_payment(session: &Session, company: &str, payment: &str) -> ApiResult<Table> {
-    let segments = ["companies", company, "payments", payment, "routing"];
-    let choices = session.get(&segments, &[]).await?;
+/// Returns why each provider of a record was chosen: a payment, or a recollection by checkout.
+pub async fn of_record(
+    session: &Session,
+    company: &str,
+    (records, id): (&str, &str),
+) -> ApiResult<Table> {
+    let choices = session.get(&["companies", company, records, id, "routing"], &[]).await?;
     let columns = [
         column("Provider", |one| Cell::text(&one["provider"])),
         column("Because", |one| Cell::Text(reason(one).to_owned())),
@@ -160,7 +175,7 @@ pub async fn of_payment(session: &Session, company: &str, payment: &str) -> ApiR
 
 fn reason(choice: &Value) -> &'static str {
     match choice["reason"].as_str() {
-        Some("only") => "no other provider could take the payment",
+        Some("only") => "no other provider could be used",
         Some("score") => "it had the highest score",
         Some("explored") => "its success rate and fees were measured",
         Some("weight") => "it was drawn by weight",

@@ -7,10 +7,12 @@ use axum::extract::Path;
 use serde_json::Value;
 
 use crate::{
-    format::{Cell, Column, column, money, plain},
+    format::{Cell, Column, Table, column, money, plain},
     page::{Frame, PageResult, render},
     pages::{
-        Fact, Parent, company_name,
+        Fact, Parent,
+        companies::payments::routing,
+        company_name,
         lists::{Declared, List, ListQuery, Paging},
     },
     session::Session,
@@ -59,6 +61,8 @@ struct RecollectionPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
+    /// Of a checkout.
+    routing: Option<Table>,
 }
 
 pub async fn show(session: Session, Path((company, id)): Path<(String, String)>) -> PageResult {
@@ -70,6 +74,10 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     let customer = match session.me.may("users.read") {
         true => Cell::link(user_page, &found["user_id"]),
         false => Cell::text(&found["user_id"]),
+    };
+    let routing = match found["payment_channel"] == "checkout" {
+        true => Some(routing::of_record(&session, &company, ("recollections", &id)).await?),
+        false => None,
     };
     let facts = vec![
         ("Id", Cell::code(&found["id"])),
@@ -90,5 +98,6 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         status: Cell::state(&found["status"]),
         amount: Cell::money(&found["amount"], &found["currency"]),
         facts,
+        routing,
     })
 }

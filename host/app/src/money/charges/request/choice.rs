@@ -1,15 +1,22 @@
-//! The explanation of a choice, and its row.
+//! Why the router chose the provider of a charge: the explanation, and its row.
 
 use serde::Deserialize;
 
-use super::{Estimate, Reason};
 use crate::{
     money::{
         charges::{ChargeId, OwnerKind},
         prelude::*,
     },
     state::storage::{FromRow, params},
+    tenants::providers::statistics::Estimate,
 };
+
+/// A chosen account.
+#[derive(Clone)]
+pub struct Routed {
+    pub account: Account,
+    pub choice: Choice,
+}
 
 /// The choice of a provider, with the estimates of that time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,21 +33,40 @@ pub struct Choice {
     pub providers: Vec<Considered>,
 }
 
+/// Why a provider is the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "RoutingReason")]
+pub enum Reason {
+    /// It was the only one that could take the checkout.
+    Only,
+    /// It had the highest score.
+    Score,
+    /// Another one had a higher score. The checkout was used to measure this one.
+    Explored,
+    /// It was drawn by weight.
+    Weight,
+    /// It was the first one of the list that was not down.
+    Order,
+    /// The provider before it certainly did not open a checkout session.
+    Failover,
+}
+
 /// A provider that the router considered.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ConsideredProvider")]
 pub struct Considered {
     pub provider: String,
     pub weight: u32,
-    /// Why it could not take the payment; `null` if it could.
+    /// Why it could not take the checkout; `null` if it could.
     pub excluded: Option<Exclusion>,
     /// Its expected performance; `null` if it was excluded.
     pub estimate: Option<Estimate>,
-    /// The expected value of the payment, in percent of its amount; `null` if it was excluded.
+    /// The expected value of the checkout, in percent of its amount; `null` if it was excluded.
     pub score: Option<f64>,
 }
 
-/// Why a provider could not take a payment.
+/// Why a provider could not take a checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exclusion {
@@ -52,6 +78,8 @@ pub enum Exclusion {
     Currency,
     Amount,
     Channels,
+    /// It does not save cards.
+    SavedCards,
     /// It needs the payer's phone number.
     Phone,
     /// It certainly did not open a session.
@@ -80,7 +108,8 @@ impl Exclusion {
             Exclusion::Currency => "does not support the currency",
             Exclusion::Amount => "does not accept the amount",
             Exclusion::Channels => "has none of the channels",
-            Exclusion::Phone => "requires the phone field",
+            Exclusion::SavedCards => "does not save cards",
+            Exclusion::Phone => "requires a phone number",
             Exclusion::Tried => "did not open a session",
         }
     }
@@ -123,8 +152,9 @@ impl StoredChoice {
     }
 }
 
-/// Stores the choice of a charge's provider.
-pub async fn insert(tx: &mut Tx, charge: &Charge, choice: &Choice) -> Result<()> {
+/// Stores why the provider of a charge was chosen, if it was.
+pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
+    let Some(choice) = &charge.choice else { return Ok(()) };
     let insert = tx.defer(
         "INSERT INTO routing_choices (company_id, charge_id, choice, created_at)
          VALUES ($1, $2, $3, $4)",
