@@ -8,7 +8,7 @@ use tollhouse_app::{
         companies::routing::ChooseBy,
         providers::{
             AccountId,
-            statistics::{EndedPayment, Statistics, Subject},
+            statistics::{EndedCheckout, Statistics, Subject},
         },
     },
 };
@@ -32,7 +32,7 @@ pub fn measure(bench: &mut Bench) {
             let taken = amount(10_000 << power);
             let fees = Minor(taken.minor.0 / (50 + n));
             statistics.record_session(account, true, Duration::from_millis(300), now);
-            statistics.record_end(&EndedPayment {
+            statistics.record_end(&EndedCheckout {
                 account_id: account.clone(),
                 channel: "card".to_owned(),
                 taken: Some((taken, Some(fees))),

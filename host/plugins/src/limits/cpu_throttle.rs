@@ -1,6 +1,6 @@
-//! CPU throttling: the calls of a plugin take turns on half of the processors, so that many of them
-//! delay another plugin less. Companies take turns, too. Calls that need little CPU time do not wait
-//! for calls that need much.
+//! CPU throttling: a company's calls of a plugin take turns on half of the processors, so that many
+//! of them delay other companies and plugins less. One more turn is for calls of another company:
+//! they seldom wait. Calls that need little CPU time do not wait for calls that need much.
 
 use std::{
     future::{Future, poll_fn},
@@ -22,7 +22,8 @@ const UNTHROTTLED_CPU: Duration = Duration::from_millis(5);
 
 /// The share of one plugin.
 pub struct CpuShare {
-    /// One for each poll of a run, which yields its turn at the end of an epoch.
+    /// One for each poll of a run, which yields its turn at the end of an epoch. One more than a
+    /// company may hold.
     turns: FairSemaphore,
     /// One for each throttled call.
     throttled: FairSemaphore,
@@ -119,48 +120,53 @@ mod tests {
 
     use super::*;
 
-    fn companies() -> [Arc<str>; 2] {
-        ["a", "b"].map(Arc::from)
+    fn companies() -> [Arc<str>; 3] {
+        ["a", "b", "c"].map(Arc::from)
     }
 
     #[test]
     fn a_run_waits_for_its_turn_and_yields_it() {
-        let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
+        let (plugin, host, [a, b, c]) = (CpuShare::new(1), Semaphore::new(1), companies());
         let permits =
             |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &|| () };
         let meter = CpuMeter::default();
         let mut queue: Vec<_> =
             (0..50).map(|_| Box::pin(throttled(async {}, &meter, permits(&a)))).collect();
-        let mut run_of_b = pin!(throttled(async {}, &meter, permits(&b)));
+        let mut run_of_c = pin!(throttled(async {}, &meter, permits(&c)));
+        let run_of_b = async {
+            assert!(run_of_c.as_mut().now_or_never().is_none(), "three runs at once");
+        };
         let run = async {
             for run in &mut queue {
-                assert!(run.as_mut().now_or_never().is_none(), "two runs at once");
+                assert!(run.as_mut().now_or_never().is_none(), "two runs of a company at once");
             }
-            assert!(run_of_b.as_mut().now_or_never().is_none(), "two runs at once");
+            let of_b = throttled(run_of_b, &meter, permits(&b)).now_or_never();
+            assert!(of_b.is_some(), "another company has a turn of its own");
             tokio::task::yield_now().await;
         };
         let mut run = Box::pin(throttled(run, &meter, permits(&a)));
         assert!(run.as_mut().now_or_never().is_none());
         drop(run);
         assert!(queue.iter_mut().all(|run| run.as_mut().now_or_never().is_none()));
-        assert!(run_of_b.now_or_never().is_some(), "before 50 earlier runs of the other company");
+        assert!(run_of_c.now_or_never().is_some(), "before 50 earlier runs of the other company");
         assert!(queue.remove(0).now_or_never().is_some());
     }
 
     #[test]
     fn only_the_first_run_of_a_company_interrupts_that_of_another() {
-        let (plugin, host, [a, b]) = (CpuShare::new(1), Semaphore::new(1), companies());
+        let (plugin, host, [a, b, c]) = (CpuShare::new(1), Semaphore::new(1), companies());
         let interrupts = AtomicUsize::new(0);
         let interrupt = || {
             interrupts.fetch_add(1, SeqCst);
         };
         let permits =
             |company| CpuPermits { plugin: &plugin, company, host: &host, interrupt: &interrupt };
-        let [of_a, of_b] = [&a, &b].map(permits);
-        let running = of_a.turn(true).now_or_never();
+        let [of_a, of_b, of_c] = [&a, &b, &c].map(permits);
+        let running = [&of_a, &of_b].map(|permits| permits.turn(true).now_or_never());
+        assert!(running.iter().all(Option::is_some));
         let mut queue = Vec::new();
         for (permits, is_first, expected) in
-            [(&of_a, true, 0), (&of_b, false, 0), (&of_b, true, 0), (&of_b, true, 0)]
+            [(&of_a, true, 0), (&of_c, false, 0), (&of_c, true, 0), (&of_c, true, 0)]
         {
             let mut waits = Box::pin(permits.turn(is_first));
             assert!(waits.as_mut().now_or_never().is_none());
@@ -168,13 +174,13 @@ mod tests {
             assert_eq!(interrupts.load(SeqCst), expected);
         }
         queue.clear();
-        assert!(of_b.turn(true).now_or_never().is_none() && running.is_some());
+        assert!(of_c.turn(true).now_or_never().is_none());
         assert_eq!(interrupts.load(SeqCst), 1);
     }
 
     #[test]
     fn the_queue_of_one_plugin_does_not_delay_another() {
-        let (plugins, host, [a, _]) =
+        let (plugins, host, [a, ..]) =
             ([(); 2].map(|()| CpuShare::new(1)), Semaphore::new(1), companies());
         let [first, second] = [0, 1].map(|n| CpuPermits {
             plugin: &plugins[n],

@@ -6,7 +6,7 @@
 //!
 //! | Attack | Defence | Tests |
 //! |---|---|---|
-//! | Endless loop | CPU budget; turns and permits on half of the processors (`cpu_throttle.rs`) | `unruly.rs`, `loop` |
+//! | Endless loop | CPU budget; turns and permits on the processors (`cpu_throttle.rs`) | `unruly.rs`, `loop` |
 //! | Loop over expensive host functions | The same CPU budget (`cpu.rs`); `engine::MAX_RANDOM_BYTES`, `vault::MAX_BYTES`, hostcall fuel | `cpu_time.rs`, `host-loop-…` |
 //! | Memory bomb | `engine::Memory`; the plugin's memory budget (`bulkhead.rs`) | `unruly.rs`, `grow`; `containment.rs` |
 //! | Unbounded recursion | Stack limit of an instance | `unruly.rs`, `recurse` |

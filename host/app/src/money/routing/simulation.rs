@@ -2,7 +2,7 @@
 //! knows them. `cargo test -p tollhouse-app routing:: -- --nocapture` prints the figures.
 
 use super::{
-    rank::{Candidate, Reason, Terms, rank},
+    rank::{Candidate, Terms, rank},
     *,
 };
 use crate::tenants::{companies::routing::ChooseBy, providers::statistics::EndedCheckout};

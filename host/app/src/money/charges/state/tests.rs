@@ -48,6 +48,7 @@ pub fn charge(state: State) -> Charge {
         mismatch: None,
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
+        choice: None,
     }
 }
 
