@@ -76,6 +76,9 @@ pub const DISPUTES_JOB: &str = "charge.disputes";
 /// The job that requests and polls a refund.
 pub const REFUND_JOB: &str = "charge.refund";
 
+/// The names of the payment channels in the API.
+pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
+
 /// The key under which provider metadata names the owning record.
 pub const METADATA_KEY: &str = "tollhouse_payment";
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 pub use super::timeline::timeline;
 use super::{
-    CHANNELS, Payment, PaymentId, Status, find_by_id, flow, not_found, refund, store,
+    Payment, PaymentId, Status, find_by_id, flow, not_found, refund, store,
     view::{Listed, UserId, View},
 };
 use crate::money::{
-    charges::{Cause, OwnerKind, RefundTerms, choice::StoredChoice},
+    charges::{CHANNELS, Cause, OwnerKind, RefundTerms, choice::StoredChoice},
     prelude::*,
     refunds::PaymentRefund,
     routing::{self, Selection},

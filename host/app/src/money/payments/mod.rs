@@ -21,9 +21,6 @@ pub const FORMER_JOB: &str = "payment.settle";
 /// The subject of payments in the reference directory.
 pub const SUBJECT: &str = "payment";
 
-/// The names of the payment channels in the API.
-pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
-
 /// The same error for a missing payment and for one of another company.
 fn not_found() -> Error {
     Error::not_found("payment not found")

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use super::{Choice, Payer, Routable, choice, choose};
 use crate::{
     money::{
-        charges::{OwnerKind, choice::StoredChoice},
-        payments::CHANNELS,
+        charges::{CHANNELS, OwnerKind, choice::StoredChoice},
         prelude::*,
     },
     tenants::companies::routing::{
