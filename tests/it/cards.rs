@@ -363,6 +363,8 @@ both! {
         };
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         assert_eq!(send().await.failure().0, 502);
+        // New cards cannot be saved, but this one is recorded at its account.
+        app.operator(Method::PUT, "/providers/provider_a", json!({ "active": false })).await.data();
         let card = send().await.data().clone();
         assert_eq!((list(app, "").await.len(), send().await.data()), (1, &card));
         complete_page(app, &card, "success", SUCCESS_CARD).await;

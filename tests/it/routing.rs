@@ -62,6 +62,31 @@ fn summary(choices: &Value) -> Value {
     choices.map(|one| json!([one["provider"], one["reason"], one["rule"]])).collect()
 }
 
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+fn checkout(loan: &str) -> Value {
+    json!({
+        "loan": loan, "with_provider": true, "payment_channel": "checkout", "reference": "rec-1",
+        "checkout": { "success_url": "https://a.example/" },
+    })
+}
+
+/// Against all rules, a request arrived at Paystack, and its page is paid.
+async fn pay_at_paystack(app: &TestApp, reference: &str, owner: &Value, minor: i64) {
+    app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
+    let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
+    let order = json!({
+        "email": "ada@example.com", "amount": minor, "reference": reference,
+        "metadata": { METADATA_KEY: owner },
+    });
+    let arrived = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
+    let arrived: Value = arrived.expect("a response").json().await.expect("JSON");
+    let page = json!({ "checkout": { "url": arrived["data"]["authorization_url"] } });
+    complete_page(app, &page, "success", SUCCESS_CARD).await;
+}
+
 const FLUTTERWAVE_CARD: &str = "5531886652142950";
 
 /// The balance of a ledger account of the company.
@@ -235,7 +260,7 @@ both! {
         assert_eq!(balance(app, "verification").await, 0);
     }
 
-    async fn a_card_that_no_listed_provider_can_save_is_refused(app: TestApp) {
+    async fn a_card_that_no_listed_provider_can_take_is_refused(app: TestApp) {
         route(app, json!({ "route": both_providers("order") })).await;
         create_user(app, "ada").await;
         for provider in ["provider_a", "provider_b"] {
@@ -245,6 +270,13 @@ both! {
         let refused = app.post("/card/create", order.clone()).await;
         assert_eq!(refused.failure().0, 400);
         assert!(refused.failure().1.contains("provider_a: deactivated"), "{}", refused.failure().1);
+        // Sprout saves no cards.
+        app.install(artifacts::SPROUT).await;
+        let account = json!({ "credentials": { "token": "sprout", "base_url": "http://127.0.0.1:1" }, "active": true });
+        app.operator(Method::PUT, "/providers/sprout", account).await.data();
+        set_policy(app, json!({ "route": { "providers": [{ "provider": "sprout" }] } })).await;
+        let refused = app.post("/card/create", order.clone()).await;
+        assert!(refused.failure().1.contains("sprout: does not save cards"), "{}", refused.failure().1);
         // A request may name another one.
         let mut named = order;
         named["payment_service"] = json!("provider_a");
@@ -257,11 +289,7 @@ both! {
         disconnect_paystack(app).await;
         create_user(app, "ada").await;
         create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
-        let body = json!({
-            "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": "rec-1",
-            "checkout": { "success_url": "https://a.example/" },
-        });
-        let begun = create_recollection(app, body.clone()).await.data().clone();
+        let begun = create_recollection(app, checkout("loan-1")).await.data().clone();
         assert_eq!(begun["payment_service"], "provider_b", "{begun}");
         let id = begun["id"].as_str().expect("an id");
         let of_recollection = path(app, &format!("/recollections/{id}"));
@@ -281,8 +309,59 @@ both! {
 
         // No provider is left, but a repeated request needs none.
         app.operator(Method::PUT, "/providers/provider_b", json!({ "active": false })).await.data();
-        let repeated = create_recollection(app, body.clone()).await;
+        let repeated = create_recollection(app, checkout("loan-1")).await;
         assert_eq!(repeated.failure().1, "reference already exists");
+    }
+
+    async fn a_late_success_at_the_former_provider_saves_the_card_there(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        disconnect_paystack(app).await;
+        create_user(app, "ada").await;
+        let card = create_card(app, "ada").await;
+        assert_eq!(card["payment_service"], "provider_b");
+        pay_at_paystack(app, &format!("card-{}", text(&card["id"])), &card["id"], 10_000).await;
+        let saved = fetch_card(app, &card["id"]).await;
+        assert_eq!((&saved["valid"], &saved["payment_service"]), (&json!(true), &json!("provider_a")), "{saved}");
+        // The other page is paid, too, and refunded like the first.
+        complete_page(app, &card, "success", FLUTTERWAVE_CARD).await;
+        assert_eq!(fetch_card(app, &card["id"]).await["payment_service"], "provider_a");
+        assert_eq!(balance(app, "verification").await, 0);
+        create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
+        let body = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
+        let charged = charge_instrument(app, body).await;
+        assert_eq!((&charged["status"], &charged["payment_service"]), (&json!("success"), &json!("provider_a")));
+    }
+
+    async fn a_late_success_at_the_former_provider_repays_the_loan_once(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        disconnect_paystack(app).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
+        let begun = create_recollection(app, checkout("loan-1")).await.data().clone();
+        assert_eq!(begun["payment_service"], "provider_b");
+        pay_at_paystack(app, &format!("rec-{}", text(&begun["id"])), &begun["id"], 90_000).await;
+        let path = format!("/recollection/fetch/{}", text(&begun["id"]));
+        let repaid = app.get(&path).await.data().clone();
+        assert_eq!((&repaid["status"], &repaid["payment_service"]), (&json!("success"), &json!("provider_a")));
+        assert_eq!(balance(app, "wallet").await, -balance(app, "provider:provider_a").await);
+        // The other page is paid, too: its money waits for an operator.
+        complete_page(app, &begun, "success", FLUTTERWAVE_CARD).await;
+        assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 900);
+        assert_eq!(balance(app, "suspense").await, -balance(app, "provider:provider_b").await);
+        assert_eq!(app.get(&path).await.data()["payment_service"], "provider_a");
+        assert_eq!(app.events(), ["recollection.success"]);
+    }
+
+    async fn a_recollection_stays_at_its_provider_after_an_unknown_outcome(app: TestApp) {
+        route(app, json!({ "route": both_providers("order") })).await;
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(30, 900.0)]).await;
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        assert_eq!(create_recollection(app, checkout("loan-1")).await.failure().0, 502);
+        // A new one would go to the other provider.
+        set_policy(app, json!({ "route": { "providers": [{ "provider": "provider_b" }] } })).await;
+        let repeated = create_recollection(app, checkout("loan-1")).await.data().clone();
+        assert_eq!(repeated["payment_service"], "provider_a", "the provider knows it: {repeated}");
     }
 
     async fn a_late_success_at_the_former_provider_settles_the_payment_there(app: TestApp) {
@@ -290,18 +369,7 @@ both! {
         disconnect_paystack(app).await;
         let payment = app.initialize("order-1").await;
         assert_eq!(payment["payment_service"], "provider_b");
-        // Against all rules, a request arrived, and its page is paid.
-        app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
-        let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
-        let order = json!({
-            "email": "ada@example.com", "amount": 250_050, "reference": "order-1",
-            "metadata": { METADATA_KEY: payment["id"] },
-        });
-        let arrived = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
-        let arrived: Value = arrived.expect("a response").json().await.expect("JSON");
-        let page = json!({ "checkout": { "url": arrived["data"]["authorization_url"] } });
-        app.complete(&page, "success").await;
-        app.run_until_idle().await;
+        pay_at_paystack(app, "order-1", &payment["id"], 250_050).await;
         let paid = app.fetch("order-1").await;
         assert_eq!((&paid["status"], &paid["payment_service"]), (&json!("success"), &json!("provider_a")));
         for account in ["pending", "provider:provider_b"] {
@@ -417,7 +485,7 @@ both! {
         for provider in ["provider_a", "provider_b"] {
             app.operator(Method::PUT, &format!("/providers/{provider}"), json!({ "active": false })).await.data();
         }
-        browser.get(&page).await.shows(&["provider_a: deactivated"]);
+        browser.get(&page).await.shows(&["provider_a: deactivated", "No listed provider can be used."]);
         for provider in ["provider_a", "provider_b"] {
             app.operator(Method::PUT, &format!("/providers/{provider}"), json!({ "active": true })).await.data();
         }

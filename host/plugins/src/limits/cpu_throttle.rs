@@ -55,8 +55,8 @@ impl CpuShare {
 }
 
 impl<'a> CpuPermits<'a> {
-    /// Takes a turn. The first time, a run whose company has no other run interrupts the one in
-    /// progress.
+    /// Takes a turn. The first time, a run whose company has no other run interrupts those
+    /// in progress.
     async fn turn(&self, is_first: bool) -> FairPermit<'a> {
         match self.plugin.turns.try_acquire_or_wait(self.company, false) {
             Ok(turn) => turn,

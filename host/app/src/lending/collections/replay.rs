@@ -1,12 +1,12 @@
 //! What a policy would have done with an installment. Pure.
 //!
-//! An attempt that was made on the same day with the same instrument has its outcome. Any other one
-//! is an estimate: it succeeds, and takes a part, with the rates of the company's attempts. Weights
+//! An attempt that was made on the same day with the same instrument, for at least as much, has its
+//! outcome. Any other one is an estimate: it succeeds, and takes a part, with the rates of the company's attempts. Weights
 //! are in millionths, so that no amount passes through a float.
 
 use super::{
     decide::{Attempt, AttemptOutcome, Due, Instrument, InstrumentId, Reason, Step, next_step},
-    policy::{DAY_MS, Policy},
+    policy::Policy,
 };
 use crate::money::prelude::*;
 
@@ -106,11 +106,11 @@ pub struct Replayed {
 
 /// What an attempt takes, with probabilities in millionths.
 struct Expected {
-    /// All that is left.
+    /// The probability that all that is left is taken.
     whole: i64,
-    /// Anything.
+    /// The probability that at least a part of it is taken.
     any: i64,
-    /// The part of what is left, on average.
+    /// The part that is taken on average.
     share: i64,
     /// Why nothing is taken, if that is known.
     decline: Option<Decline>,
@@ -139,7 +139,7 @@ pub fn replay(
     let mut progress = Progress { open: ONE, untouched: ONE, left: ONE };
     let mut now = due.due_at;
     while progress.open > 0 {
-        let Step::Charge { instrument, at, reason, .. } =
+        let Step::Charge { instrument, at, day, reason } =
             next_step(policy, due, &history, instruments, now)
         else {
             return result;
@@ -148,9 +148,11 @@ pub fn replay(
             return result;
         }
         let fee = instruments.iter().find(|one| one.id == instrument).map_or(0, |one| one.fee.0);
+        let slot = policy.slots(due.due_at, due.offset_minutes).find(|slot| slot.day == day);
         let known = actual.iter().find(|made| {
             made.attempt.instrument.as_ref() == Some(&instrument)
-                && (made.attempt.at.0 - at.0).abs() < DAY_MS
+                && slot.is_some_and(|slot| slot.has(made.attempt.at))
+                && made.requested >= progress.left_of(actual)
         });
         result.attempts += progress.open;
         let expected = match known {
@@ -195,6 +197,13 @@ fn known_outcome(policy: &Policy, made: &Made) -> Option<Expected> {
 }
 
 impl Progress {
+    /// Returns what is left of the amount that the attempts were made for.
+    fn left_of(&self, actual: &[Made]) -> Minor {
+        let most = actual.iter().map(|made| made.requested.0).max().unwrap_or_default();
+        let left = i128::from(most) * i128::from(self.left) / i128::from(ONE);
+        Minor(i64::try_from(left).unwrap_or(i64::MAX))
+    }
+
     fn apply(&mut self, expected: &Expected, result: &mut Replayed) {
         let Expected { whole, any, share, .. } = expected;
         let collected = self.untouched * any / ONE;
@@ -212,7 +221,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lending::collections::policy::{Hours, InstrumentKind, Reminders};
+    use crate::lending::collections::policy::{DAY_MS, Hours, InstrumentKind, Reminders};
 
     const DUE_AT: Timestamp = Timestamp(20_000 * DAY_MS);
 
@@ -312,6 +321,24 @@ mod tests {
             let expected = Replayed { attempts, estimated, collected, recovered, fees };
             assert_eq!(found, expected, "{least:?} {actual:?}");
         }
+        // That the rest could be taken does not say that the whole could.
+        let found = replayed(&policy(None), &[part, rest], Rates::default(), 30);
+        assert_eq!((found.collected, found.estimated), (0, 2 * ONE));
+    }
+
+    #[test]
+    fn an_attempt_has_the_outcome_of_its_own_day() {
+        let later = |made: Made, ms| {
+            let at = made.attempt.at.plus_ms(ms);
+            Made { attempt: Attempt { at, ..made.attempt }, ..made }
+        };
+        // Jobs run some time after the hour at which a day's charges begin.
+        let part = later(took(0, 500, AttemptOutcome::Repaid), 9 * 3_600_000);
+        let failed = AttemptOutcome::Failed { decline: None, certain_at: day(1) };
+        let rest = Made { requested: Minor(500), ..later(made(1, failed), 8 * 3_600_000) };
+        let daily = Policy { days: vec![0, 1], ..policy(Some(Minor(100))) };
+        let found = replayed(&daily, &[part, rest], Rates::default(), 30);
+        assert_eq!((found.recovered, found.estimated), (500_000, 0));
     }
 
     #[test]

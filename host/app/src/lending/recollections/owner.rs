@@ -165,10 +165,10 @@ impl ChargeOwner for Recollection {
         charge: &Charge,
         outcome: Outcome<'_>,
     ) -> Result<Recollection> {
-        let mut now = Recollection { payment_service: charge.provider.clone(), ..self };
+        let mut now = self;
         match outcome {
             Outcome::Session(_) => {
-                (now.amount, now.service_ref) = (charge.amount, charge.service_ref.clone());
+                now = Recollection { amount: charge.amount, ..now.at_account_of(charge) };
                 now.checkout.url.clone_from(&charge.session_url);
             }
             Outcome::Pending(seen) => {
@@ -209,7 +209,7 @@ impl ChargeOwner for Recollection {
                 store::delete(tx, &now).await?;
                 return Ok(now);
             }
-            Outcome::Moved => now.service_ref.clone_from(&charge.service_ref),
+            Outcome::Moved => now = now.at_account_of(charge),
             Outcome::Failed(_)
             | Outcome::Surplus
             | Outcome::Refunded
@@ -244,6 +244,12 @@ impl Recollection {
         Ok(Some(Instrument { token, email: mandate.email, account_id }))
     }
 
+    /// Returns the recollection with the provider and the reference of a charge.
+    fn at_account_of(self, charge: &Charge) -> Recollection {
+        let (payment_service, service_ref) = (charge.provider.clone(), charge.service_ref.clone());
+        Recollection { payment_service, service_ref, ..self }
+    }
+
     /// Copies the provider fields of a success.
     fn with_provider_result(
         self,
@@ -264,13 +270,12 @@ impl Recollection {
                 Some(_) => charge.taken.unwrap_or(charge.amount),
                 None => charge.amount,
             },
-            service_ref: charge.service_ref.clone(),
             fees: charges::fees(seen),
             message: seen.message.clone(),
             decline: None,
             repaid_at: Some(seen.paid_at.unwrap_or_else(|| app.clock.now())),
             charge_id: Some(charge.id.clone()),
-            ..self
+            ..self.at_account_of(charge)
         }
     }
 }

@@ -39,8 +39,17 @@ async fn record(
     order: NewCard,
     run: Option<String>,
 ) -> Result<(Card, Option<Charge>)> {
-    let get = async |tx: &mut Tx| users::get(tx, &company.id, &order.user_id).await;
-    let user = app.store.read(get).await?;
+    let read = async |tx: &mut Tx| -> Result<(Option<Card>, User)> {
+        let found = match &run {
+            Some(run) => store::find_by_run(tx, &company.id, run).await?,
+            None => None,
+        };
+        Ok((found, users::get(tx, &company.id, &order.user_id).await?))
+    };
+    let (found, user) = app.store.read(read).await?;
+    if let Some(card) = found {
+        return Ok((card, None));
+    }
     let no_email = || Error::invalid("email address not found for this user");
     let email = user.email.clone().ok_or_else(no_email)?;
     let amount = app.settings.card_charge(&order.currency);

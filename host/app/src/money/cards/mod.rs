@@ -1,7 +1,7 @@
 //! Saved cards and their states.
 //!
 //! The cards of a user change only under the lock of the user's row: one valid card is the default,
-//! and no card is saved twice.
+//! and no card is saved twice at a provider.
 //!
 //! `create` opens a checkout session with a small verification charge. A success keeps the token,
 //! unless the customer has that card already, and the charge is refunded. A removed card, and one

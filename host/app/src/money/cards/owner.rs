@@ -166,7 +166,7 @@ async fn succeed(
     Ok(card)
 }
 
-/// Returns the card as it is with the account of a charge.
+/// Returns the card with the provider, account and reference of a charge.
 fn at_account_of(charge: &Charge, card: Card) -> Card {
     Card {
         payment_service: charge.provider.clone(),

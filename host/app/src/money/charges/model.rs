@@ -79,8 +79,8 @@ pub struct Charge {
     pub mismatch: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Why the router chose the provider, if this request recorded the charge. `None`: it did not,
-    /// or an earlier request recorded the charge.
+    /// Why the router chose the provider. `None`: it did not, or an earlier request recorded the
+    /// charge.
     #[sqlx(skip)]
     pub choice: Option<Choice>,
 }

@@ -60,7 +60,7 @@ fields! {
         #[schemars(extend("examples" = ["provider_a"]))]
         provider: Text<100>,
         /// Its share of checkouts, if `choose_by` is `weight`. With 0 it is used only if the others
-        /// cannot take the payment. Default: 1.
+        /// cannot be used. Default: 1.
         weight: Option<Whole<0, 1_000>>,
     }
 }

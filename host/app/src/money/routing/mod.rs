@@ -42,7 +42,6 @@ pub struct Routable {
 }
 
 /// What is known of the payer.
-#[derive(Default)]
 pub struct Payer {
     pub user: Option<UserKey>,
     pub has_phone: bool,
@@ -91,15 +90,18 @@ impl Selection {
     }
 }
 
-/// Chooses a provider. 400 if none can take the checkout.
+/// Chooses a provider. 400 if none can take the checkout, 503 if one is not ready on this host.
 pub async fn choose(app: &App, company: &Company, checkout: &Routable) -> Result<Routed> {
     // The policy was removed meanwhile.
     let no_policy = || Error::invalid("payment service key not found");
     let ranked = rank_all(app, company, checkout, &[]).await?.ok_or_else(no_policy)?;
-    match ranked.first {
-        Some((at, reason)) => ranked.choose(at, reason),
-        None => Err(no_provider(&ranked.choice.providers)),
+    if let Some((at, reason)) = ranked.first {
+        return ranked.choose(at, reason, checkout);
     }
+    for one in ranked.providers.iter().filter(|one| one.excluded == Some(Exclusion::NotReady)) {
+        app.plugins.ensure_ready(&one.provider)?;
+    }
+    Err(no_provider(&ranked.providers))
 }
 
 /// Chooses another provider for a charge whose page certainly was not opened. The providers in
@@ -123,11 +125,11 @@ pub async fn choose_other(
     };
     let company = companies::find(app, company_id).await?;
     let Some(ranked) = rank_all(app, &company, &checkout, tried).await? else { return Ok(None) };
-    let providers = &ranked.choice.providers;
+    let providers = &ranked.providers;
     let mut usable = providers.iter().filter(|one| one.estimate.is_some_and(|it| !it.is_down));
     let stays = usable.any(|one| one.provider == *provider);
     match ranked.first.filter(|(at, _)| !stays && providers[*at].provider != *provider) {
-        Some((at, _)) => ranked.choose(at, Reason::Failover).map(Some),
+        Some((at, _)) => ranked.choose(at, Reason::Failover, &checkout).map(Some),
         None => Ok(None),
     }
 }
@@ -135,18 +137,21 @@ pub async fn choose_other(
 /// The listed providers, of which one may be chosen.
 struct Ranked {
     accounts: HashMap<String, Result<Account, NoAccount>>,
-    /// Without the chosen provider.
-    choice: Choice,
+    providers: Vec<Considered>,
+    /// The rule that listed them.
+    rule: Option<String>,
     /// The position of the first one, and why. `None`: all are excluded.
     first: Option<(usize, Reason)>,
 }
 
 impl Ranked {
-    fn choose(mut self, at: usize, reason: Reason) -> Result<Routed> {
-        let provider = self.choice.providers[at].provider.clone();
+    fn choose(mut self, at: usize, reason: Reason, checkout: &Routable) -> Result<Routed> {
+        let provider = self.providers[at].provider.clone();
         let account = self.accounts.remove(&provider).and_then(Result::ok);
         let account = account.ok_or_else(|| Error::internal("ranked provider has no account"))?;
-        Ok(Routed { account, choice: Choice { provider, reason, ..self.choice } })
+        let Ranked { providers, rule, .. } = self;
+        let channels = checkout.channels.clone();
+        Ok(Routed { account, choice: Choice { provider, reason, rule, channels, providers } })
     }
 }
 
@@ -170,14 +175,8 @@ async fn rank_all(
         .map(|routed| consider(app, company, checkout, &accounts, routed, tried))
         .collect();
     let first = rank_eligible(app, policy, route, &mut providers);
-    let choice = Choice {
-        provider: String::new(),
-        reason: Reason::Only,
-        rule: rule.map(|rule| rule.name.clone()),
-        channels: channels.clone(),
-        providers,
-    };
-    Ok(Some(Ranked { accounts, choice, first }))
+    let rule = rule.map(|rule| rule.name.clone());
+    Ok(Some(Ranked { accounts, providers, rule, first }))
 }
 
 /// Returns where the user's default card comes from, if a rule depends on it.

@@ -8,7 +8,7 @@ use crate::{
 /// The loss of expected value, as a share, by each second that opening a session takes.
 const LOSS_PER_SECOND: f64 = 0.01;
 
-/// A provider that can take the payment.
+/// A provider that can take the checkout.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     pub weight: u32,

@@ -30,7 +30,7 @@ pub struct Route {
 pub struct RoutedProvider {
     pub provider: String,
     /// Its share of checkouts, if `choose_by` is `weight`. A provider with 0 is used only if the
-    /// others cannot take the payment.
+    /// others cannot be used.
     pub weight: u32,
 }
 

@@ -69,7 +69,7 @@ pub async fn show(session: Session, Path(company): Path<String>) -> PageResult {
         remove: (!policy.is_null())
             .then(|| session.button("companies.write", "Remove the policy", question, remove)),
         rules: rules(&policy["rules"]),
-        providers: considered(&preview["providers"]),
+        providers: considered(&preview["providers"], policy.is_null()),
     })
 }
 
@@ -132,7 +132,7 @@ fn conditions(when: &Value) -> String {
 }
 
 /// Returns the providers that the router considered, with their estimates.
-fn considered(providers: &Value) -> Table {
+fn considered(providers: &Value, has_no_policy: bool) -> Table {
     let percent = |value: &Value, scale: f64| match value.as_f64() {
         Some(number) => Cell::Text(format!("{:.1} %", number * scale)),
         None => Cell::Text(String::new()),
@@ -152,7 +152,11 @@ fn considered(providers: &Value) -> Table {
             _ => Cell::Text(String::new()),
         }),
     ];
-    Table::new("Providers now", providers, &columns, "There is no policy.")
+    let empty = match has_no_policy {
+        true => "There is no policy.",
+        false => "No listed provider can be used.",
+    };
+    Table::new("Providers now", providers, &columns, empty)
 }
 
 /// Returns why each provider of a record was chosen: a payment, or a recollection by checkout.

@@ -61,7 +61,7 @@ struct RecollectionPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
-    /// Of a checkout.
+    /// Why its provider was chosen. `None`: it is not by checkout.
     routing: Option<Table>,
 }
 
