@@ -1,8 +1,8 @@
 //! What a policy would have done with an installment. Pure.
 //!
 //! An attempt that was made on the same day with the same instrument, for at least as much, has its
-//! outcome. Any other one is an estimate: it succeeds, and takes a part, with the rates of the company's attempts. Weights
-//! are in millionths, so that no amount passes through a float.
+//! outcome. Any other one is an estimate: it succeeds, and takes a part, with the rates of the
+//! company's attempts. Weights are in millionths, so that no amount passes through a float.
 
 use super::{
     decide::{Attempt, AttemptOutcome, Due, Instrument, InstrumentId, Reason, Step, next_step},
