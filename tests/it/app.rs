@@ -180,7 +180,7 @@ impl TestApp {
 
     /// Starts a host with additional flags.
     pub async fn start_with(engine: Engine, flags: &[&str]) -> TestApp {
-        TestApp::start_on(Database::create(engine).await, flags).await
+        TestApp::start_on(Database::create_for_host(engine).await, flags).await
     }
 
     /// Starts a host on an existing database.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_app::routes::{document, internal_routes, public_routes};
+use tollhouse_app::routes::{INTERNAL_DOCUMENT, PUBLIC_DOCUMENT};
 
 use crate::app::Reply;
 
@@ -19,11 +19,8 @@ struct Operation {
 /// A schema that is compiled when it is first used: compiling all of them takes seconds.
 type Schema = LazyLock<Validator, Box<dyn FnOnce() -> Validator + Send>>;
 
-static PUBLIC: LazyLock<Value> = LazyLock::new(|| document(&public_routes()));
-static INTERNAL: LazyLock<Value> = LazyLock::new(|| document(&internal_routes()));
-
 static OPERATIONS: LazyLock<Vec<Operation>> =
-    LazyLock::new(|| [&*PUBLIC, &*INTERNAL].into_iter().flat_map(operations).collect());
+    LazyLock::new(|| [&*PUBLIC_DOCUMENT, &*INTERNAL_DOCUMENT].into_iter().flat_map(operations).collect());
 
 fn operations(document: &'static Value) -> Vec<Operation> {
     let mut operations = Vec::new();
@@ -60,10 +57,10 @@ fn rooted(document: &'static Value, schema: &'static Value) -> Schema {
 }
 
 static EVENTS: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
-    let webhooks = PUBLIC["webhooks"].as_object().expect("webhooks");
+    let webhooks = PUBLIC_DOCUMENT["webhooks"].as_object().expect("webhooks");
     let body = |webhook: &'static Value| {
         let content = &webhook["post"]["requestBody"]["content"];
-        rooted(&PUBLIC, &content["application/json"]["schema"])
+        rooted(&PUBLIC_DOCUMENT, &content["application/json"]["schema"])
     };
     webhooks.iter().map(|(kind, webhook)| (kind.clone(), body(webhook))).collect()
 });

@@ -3,6 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[macro_use]
 mod app;
 

@@ -18,7 +18,7 @@ mod payments;
 mod pushes;
 mod routes;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, time::Duration};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -60,6 +60,8 @@ struct World<'a> {
     companies: [Company; 2],
     payments: Vec<Payment>,
     debts: Debts,
+    /// A host that has not crashed yet.
+    spare_host: Cell<Option<CrashingHost>>,
 }
 
 impl World<'_> {
@@ -75,7 +77,8 @@ impl World<'_> {
         credit(app, FUNDS, "funds").await;
         let (random, companies) = (Random::seeded(seed), [app.company.clone(), own]);
         let debts = Debts::new(app).await;
-        let mut world = World { app, random, seed, companies, payments: Vec::new(), debts };
+        let (payments, spare_host) = (Vec::new(), Cell::default());
+        let mut world = World { app, random, seed, companies, payments, debts, spare_host };
         world.put_loan().await;
         world
     }
@@ -147,9 +150,9 @@ impl World<'_> {
                 reply.ok()?
             }
             1 => {
-                let host = CrashingHost::start(self.app, self.pick(8)).await;
+                let host = self.crashing_host(8).await;
                 let reply = host.until_crash(request(&host.api, &host.internal)).await;
-                drop(host);
+                self.keep(host);
                 if reply.is_none() {
                     self.until_quiet().await;
                 }
@@ -164,6 +167,24 @@ impl World<'_> {
         let expected = busy || open || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
         assert!(expected, "{path}: {}", reply.body);
         Some(reply)
+    }
+
+    /// Returns another host, which crashes after fewer than `most` transactions.
+    async fn crashing_host(&self, most: usize) -> CrashingHost {
+        let transactions = self.pick(most);
+        let Some(host) = self.spare_host.take() else {
+            return CrashingHost::start(self.app, transactions).await;
+        };
+        host.crash_after(transactions);
+        host
+    }
+
+    /// Keeps a host for later, because starting one takes as long as many requests. One of four
+    /// crashes now instead, between its response and its background work.
+    fn keep(&self, host: CrashingHost) {
+        if host.is_running() && self.pick(4) > 0 {
+            self.spare_host.set(Some(host));
+        }
     }
 
     /// Waits until abandoned requests have ended, in the database, too.
@@ -183,10 +204,10 @@ impl World<'_> {
     /// Advances the clock; a host begins due jobs, and crashes.
     async fn crash_during_jobs(&self) {
         let seconds = [1, 60, 300, DAY][self.pick(4)];
-        let host = CrashingHost::start(self.app, self.pick(16)).await;
+        let host = self.crashing_host(16).await;
         self.app.app.clock.advance_to(self.app.app.clock.now().plus_seconds(seconds));
         host.run_due().await;
-        drop(host);
+        self.keep(host);
         self.until_quiet().await;
         self.app.run_until_idle().await;
     }

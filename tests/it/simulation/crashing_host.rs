@@ -1,5 +1,6 @@
 //! A host that crashes between two of its transactions.
 
+use futures::FutureExt;
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
@@ -42,8 +43,19 @@ impl CrashingHost {
         };
         let started = tokio::task::spawn_blocking(start).await;
         let (runtime, (app, api, internal)) = started.expect("a host");
-        app.store.crash_point.crash_after(transactions);
-        CrashingHost { app, api, internal, runtime: Some(runtime) }
+        let host = CrashingHost { app, api, internal, runtime: Some(runtime) };
+        host.crash_after(transactions);
+        host
+    }
+
+    /// Lets it crash when it begins a transaction after this many from now on.
+    pub fn crash_after(&self, transactions: usize) {
+        self.app.store.crash_point.crash_after(transactions);
+    }
+
+    /// Returns whether it has not crashed.
+    pub fn is_running(&self) -> bool {
+        self.app.store.crash_point.crashed().now_or_never().is_none()
     }
 
     /// Returns the result of `work`, or `None` if the host crashes before.

@@ -2,6 +2,8 @@
 
 mod introduction;
 
+use std::sync::LazyLock;
+
 use axum::{Router, extract::FromRef};
 use schemars::SchemaGenerator;
 use serde_json::Value;
@@ -408,15 +410,19 @@ fn is_internal(routes: &[Route]) -> bool {
     routes.iter().any(|route| matches!(route.access, Access::Operator(_)))
 }
 
-/// Returns the OpenAPI document of these routes, without the lookups of country plugins.
-pub fn document(routes: &[Route]) -> Value {
-    let (title, introduction, webhooks) = match is_internal(routes) {
-        true => ("Tollhouse: internal interface", INTERNAL_INTRODUCTION, Vec::new()),
-        false => ("Tollhouse", PUBLIC_INTRODUCTION, webhooks()),
-    };
+/// The OpenAPI document of the public interface, without the lookups of country plugins.
+pub static PUBLIC_DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let (title, introduction, webhooks) = ("Tollhouse", PUBLIC_INTRODUCTION, webhooks());
     let contents = DocumentContents { title, introduction, tags: TAGS, webhooks };
-    openapi::document(routes, &contents)
-}
+    openapi::document(&public_routes(), &contents)
+});
+
+/// The OpenAPI document of the internal interface.
+pub static INTERNAL_DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let (title, introduction) = ("Tollhouse: internal interface", INTERNAL_INTRODUCTION);
+    let contents = DocumentContents { title, introduction, tags: TAGS, webhooks: Vec::new() };
+    openapi::document(&internal_routes(), &contents)
+});
 
 /// Builds the router of a listener, with the pages for people that it serves.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
@@ -448,9 +454,10 @@ fn interface(app: &App, routes: Vec<Route>) -> Router {
         let component = || COMPONENT_ROUTES.contains(&path).then(|| plugins.max_component_bytes());
         upload.map(|(_, most)| *most).or_else(component)
     };
+    let document = if is_internal(&routes) { &*INTERNAL_DOCUMENT } else { &*PUBLIC_DOCUMENT };
     let interface = Interface {
         name: listener_name(&routes),
-        document: Document::new(document(&routes), identity::lookups::Lookups(app.plugins.clone())),
+        document: Document::new(document, identity::lookups::Lookups(app.plugins.clone())),
         routes,
         state: Shared(app.clone()),
         principals: app.clone(),

@@ -43,7 +43,7 @@ const VIEWER_HTML: &str = r#"<!doctype html>
 /// The document of a listener. Cheap to clone.
 #[derive(Clone)]
 pub struct Document {
-    routes: Arc<Value>,
+    routes: &'static Value,
     operations: Arc<dyn RuntimeOperations>,
     latest: Arc<Mutex<Option<RenderedDocument>>>,
 }
@@ -66,11 +66,11 @@ struct RenderedDocument {
 }
 
 impl Document {
-    /// `routes` is the document of the routes: see [`document`](super::document).
+    /// `routes` is the document of the routes, which all hosts of a process share: see
+    /// [`document`](super::document).
     #[must_use]
-    pub fn new(routes: Value, operations: impl RuntimeOperations) -> Document {
-        let (routes, operations) = (Arc::new(routes), Arc::new(operations));
-        Document { routes, operations, latest: Arc::default() }
+    pub fn new(routes: &'static Value, operations: impl RuntimeOperations) -> Document {
+        Document { routes, operations: Arc::new(operations), latest: Arc::default() }
     }
 
     /// Returns the names of a route's query parameters. One that takes a key, such as
@@ -119,7 +119,7 @@ impl Document {
         if let Some(latest) = latest.as_ref().filter(|latest| latest.versions == versions) {
             return latest.clone();
         }
-        let mut document = Value::clone(&self.routes);
+        let mut document = self.routes.clone();
         self.operations.add_to(&mut document);
         let json = document.to_string();
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&json)));
