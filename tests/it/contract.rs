@@ -12,15 +12,17 @@ use crate::app::Reply;
 /// An operation of a document, with its response schemas by status. `None`: the body is not JSON.
 struct Operation {
     method: String,
-    path: String,
+    path: &'static str,
+    segments: Vec<&'static str>,
     response_schemas: BTreeMap<String, Option<Schema>>,
 }
 
 /// A schema that is compiled when it is first used: compiling all of them takes seconds.
 type Schema = LazyLock<Validator, Box<dyn FnOnce() -> Validator + Send>>;
 
-static OPERATIONS: LazyLock<Vec<Operation>> =
-    LazyLock::new(|| [&*PUBLIC_DOCUMENT, &*INTERNAL_DOCUMENT].into_iter().flat_map(operations).collect());
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    [&*PUBLIC_DOCUMENT, &*INTERNAL_DOCUMENT].into_iter().flat_map(operations).collect()
+});
 
 fn operations(document: &'static Value) -> Vec<Operation> {
     let mut operations = Vec::new();
@@ -31,7 +33,8 @@ fn operations(document: &'static Value) -> Vec<Operation> {
                 responses.map(|(status, response)| (status.clone(), schema(document, response)));
             operations.push(Operation {
                 method: method.to_uppercase(),
-                path: path.clone(),
+                path,
+                segments: path.split('/').collect(),
                 response_schemas: response_schemas.collect(),
             });
         }
@@ -79,17 +82,17 @@ pub fn check_event(kind: &str, body: &str) {
 /// Returns the operation that a request matches. If several do, it is the one with the fewest
 /// parameters.
 fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
-    let leads_to = |route: &str| {
-        let (path, route) = (path.split('/'), route.split('/'));
-        let fits = |(given, wanted): (&str, &str)| {
+    let given: Vec<&str> = path.split('/').collect();
+    let leads_to = |wanted: &[&str]| {
+        let fits = |(given, wanted): (&&str, &&str)| {
             given == wanted || wanted.starts_with('{') && !given.is_empty()
         };
         // The only route with a catch-all parameter.
-        let is_rest = route.clone().next_back() == Some("{path}");
-        let (given, wanted) = (path.clone().count(), route.clone().count());
-        (given == wanted || is_rest && given > wanted) && path.zip(route).all(fits)
+        let is_rest = wanted.last() == Some(&"{path}");
+        (given.len() == wanted.len() || is_rest && given.len() > wanted.len())
+            && given.iter().zip(wanted).all(fits)
     };
-    let fit = |o: &&Operation| o.method == *method.as_str() && leads_to(&o.path);
+    let fit = |o: &&Operation| o.method == *method.as_str() && leads_to(&o.segments);
     OPERATIONS.iter().filter(fit).min_by_key(|operation| operation.path.matches('{').count())
 }
 

@@ -284,6 +284,7 @@ impl World<'_> {
     async fn heal(&mut self) {
         self.app.simulators.faults().clear();
         self.app.simulators.release();
+        self.fail_open_pages().await;
         for _ in 0..4 {
             self.app.advance(DAY).await;
             self.check().await;

@@ -25,7 +25,8 @@ impl CrashingHost {
     /// Starts a host that crashes when it begins a transaction after this many.
     pub async fn start(beside: &TestApp, transactions: usize) -> CrashingHost {
         let smtp = smtp_flags(&beside.simulators);
-        let flags = smtp.iter().map(String::as_str).chain(["--database-connections=2"]);
+        let own = ["--database-connections=2", "--portal=false"];
+        let flags = smtp.iter().map(String::as_str).chain(own);
         let mut config = config(&beside.database, &flags.collect::<Vec<_>>());
         config.listeners.public_url = Some(beside.api.clone());
         let clock = beside.app.clock.clone();

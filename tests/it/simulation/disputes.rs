@@ -6,20 +6,19 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::store::Tx;
 
-use super::{Caller, World};
+use super::{Caller, World, payments::Payment};
 
 impl World<'_> {
     /// A payer disputes a payment of the company that uses the service account, or a part of it.
     pub async fn open_dispute(&mut self) {
-        let Some(n) = self.any_payment() else { return };
+        let of_service = |known: &Payment| known.company == 0 && !known.is_push && known.paid;
+        let Some(n) = self.payment_where(of_service) else { return };
         let known = &self.payments[n];
         let amount = known.order["amount"].as_u64().expect("an amount");
         let part = (self.pick(2) == 0).then_some(amount * 100 / 3).filter(|part| *part > 0);
-        if known.company == 0 && !known.is_push {
-            // `None`: the payment is not paid, or disputed already.
-            let _ = self.app.simulators.paystack().open_dispute(&known.reference, part);
-            self.app.run_until_idle().await;
-        }
+        // `None`: the payment is at another provider, or disputed already.
+        let _ = self.app.simulators.paystack().open_dispute(&known.reference, part);
+        self.app.run_until_idle().await;
     }
 
     /// An operator answers an open dispute.
@@ -43,9 +42,10 @@ impl World<'_> {
 
     /// A bank decides a dispute.
     pub async fn decide_dispute(&mut self) {
-        let Some(n) = self.any_payment() else { return };
         let paystack = self.app.simulators.paystack();
-        if let Some(id) = paystack.unresolved_dispute(&self.payments[n].reference) {
+        let dispute = |known: &Payment| paystack.unresolved_dispute(&known.reference);
+        let Some(n) = self.payment_where(|known| dispute(known).is_some()) else { return };
+        if let Some(id) = dispute(&self.payments[n]) {
             paystack.decide_dispute(id, self.pick(2) == 0);
             self.app.run_until_idle().await;
         }

@@ -32,7 +32,14 @@ pub type Balances = BTreeMap<&'static str, (i64, i64)>;
 
 impl World<'_> {
     pub fn any_payment(&self) -> Option<usize> {
-        (!self.payments.is_empty()).then(|| self.pick(self.payments.len()))
+        self.payment_where(|_| true)
+    }
+
+    /// Returns the index of one of the payments that match, if there are any.
+    pub fn payment_where(&self, matches: impl Fn(&Payment) -> bool) -> Option<usize> {
+        let found = self.payments.iter().enumerate().filter(|(_, known)| matches(known));
+        let found: Vec<usize> = found.map(|(n, _)| n).collect();
+        (!found.is_empty()).then(|| found[self.pick(found.len())])
     }
 
     pub async fn begin_payment(&mut self) {
@@ -74,15 +81,32 @@ impl World<'_> {
         }
     }
 
+    /// A payer uses an open page, or one that was already paid.
     pub async fn pay_payment(&mut self) {
-        let Some(n) = self.any_payment() else { return };
-        let Some(url) = &self.payments[n].url else { return };
+        let open = self.payment_where(|known| known.url.is_some() && !known.paid);
+        let Some(n) = open.or_else(|| self.payment_where(|known| known.url.is_some())) else {
+            return;
+        };
         let outcome = ["success", "success", "failed", "abandoned"][self.pick(4)];
-        let request = self.app.client.post(format!("{url}/complete"));
-        let response =
-            request.json(&json!({ "outcome": outcome })).send().await.expect("a response");
-        if response.status().is_success() && outcome == "success" {
+        let url = self.payments[n].url.clone().expect("a page");
+        if self.complete_page(&url, json!({ "outcome": outcome })).await && outcome == "success" {
             self.payments[n].paid = true;
+        }
+    }
+
+    /// Completes a provider's page. Returns `false` if it was completed before.
+    pub async fn complete_page(&self, url: &str, body: Value) -> bool {
+        let request = self.app.client.post(format!("{url}/complete")).json(&body);
+        request.send().await.expect("a response").status().is_success()
+    }
+
+    /// Payers fail on three of four open pages.
+    pub async fn fail_open_pages(&self) {
+        let unpaid = self.payments.iter().filter(|known| !known.paid);
+        for url in unpaid.filter_map(|known| known.url.as_deref()).chain(self.debt_pages()) {
+            if self.pick(4) > 0 {
+                self.complete_page(url, json!({ "outcome": "failed" })).await;
+            }
         }
     }
 
@@ -94,7 +118,8 @@ impl World<'_> {
     }
 
     pub async fn refund_payment(&mut self) {
-        let Some(n) = self.any_payment() else { return };
+        let paid = self.payment_where(|known| known.paid);
+        let Some(n) = paid.or_else(|| self.any_payment()) else { return };
         let known = &self.payments[n];
         let path = format!("/payment/fetch/reference/{}", known.reference);
         let company = &self.companies[known.company];

@@ -323,11 +323,10 @@ pub async fn advance<H: JobHost>(host: &H, seconds: i64) -> Result<()> {
     let clock = &host.workers().clock;
     let target = clock.now().plus_seconds(seconds);
     loop {
-        let mut runs = run_due(host).await?;
-        if let Some(run_simulators) = &host.workers().simulators {
-            runs += run_simulators().await;
-        }
-        if runs > 0 {
+        run_due(host).await?;
+        if let Some(run_simulators) = &host.workers().simulators
+            && run_simulators().await > 0
+        {
             continue;
         }
         match next_due(host).await?.into_iter().map(|(_, at)| at).min() {
