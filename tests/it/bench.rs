@@ -162,18 +162,19 @@ async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
 
 both! {
     async fn an_installed_plugin_is_compared_with_a_file(app: TestApp) {
-        let file = app.database.dir.path().join("sprout.wasm");
-        std::fs::write(&file, artifacts::SPROUT).unwrap();
+        app.install(artifacts::SPROUT).await;
+        let file = app.database.dir.path().join("termii.wasm");
+        std::fs::write(&file, artifacts::TERMII).unwrap();
         let (file, database) = (file.display().to_string(), &*app.database.url);
         let few = ["--iterations", "5", "--cold-starts", "1", "--database", database];
         let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
 
-        let (code, output) = run(&["--installed", "provider_a"]).await;
-        assert!(code == Some(1) && output.contains("provider_a: the component is not signed"), "{output}");
-        let (code, output) = run(&["--installed", "provider_a", "--plugin-unsigned", &file, "--json"]).await;
+        let (code, output) = run(&["--installed", "sprout"]).await;
+        assert!(code == Some(1) && output.contains("sprout: the component is not signed"), "{output}");
+        let (code, output) = run(&["--installed", "sprout", "--plugin-unsigned", &file, "--json"]).await;
         let report: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}"));
-        assert_eq!((code, &row(&report, "provider_a@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
-        row(&report, "sprout@1.0.0", "checkout.start");
+        assert_eq!((code, &row(&report, "sprout@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
+        row(&report, "termii@1.0.0", "sms.send");
 
         let (code, output) = run(&["--installed", "nobody"]).await;
         assert_eq!((code, &*output), (Some(1), "tollhouse: no plugin nobody is installed\n"));
