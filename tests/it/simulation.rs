@@ -160,8 +160,9 @@ impl World<'_> {
             }
             _ => request(api, internal).await,
         };
-        // The lease of a crashed host on a refund has not expired yet.
-        let busy = path.ends_with("/refund") && reply.status == 409;
+        // The lease of a crashed host on a refund or an answer has not expired yet.
+        let is_leased = path.ends_with("/refund") || path.ends_with("/answer");
+        let busy = is_leased && reply.status == 409;
         // The payer may still confirm a push whose response was lost.
         let open = path == "/payment/initialize" && reply.status == 409;
         let expected = busy || open || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
