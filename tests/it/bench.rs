@@ -170,10 +170,13 @@ both! {
         let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
 
         let (code, output) = run(&["--installed", "sprout"]).await;
-        assert!(code == Some(1) && output.contains("sprout: the component is not signed"), "{output}");
-        let (code, output) = run(&["--installed", "sprout", "--plugin-unsigned", &file, "--json"]).await;
+        let is_refused = output.contains("sprout: the component is not signed");
+        assert!(code == Some(1) && is_refused, "{output}");
+        let compared = ["--installed", "sprout", "--plugin-unsigned", &file, "--json"];
+        let (code, output) = run(&compared).await;
         let report: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}"));
-        assert_eq!((code, &row(&report, "sprout@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
+        let measured = row(&report, "sprout@1.0.0", "checkout.start");
+        assert_eq!((code, &measured["runs"]), (Some(0), &json!(2)));
         row(&report, "termii@1.0.0", "sms.send");
 
         let (code, output) = run(&["--installed", "nobody"]).await;

@@ -4,8 +4,8 @@
 //! transactions (`CrashPoint::crash_after`).
 //!
 //! After each step no money was created or lost, no status has moved back, and payments, loans,
-//! schedules, wallets, fees and events agree. At the end, payers fail on most open pages, and without
-//! faults every payment has arrived, and the records agree with the provider.
+//! schedules, wallets, fees and events agree. At the end there are no more faults, and payers fail
+//! on most open pages. Then every payment has arrived, and the records agree with the provider.
 //!
 //! A failure prints its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::`
 //! repeats it, `1..1000` runs many.

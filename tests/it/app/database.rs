@@ -1,10 +1,6 @@
 //! The databases of tests, on both engines.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-    sync::Once,
-};
+use std::{io::Write, path::PathBuf, sync::Once};
 
 use sqlx::{AssertSqlSafe, Connection};
 use sqlx_postgres::PgConnection;
@@ -64,7 +60,7 @@ impl Database {
     pub async fn create(engine: Engine) -> Database {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let Engine::Postgres(server) = engine else {
-            let url = sqlite_url(&sqlite_file(&dir));
+            let url = format!("sqlite://{}", sqlite_file(&dir).display());
             return Database { url, schema: None, dir };
         };
         let schema = Random::system().token("t");
@@ -105,10 +101,6 @@ impl Database {
 
 fn sqlite_file(dir: &TempDir) -> PathBuf {
     dir.path().join("test.db")
-}
-
-fn sqlite_url(file: &Path) -> String {
-    format!("sqlite://{}", file.display())
 }
 
 /// Returns the file of a migrated SQLite database, which all tests share.

@@ -100,8 +100,8 @@ impl World<'_> {
         request.send().await.expect("a response").status().is_success()
     }
 
-    /// Payers fail on three of four open pages. Hosts verify an open one each hour for 72 hours, which
-    /// takes longer than everything else in that time.
+    /// Payers fail on three of four open pages: hosts verify an open one each hour for 72 hours,
+    /// which would take most of the time of a seed.
     pub async fn fail_open_pages(&self) {
         let unpaid = self.payments.iter().filter(|known| !known.paid);
         for url in unpaid.filter_map(|known| known.url.as_deref()).chain(self.debt_pages()) {
