@@ -456,7 +456,8 @@ const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_a
         WHERE r.company_id = b.company_id AND r.currency = b.currency AND r.fee_bearer = 'service') - (
         SELECT CAST(COALESCE(SUM(l.amount_minor), 0) AS BIGINT) FROM ledger_entries l
         JOIN ledger_transactions t ON t.company_id = l.company_id AND t.id = l.transaction_id
-        WHERE l.company_id = b.company_id AND l.currency = b.currency AND l.account = 'fees' AND t.kind = 'difference')";
+        WHERE l.company_id = b.company_id AND l.currency = b.currency AND l.account = 'fees'
+            AND (t.kind = 'difference' OR t.kind LIKE '%.dispute.fee' OR t.kind LIKE '%.reversed.fee'))";
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {

@@ -9,6 +9,7 @@ use crate::{
     app::{PAYSTACK_KEY, TestApp},
     cards::copy_signature,
     codes::{balance, merged},
+    exceptions::sum,
     lending::{
         SUCCESS_CARD, charge_instrument, complete_page, create_card, create_loan,
         create_recollection, create_user, fetch_card, get_loan, saved_card,
@@ -172,6 +173,9 @@ both! {
         let remaining: Vec<&Value> = loan["schedule"].as_array().unwrap().iter().map(|entry| &entry["amount_remaining"]).collect();
         assert_eq!(remaining, [&json!(100), &json!(100)]);
         assert_eq!((balance(app).await, recollection(app, "r-1").await["status"].clone()), (json!(0), json!("failed")));
+        // The provider keeps its fees, of the verification charge, too.
+        let kept = sum(app, "provider:provider_a").await;
+        assert!(kept > 0 && sum(app, "fees").await == -kept, "{kept}");
         assert_eq!(app.events(), ["card.validation.success", "recollection.success", "recollection.reversed"]);
         app.advance(7 * DAY).await;
         assert_eq!(app.events().len(), 3);

@@ -9,7 +9,10 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp},
+    exceptions::{exceptions, sum},
     principals::entries,
+    reconciliation::reconcile,
+    simulation::minor,
     telemetry::execute_sql,
 };
 
@@ -65,8 +68,9 @@ async fn wallet(app: &TestApp) -> [Value; 3] {
     })
 }
 
-/// What the payment of [`disputed`] brought.
+/// What the payment of [`disputed`] brought, and the fees of Paystack in minor units.
 const NET: f64 = 2_362.99;
+const FEES: i64 = 13_751;
 
 fn amounts(amounts: [f64; 3]) -> [Value; 3] {
     amounts.map(|amount| if amount.fract() == 0.0 { json!(amount as i64) } else { json!(amount) })
@@ -107,6 +111,8 @@ both! {
         assert!(app.simulators.paystack().decide_dispute(id, false));
         app.run_until_idle().await;
         assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]));
+        // The provider has taken 2,500.50, returned it, and kept its fees.
+        assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, -FEES]);
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         let events: BTreeSet<String> = app.events().into_iter().collect();
         assert_eq!(events.len(), 4, "{events:?}");
@@ -114,7 +120,62 @@ both! {
         let timeline = app.operator(Method::GET, &path, Value::Null).await.data().clone();
         let of = |kind: &str| timeline.as_array().expect("a list").iter().filter(|entry| entry["kind"] == kind).map(|entry| entry["action"].clone()).collect::<Vec<_>>();
         assert_eq!(of("dispute"), ["opened", "lost"]);
-        assert!(["payment.dispute.held", "payment.dispute.lost"].iter().all(|kind| of("ledger").contains(&json!(kind))), "{timeline}");
+        assert!(["payment.dispute.held", "payment.dispute.lost", "payment.dispute.fee"].iter().all(|kind| of("ledger").contains(&json!(kind))), "{timeline}");
+    }
+
+    async fn the_company_bears_the_fees_of_a_lost_dispute_if_so_configured(app: TestApp, "--refund-fees=company") {
+        let (id, _) = disputed(app, None).await;
+        assert!(app.simulators.paystack().decide_dispute(id, false));
+        app.run_until_idle().await;
+        assert_eq!(wallet(app).await, amounts([-137.51, 0.0, 137.51]));
+        assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, 0]);
+    }
+
+    async fn what_a_refund_left_is_lost_with_the_rest_of_the_fees(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
+        app.operator(Method::POST, &path, json!({ "amount": 1000 })).await.data();
+        app.run_until_idle().await;
+        let id = app.simulators.paystack().open_dispute("order-1", Some(150_050)).expect("a dispute");
+        app.run_until_idle().await;
+        assert!(app.simulators.paystack().decide_dispute(id, false));
+        app.run_until_idle().await;
+        assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]));
+        assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, -FEES]);
+        reconcile(app).await;
+        assert_eq!(exceptions(app, "?state=open").await.len(), 0);
+    }
+
+    async fn a_disputed_charge_that_is_not_known_to_be_paid_is_verified(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.complete(&payment, "failed").await;
+        app.advance(60).await;
+        assert_eq!(app.fetch("order-1").await["status"], "failed");
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
+        app.complete(&payment, "success").await;
+        app.simulators.paystack().open_dispute("order-1", Some(100_000)).expect("a dispute");
+        app.run_until_idle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        app.advance(DAY).await;
+        assert_eq!(wallet(app).await, amounts([1_362.99, 1_000.0, 0.0]));
+    }
+
+    async fn exceptions_name_a_payment_that_was_lost_before_it_was_known(app: TestApp) {
+        reconcile(app).await;
+        let payment = app.initialize("order-1").await;
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(3));
+        app.complete(&payment, "success").await;
+        let id = app.simulators.paystack().open_dispute("order-1", None).expect("a dispute");
+        assert!(app.simulators.paystack().decide_dispute(id, false));
+        slice::sweep(app.app.clone()).await.expect("a sweep");
+        app.advance(DAY).await;
+        assert_eq!((app.fetch("order-1").await["status"].clone(), wallet(app).await), (json!("failed"), amounts([0.0, 0.0, 0.0])));
+        assert_eq!(disputes(app, "?state=lost").await.len(), 1);
+        reconcile(app).await;
+        let open = exceptions(app, "?state=open").await;
+        let found: BTreeSet<(&str, i64)> = open.iter().map(|one| (one["kind"].as_str().expect("a kind"), minor(&one["suspense"]))).collect();
+        assert_eq!(found, BTreeSet::from([("payment_not_recorded", 250_050 - FEES), ("dispute_amount_differs", -250_050)]));
+        assert_eq!([sum(app, "provider:provider_a").await, sum(app, "suspense").await], [FEES, -FEES]);
     }
 
     async fn money_that_was_spent_is_owed(app: TestApp) {

@@ -38,16 +38,19 @@ async fn select<T: Record>(app: &TestApp, sql: &'static str) -> Vec<T> {
     app.app.store.read(async |tx: &mut Tx| tx.sql(sql).all().await).await.expect("rows")
 }
 
-/// Returns the fees of refunds, which the previous version did not book.
+/// Returns the fees of refunds and reversals, which the previous version did not book.
 async fn forget_fees(app: &TestApp) {
-    type Fees = (String, String, i64);
-    const FEES: &str = "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT)
-        FROM ledger_entries WHERE account = 'fees' GROUP BY company_id, currency";
-    for (company, currency, minor) in select::<Fees>(app, FEES).await {
+    type Fees = (String, String, String, i64);
+    const FEES: &str =
+        "SELECT l.company_id, l.currency, t.kind, CAST(SUM(l.amount_minor) AS BIGINT)
+        FROM ledger_entries l
+        JOIN ledger_transactions t ON t.company_id = l.company_id AND t.id = l.transaction_id
+        WHERE l.account = 'fees' GROUP BY l.company_id, l.currency, t.kind";
+    for (company, currency, kind, minor) in select::<Fees>(app, FEES).await {
         let (company, app) = (CompanyId::from(company), app.app.clone());
         let returned = LedgerTransaction {
-            key: format!("test:fees:{currency}"),
-            kind: "test.fees".into(),
+            key: format!("test:{kind}:{currency}"),
+            kind: kind.into(),
             from: LedgerAccount::Operator,
             to: LedgerAccount::Fees,
             money: Money { minor: Minor(-minor), currency: currency.into() },

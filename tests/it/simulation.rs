@@ -373,6 +373,7 @@ fn simulate(engine: &Engine) {
             let mut app = TestApp::start(engine.clone()).await;
             pushes::set_up(&app).await;
             routes::set_up(&app).await;
+            lists::set_up(&app).await;
             for seed in seeds {
                 println!("TOLLHOUSE_SIMULATION_SEEDS={seed}");
                 let mut world = World::new(&mut app, *seed).await;

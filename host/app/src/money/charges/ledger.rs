@@ -17,8 +17,10 @@
 //! | fees of that refund | provider | where they were | `KIND:ID:refund:R:fee_returned` |
 //! | dispute opened | where the money is | disputed | `taken:C:dispute:D:N` |
 //! | dispute lost | disputed | provider | the same |
+//! | provider's fees on it | wallet or fees | provider | the same |
 //! | dispute won, or for less | disputed | where it was | the same |
 //! | reversal | where the money is | provider | `KIND:ID:reversed`; `taken:C:reversed` |
+//! | provider's fees on it | wallet or fees | provider | `taken:C:reversed:fee` |
 //!
 //! ID is the owner's id, so that one charge settles it. C is the charge's id, R the refund's and D the
 //! dispute's, whose ledger transactions have the numbers N.
@@ -178,15 +180,39 @@ pub async fn post_taken(
     Ok(())
 }
 
-/// Debits the net amount of a reversed charge.
+/// Returns the provider's fees on a charge that neither a refund nor a dispute has returned.
+pub async fn unbooked_fees(tx: &mut Tx, charge: &Charge) -> Result<Minor> {
+    let (Some(taken), Some(fees), true) = (charge.taken, charge.fees, charge.in_books) else {
+        return Ok(Minor(0));
+    };
+    let returned = store::sum_of_returns(tx, charge).await?;
+    Ok(Minor((taken.0 - charge.credited.0 - returned.0).clamp(0, fees.0)))
+}
+
+/// Returns who pays the provider's fees when a charge is returned to its payer.
+pub fn fee_bearer(app: &App, charge: &Charge) -> FeeBearer {
+    match charge.credited_to {
+        FundsAccount::Wallet => app.settings.service.refund_fees,
+        FundsAccount::Verification | FundsAccount::Suspense => FeeBearer::Service,
+    }
+}
+
+/// Debits the net amount of a reversed charge, and the fees from their bearer.
 pub async fn reverse(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     let names = match charge.counts {
         true => (charge.owner_key("reversed"), "refund"),
         false => (charge.own_key("reversed"), "reversed"),
     };
+    let fees = unbooked_fees(tx, charge).await?;
     let accounts = [charge.credited_to.account(), charge.provider_account()];
     let credited = std::mem::take(&mut charge.credited);
-    post(tx, app, charge, names, accounts, credited, Overdraft::Allowed).await.map(drop)
+    post(tx, app, charge, names, accounts, credited, Overdraft::Allowed).await?;
+    if fees > Minor(0) {
+        let names = (charge.own_key("reversed:fee"), "reversed.fee");
+        let accounts = [account_of(fee_bearer(app, charge)), charge.provider_account()];
+        post(tx, app, charge, names, accounts, fees, Overdraft::Allowed).await?;
+    }
+    Ok(())
 }
 
 /// Credits money in suspense to the company.
@@ -224,7 +250,7 @@ pub async fn hold(
     }
     if refund.fee > Minor(0) {
         let names = (charge.owner_key(&format!("refund:{}:fee", refund.id)), "refund.fee");
-        let accounts = [bearer(refund.fee_bearer), charge.provider_account()];
+        let accounts = [account_of(refund.fee_bearer), charge.provider_account()];
         post(tx, app, charge, names, accounts, refund.fee, cover).await?;
     }
     Ok(())
@@ -245,7 +271,7 @@ pub async fn release(
     }
     if fee > Minor(0) {
         let key = charge.owner_key(&format!("refund:{}:fee_returned", refund.id));
-        let accounts = [charge.provider_account(), bearer(refund.fee_bearer)];
+        let accounts = [charge.provider_account(), account_of(refund.fee_bearer)];
         let names = (key, "refund.fee_returned");
         post(tx, app, charge, names, accounts, fee, Overdraft::Allowed).await?;
     }
@@ -253,7 +279,7 @@ pub async fn release(
     Ok(())
 }
 
-fn bearer(bearer: FeeBearer) -> Ledger {
+fn account_of(bearer: FeeBearer) -> Ledger {
     match bearer {
         FeeBearer::Service => Ledger::Fees,
         FeeBearer::Company => Ledger::Wallet,
@@ -267,6 +293,8 @@ pub enum DisputedMoney {
     Held,
     /// To the provider, for the payer.
     Lost,
+    /// From the bearer of the provider's fees to the provider, for the payer.
+    Fee,
     /// Back to the account that held it.
     Released,
 }
@@ -290,13 +318,17 @@ pub async fn post_disputed(
     let (kind, accounts) = match what {
         DisputedMoney::Held => ("dispute.held", [holder, Ledger::Disputed]),
         DisputedMoney::Lost => ("dispute.lost", [Ledger::Disputed, charge.provider_account()]),
+        DisputedMoney::Fee => {
+            let bearer = account_of(fee_bearer(app, charge));
+            ("dispute.fee", [bearer, charge.provider_account()])
+        }
         DisputedMoney::Released => ("dispute.released", [Ledger::Disputed, holder]),
     };
     post(tx, app, charge, (key, kind), accounts, minor, Overdraft::Allowed).await?;
     match what {
         DisputedMoney::Held => charge.credited.0 -= minor.0,
         DisputedMoney::Released => charge.credited.0 += minor.0,
-        DisputedMoney::Lost => {}
+        DisputedMoney::Lost | DisputedMoney::Fee => {}
     }
     Ok(())
 }

@@ -41,7 +41,10 @@ pub use self::{
         raise as raise_exception, reopen as reopen_exception, resolve as resolve_exception,
         update as update_exception,
     },
-    ledger::{DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed},
+    ledger::{
+        DisputedMoney, FundsAccount, begin_pending, credit, dispute_key, post_disputed,
+        unbooked_fees,
+    },
     model::{
         Charge, ChargeId, ChargeOwner, Failure, Method, Order, Outcome, OwnerKind, ReferenceSource,
         State, Turn, conflict,

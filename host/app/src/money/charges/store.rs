@@ -209,6 +209,21 @@ pub async fn refresh_disputed(tx: &mut Tx, charge: &mut Charge) -> Result<()> {
     Ok(())
 }
 
+/// Returns what the ledger holds or has given to the provider for the refunds and disputes of a
+/// charge.
+pub async fn sum_of_returns(tx: &mut Tx, charge: &Charge) -> Result<Minor> {
+    tx.sql(
+        "SELECT CAST(COALESCE(SUM(r.minor), 0) AS BIGINT) FROM (
+             SELECT held_minor + fee_minor AS minor FROM charge_refunds
+             WHERE company_id = $1 AND charge_id = $2
+             UNION ALL SELECT held_minor + lost_minor + fee_minor FROM disputes
+             WHERE company_id = $1 AND charge_id = $2) r",
+    )
+    .params(params![&charge.company_id, &charge.id])
+    .value()
+    .await
+}
+
 /// Returns whether a charge has a dispute without outcome.
 pub async fn is_disputed(
     tx: &mut Tx,

@@ -112,6 +112,7 @@ async fn insert(
         currency: seen.amount.currency.clone(),
         held: Minor(0),
         lost: Minor(0),
+        fee: Minor(0),
         postings: 0,
         reason: seen.reason.clone(),
         state: DisputeState::Open,
@@ -138,11 +139,12 @@ async fn apply(
     is_new: bool,
     seen: &ProviderDispute,
 ) -> Result<Dispute> {
-    let change = change(&charge, &before, seen);
+    let fees = charges::unbooked_fees(tx, &charge).await?;
+    let change = change(&charge, fees, &before, seen);
     let was_closed = before.state.is_closed();
     let mut dispute = with_report(before.clone(), &change, seen, app.clock.now());
-    let moves = [change.hold, change.lose, change.release];
-    let is_same = !is_new && dispute == before && moves == [Minor(0); 3];
+    let moves = [change.hold, change.lose, change.fee, change.release];
+    let is_same = !is_new && dispute == before && moves == [Minor(0); 4];
     if let Some(alarm) = change.alarm {
         charges::raise_exception(tx, app, &charge, alarm, None).await?;
     }
@@ -159,19 +161,24 @@ async fn apply(
         charges::raise_exception(tx, app, &charge, alarm, None).await?;
     }
     report(tx, app, &dispute, is_new, was_closed).await?;
+    // Whoever disputes a charge has paid it; at the end, the provider may have returned all of it.
+    if is_new && charge.taken.is_none() || dispute.state.is_closed() && !was_closed {
+        jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, app.clock.now()).await?;
+    }
     Ok(dispute)
 }
 
 /// Decides what follows from a report. An amount in another currency than that of the charge moves
 /// no money.
-fn change(charge: &Charge, before: &Dispute, seen: &ProviderDispute) -> Change {
+fn change(charge: &Charge, fees: Minor, before: &Dispute, seen: &ProviderDispute) -> Change {
     let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
     let is_in_currency = [&seen.amount.currency, &before.currency] == [currency; 2];
     let standing = Standing {
         state: before.state,
         held: before.held,
-        lost: before.lost,
+        lost: Minor(before.lost.0 + before.fee.0),
         available: if is_in_currency { charge.credited } else { Minor(0) },
+        fees,
         is_reversed: charge.state == ChargeState::Reversed,
     };
     let change = decide(standing, seen.status, seen.amount.minor);
@@ -180,8 +187,7 @@ fn change(charge: &Charge, before: &Dispute, seen: &ProviderDispute) -> Change {
     }
     // Money that is held waits for a report in the currency of the charge.
     let state = if before.held == Minor(0) { change.state } else { before.state };
-    let alarm = Some("dispute in another currency");
-    Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm }
+    Change { alarm: Some("dispute in another currency"), ..Change::none(state) }
 }
 
 /// Returns a dispute with what the provider reports, apart from the money.
@@ -236,6 +242,7 @@ async fn move_money(
     let moves = [
         (DisputedMoney::Held, change.hold),
         (DisputedMoney::Lost, change.lose),
+        (DisputedMoney::Fee, change.fee),
         (DisputedMoney::Released, change.release),
     ];
     for (what, minor) in moves.into_iter().filter(|(_, minor)| *minor > Minor(0)) {
@@ -245,14 +252,14 @@ async fn move_money(
     }
     dispute.held.0 += change.hold.0 - change.lose.0 - change.release.0;
     dispute.lost.0 += change.lose.0;
+    dispute.fee.0 += change.fee.0;
     if change.release > Minor(0) && charge.credited_to == FundsAccount::Suspense {
         charges::reopen_exception(tx, charge).await?;
     }
     Ok(())
 }
 
-/// Emits the events of a new and of an ended dispute. The charge of an ended one is verified: the
-/// provider may have returned the whole amount.
+/// Emits the events of a new and of an ended dispute.
 async fn report(
     tx: &mut Tx,
     app: &App,
@@ -285,9 +292,6 @@ async fn report(
             callback_url: None,
         };
         events::emit(tx, app, company, event).await?;
-    }
-    if is_closed_now {
-        jobs::enqueue(tx, company, RECONCILE_JOB, &dispute.charge_id, app.clock.now()).await?;
     }
     Ok(())
 }

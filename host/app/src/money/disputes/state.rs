@@ -14,7 +14,11 @@ pub struct Standing {
     pub lost: Minor,
     /// What the ledger still has of the charge elsewhere.
     pub available: Minor,
-    /// The provider reported that it returned the whole charge: nothing is released.
+    /// The provider's fees, which are also returned to the payer, and which no refund or dispute
+    /// has returned.
+    pub fees: Minor,
+    /// The provider reported that it returned the whole charge: nothing is released, and the fees
+    /// are booked.
     pub is_reversed: bool,
 }
 
@@ -26,23 +30,34 @@ pub struct Change {
     pub hold: Minor,
     /// From `disputed` to the provider: the payer gets it.
     pub lose: Minor,
+    /// From the bearer of the fees to the provider: the payer gets it.
+    pub fee: Minor,
     /// From `disputed` to where it was.
     pub release: Minor,
     /// Why an operator must look at it.
     pub alarm: Option<&'static str>,
 }
 
+impl Change {
+    pub fn none(state: DisputeState) -> Change {
+        let none = Minor(0);
+        Change { state, hold: none, lose: none, fee: none, release: none, alarm: None }
+    }
+}
+
 /// Decides by the reported status and amount. An ended dispute keeps its state; a lost one still
 /// takes what was not available before.
 pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change {
-    let Standing { state, held, lost, available, is_reversed } = before;
-    let none = Change { state, hold: Minor(0), lose: Minor(0), release: Minor(0), alarm: None };
+    let Standing { state, held, lost, available, fees, is_reversed } = before;
+    let none = Change::none(state);
     let target = Minor((amount.0 - lost.0).clamp(0, held.0 + available.0));
     let hold = Minor((target.0 - held.0).max(0));
     let release = Minor(if is_reversed { 0 } else { (held.0 - target.0).max(0) });
+    let unbooked = if is_reversed { 0 } else { fees.0 };
+    let fee = Minor((amount.0 - lost.0 - target.0).clamp(0, unbooked));
     match (state, status) {
         (DisputeState::Won, DisputeStatus::Won) => none,
-        (DisputeState::Lost, DisputeStatus::Lost) => Change { hold, lose: hold, ..none },
+        (DisputeState::Lost, DisputeStatus::Lost) => Change { hold, lose: hold, fee, ..none },
         (DisputeState::Won | DisputeState::Lost, _) => {
             Change { alarm: Some("dispute changed after its end"), ..none }
         }
@@ -52,7 +67,7 @@ pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change 
         }
         (_, DisputeStatus::Lost) => {
             let lose = Minor(held.0 + hold.0 - release.0);
-            Change { state: DisputeState::Lost, hold, lose, release, ..none }
+            Change { state: DisputeState::Lost, hold, lose, fee, release, ..none }
         }
         // One of the reports is wrong. The money stays with the provider until an operator decides.
         (_, DisputeStatus::Won) if is_reversed => {
@@ -73,7 +88,8 @@ mod tests {
 
     fn standing(state: State, held: i64, available: i64) -> Standing {
         let (held, available) = (Minor(held), Minor(available));
-        Standing { state, held, lost: Minor(0), available, is_reversed: false }
+        let none = Minor(0);
+        Standing { state, held, lost: none, available, fees: none, is_reversed: false }
     }
 
     #[test]
@@ -96,7 +112,33 @@ mod tests {
             let (before_state, held, available) = before;
             let change = decide(standing(before_state, held, available), status, Minor(amount));
             let [hold, lose, release] = moves.map(Minor);
-            assert_eq!(change, Change { state, hold, lose, release, alarm: None }, "{before:?}");
+            let expected = Change { hold, lose, release, ..Change::none(state) };
+            assert_eq!(change, expected, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_dispute_returns_the_fees_that_the_money_lacks() {
+        // Of 100 taken, 3 are fees. Before; amount; lost, fee.
+        for ((state, held, available, lost), amount, moves) in [
+            ((State::Open, 97, 0, 0), 100, [97, 3]),
+            ((State::Open, 0, 97, 0), 100, [97, 3]),
+            ((State::Open, 60, 37, 0), 60, [60, 0]),
+            ((State::Open, 97, 0, 0), 99, [97, 2]),
+            // More than what was taken, after a refund.
+            ((State::Open, 47, 0, 0), 100, [47, 3]),
+            // The success arrived later.
+            ((State::Lost, 0, 97, 0), 100, [97, 3]),
+            ((State::Lost, 0, 0, 97), 100, [0, 3]),
+            ((State::Lost, 0, 0, 100), 100, [0, 0]),
+        ] {
+            let before =
+                Standing { lost: Minor(lost), fees: Minor(3), ..standing(state, held, available) };
+            let change = decide(before, Status::Lost, Minor(amount));
+            assert_eq!([change.lose.0, change.fee.0], moves, "{before:?}");
+            for status in [Status::Open, Status::Answered, Status::Won] {
+                assert_eq!(decide(before, status, Minor(amount)).fee, Minor(0));
+            }
         }
     }
 
@@ -132,16 +174,20 @@ mod tests {
         fn no_report_creates_or_keeps_money(
             state in prop::sample::select(vec![State::Open, State::Answered]),
             status in prop::sample::select(vec![Status::Open, Status::Answered, Status::Won, Status::Lost]),
-            held in 0_i64..200, available in 0_i64..200, amount in 0_i64..500, is_reversed: bool,
+            held in 0_i64..200, available in 0_i64..200, fees in 0_i64..20, amount in 0_i64..500,
+            is_reversed: bool,
         ) {
-            let before = Standing { is_reversed, ..standing(state, held, available) };
+            let before =
+                Standing { fees: Minor(fees), is_reversed, ..standing(state, held, available) };
             let change = decide(before, status, Minor(amount));
             let after = held + change.hold.0 - change.lose.0 - change.release.0;
             prop_assert!(change.hold.0 >= 0 && change.hold.0 <= available && after >= 0);
             if matches!(change.state, State::Won | State::Lost) {
                 prop_assert_eq!(after, 0);
             }
-            prop_assert!(status != Status::Lost || is_reversed || change.lose.0 <= amount);
+            let given = change.lose.0 + change.fee.0;
+            prop_assert!(status != Status::Lost || is_reversed || given <= amount);
+            prop_assert!((0..=if is_reversed { 0 } else { fees }).contains(&change.fee.0));
             prop_assert!(!is_reversed || change.release.0 == 0);
         }
     }

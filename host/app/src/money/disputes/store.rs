@@ -42,6 +42,10 @@ pub struct Dispute {
     #[sqlx(rename = "lost_minor")]
     #[serde(skip)]
     pub lost: Minor,
+    /// The part of it that was the provider's fees: their bearer has given it to the provider.
+    #[sqlx(rename = "fee_minor")]
+    #[serde(skip)]
+    pub fee: Minor,
     /// Number of its ledger transactions.
     #[serde(skip)]
     pub postings: i64,
@@ -82,13 +86,13 @@ pub async fn update(tx: &mut Tx, dispute: &Dispute) -> Result<()> {
     tx.sql(
         "UPDATE disputes SET amount_minor = $3, held_minor = $4, postings = $5, reason = $6,
              state = $7, answer_until = $8, due_at = $9, answered_at = $10, closed_at = $11,
-             updated_at = $12, lost_minor = $13
+             updated_at = $12, lost_minor = $13, fee_minor = $14
          WHERE company_id = $1 AND id = $2",
     )
     .params(params![
         &dispute.company_id, &dispute.id, dispute.amount, dispute.held, dispute.postings,
         &dispute.reason, dispute.state, dispute.answer_until, dispute.due_at, dispute.answered_at,
-        dispute.closed_at, dispute.updated_at, dispute.lost
+        dispute.closed_at, dispute.updated_at, dispute.lost, dispute.fee
     ])
     .execute()
     .await
@@ -165,7 +169,8 @@ pub async fn is_watched(tx: &mut Tx, charge: &Charge, since: Timestamp) -> Resul
         .sql(
             "SELECT id FROM disputes WHERE company_id = $1 AND charge_id = $2
                  AND (state IN ('open', 'answered')
-                     OR $3 AND state = 'lost' AND lost_minor < amount_minor AND closed_at > $4)
+                     OR $3 AND state = 'lost' AND lost_minor + fee_minor < amount_minor
+                         AND closed_at > $4)
              LIMIT 1",
         )
         .params(params![&charge.company_id, &charge.id, charge.has_more_to_lose(), since])

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::money::{
     charges::{ChargeId, DISPUTES_JOB, RECONCILE_JOB, Refund, RefundState, State as ChargeState},
-    disputes::{self, DisputeState},
+    disputes::{self, Dispute, DisputeState},
     prelude::*,
 };
 use tollhouse_platform::store::Result as StoreResult;
@@ -290,9 +290,9 @@ async fn refund(
             return Ok(Some(claim(&unnamed.id, unnamed.money())));
         }
     }
-    let requested: i64 = made.iter().map(|refund| refund.amount.0).sum();
-    let reversed = Minor(charge.taken.unwrap_or_default().0 - requested);
-    let is_reversal = charge.state == ChargeState::Reversed && reversed > Minor(0);
+    let disputes = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+    let reversed = reversed(charge, &made, &disputes);
+    let is_reversal = reversed > Minor(0);
     let currency = charge.taken_currency.clone().filter(|_| is_reversal);
     Ok(currency.map(|currency| claim(REVERSAL, Money { minor: reversed, currency })))
 }
@@ -304,20 +304,37 @@ fn is_made(refund: &Refund) -> bool {
     !has_failed || refund.held.0 + refund.fee.0 > 0
 }
 
+/// Returns the part of a reversed charge that none of these refunds and disputes returned.
+fn reversed(charge: &Charge, refunds: &[&Refund], disputes: &[Dispute]) -> Minor {
+    if charge.state != ChargeState::Reversed {
+        return Minor(0);
+    }
+    let refunds = refunds.iter().map(|refund| refund.amount.0);
+    let lost = disputes.iter().filter(|dispute| dispute.state == DisputeState::Lost);
+    let lost = lost.map(|dispute| dispute.amount.0);
+    let taken = charge.taken.unwrap_or_default();
+    Minor((taken.0 - refunds.sum::<i64>() - lost.sum::<i64>()).max(0))
+}
+
+/// Returns the lost dispute with this id. Of the service account, its amount is what the ledger has
+/// given to the provider for it, perhaps by a reversal.
 async fn dispute(
     tx: &mut Tx,
     charge: &Charge,
     listed: &ListedTransaction,
 ) -> StoreResult<Option<Claim>> {
-    let found = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let lost = found
-        .into_iter()
-        .find(|dispute| dispute.provider_id == listed.id && dispute.state == DisputeState::Lost);
-    Ok(lost.map(|dispute| Claim {
-        id: dispute.id,
-        recorded: Recorded {
-            money: Money { minor: dispute.amount, currency: dispute.currency },
-            fees: None,
-        },
-    }))
+    let mut disputes = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+    let is_lost = |one: &Dispute| one.provider_id == listed.id && one.state == DisputeState::Lost;
+    let Some(n) = disputes.iter().position(is_lost) else { return Ok(None) };
+    let Dispute { id, amount, currency, lost, fee, .. } = disputes.swap_remove(n);
+    let mut minor = amount;
+    if charge.in_books {
+        let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+        // The reversal of a charge also has the money of its refused refunds.
+        let made: Vec<&Refund> = refunds.iter().filter(|one| !one.state.has_failed()).collect();
+        let by_reversal = reversed(charge, &made, &disputes).min(amount);
+        minor = Minor(lost.0 + fee.0).max(by_reversal);
+    }
+    let money = Money { minor, currency };
+    Ok(Some(Claim { id, recorded: Recorded { money, fees: None } }))
 }

@@ -34,8 +34,8 @@ settings! {
     /// Verification charge of cards in USD; at least the provider's minimum for charges and refunds
     card_charge_usd: Minor, "TOLLHOUSE_CARD_CHARGE_USD", "USD", default_value = "1",
         value_parser = charge;
-    /// Who bears the fees that a provider keeps of a refunded payment: the company pays them from its
-    /// wallet, or they are booked in the ledger account `fees`
+    /// Who bears the fees that a provider keeps of a payment that is refunded, reversed or lost in a
+    /// dispute: the company pays them from its wallet, or they are booked in the ledger account `fees`
     refund_fees: FeeBearer = FeeBearer::Service, "TOLLHOUSE_REFUND_FEES", "bearer", value_enum;
     /// Retention of finished messages and of operator events
     history_days: u16 [1..=3_650] = 90, "TOLLHOUSE_HISTORY_DAYS", "days";

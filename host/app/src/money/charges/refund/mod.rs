@@ -28,12 +28,8 @@ use super::{
     store as charge_store,
 };
 use crate::{
-    money::{
-        charges::{FundsAccount, State as ChargeState},
-        prelude::*,
-    },
+    money::{charges::State as ChargeState, prelude::*},
     operations::operator_events::{self, CARD_REFUND_FAILED, PAYMENT_REFUND_FAILED},
-    state::config::FeeBearer,
 };
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
@@ -87,10 +83,6 @@ pub async fn begin(
     let mut earlier = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
     let (released, kept) = release_replaced(tx, app, charge, &mut earlier, amount).await?;
     let (held, fee) = ledger::shares(charge.credited, amount, Minor(left.0 - kept.0));
-    let fee_bearer = match charge.credited_to {
-        FundsAccount::Wallet => app.settings.service.refund_fees,
-        FundsAccount::Verification | FundsAccount::Suspense => FeeBearer::Service,
-    };
     let id = app.random.id(now);
     let refund = Refund {
         company_id: charge.company_id.clone(),
@@ -101,7 +93,7 @@ pub async fn begin(
         amount,
         held,
         fee: if charge.in_books { fee } else { Minor(0) },
-        fee_bearer,
+        fee_bearer: ledger::fee_bearer(app, charge),
         currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
         cause,
         provider_id: String::new(),

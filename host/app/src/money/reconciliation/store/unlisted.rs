@@ -39,8 +39,8 @@ macro_rules! refunds {
 
 macro_rules! disputes {
     () => {
-        "SELECT d.company_id, d.id, d.charge_id, d.amount_minor, d.lost_minor AS booked_minor,
-             d.closed_at AS at
+        "SELECT d.company_id, d.id, d.charge_id, d.amount_minor,
+             d.lost_minor + d.fee_minor AS booked_minor, d.closed_at AS at
          FROM disputes d WHERE d.state = 'lost' "
     };
 }
