@@ -378,7 +378,7 @@ impl TestApp {
         jobs::advance(&self.app, seconds).await.expect("jobs that run");
     }
 
-    /// Checks what must hold after every test, and drops the schema.
+    /// Checks what must hold after every test, and drops the database.
     pub async fn finish(self) {
         self.check_ledger().await;
         self.check_charges().await;
@@ -395,7 +395,7 @@ impl TestApp {
             .await
             .expect("the jobs");
         assert!(due.is_empty(), "jobs are due at the end of the test: {due:?}");
-        self.database.drop_schema().await;
+        self.database.drop().await;
     }
 
     /// Checks that every charge without an outcome and of the last 72 hours has a job, and that

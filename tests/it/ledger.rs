@@ -424,7 +424,7 @@ async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_is_not_one
             assert_eq!(other.select(sql).await, count, "{sql}");
         }
         drop(store);
-        database.drop_schema().await;
+        database.drop().await;
 
         for (transaction, line) in [("none", 1), ("t", 3)] {
             let database = database_of_previous_version(engine.clone()).await;
@@ -436,7 +436,7 @@ async fn a_ledger_of_the_previous_version_is_migrated_unless_an_entry_is_not_one
             foreign.run(&entry).await.expect("a single entry");
             let refused = open(&database).await.err().expect("a refusal").to_string();
             assert!(refused.contains("ledger_entries"), "{refused}");
-            database.drop_schema().await;
+            database.drop().await;
         }
     }
 }

@@ -254,5 +254,5 @@ async fn a_commit_that_fails_on_disk_is_reported_as_unknown_and_the_host_keeps_w
     let companies = host.companies().await;
     let here = |name: &str| companies.iter().any(|company| company == name);
     assert!(here("before") && here("after"), "{companies:?}");
-    host.database.drop_schema().await;
+    host.database.drop().await;
 }

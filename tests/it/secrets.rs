@@ -354,7 +354,7 @@ async fn check_for_leaks(engine: Engine, log_format: &str) {
         "json" => logs::check_json_lines(&logs, &lab.requests.lock().unwrap()),
         _ => logs::check_text_lines(&logs, &lab.requests.lock().unwrap()),
     }
-    lab.database.drop_schema().await;
+    lab.database.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -423,6 +423,6 @@ async fn hosts_that_start_together_on_a_new_database_all_start() {
         let errors: Vec<&Error> = opened.iter().filter_map(|store| store.as_ref().err()).collect();
         assert!(errors.is_empty(), "{errors:?}");
         drop(opened);
-        database.drop_schema().await;
+        database.drop().await;
     }
 }

@@ -78,7 +78,7 @@ async fn an_upload_of_a_killed_host_is_all_or_nothing(engine: Engine) {
     let wallet = operator(&host, Method::GET, &format!("{path}/wallet"), Value::Null).await;
     assert_eq!(wallet["balance"], 100_000 - USERS * KILLED_AFTER_MS.len(), "each is charged once");
     drop(host);
-    database.drop_schema().await;
+    database.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

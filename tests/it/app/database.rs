@@ -1,7 +1,13 @@
 //! The databases of tests, on both engines.
 
-use std::{io::Write, path::PathBuf, sync::Once};
+use std::{
+    io::Write,
+    path::PathBuf,
+    sync::Once,
+    time::{Duration, SystemTime},
+};
 
+use reqwest::Url;
 use sqlx::{AssertSqlSafe, Connection};
 use sqlx_postgres::PgConnection;
 use sqlx_sqlite::SqliteConnection;
@@ -45,58 +51,117 @@ fn without_tls(mut url: String) -> String {
     url
 }
 
-const MAX_DROP_ATTEMPTS: usize = 10;
-
-/// The database of one test: a file in a temporary folder, or a schema that
-/// [`Database::drop_schema`] drops.
+/// The database of one test: a file in a temporary folder, or one of PostgreSQL, which
+/// [`Database::drop`] drops.
 pub struct Database {
     pub url: String,
-    schema: Option<(String, String)>,
+    /// The server, and the name of the database there.
+    on_server: Option<(String, String)>,
     pub dir: TempDir,
 }
 
 impl Database {
     /// Creates an empty database.
     pub async fn create(engine: Engine) -> Database {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let Engine::Postgres(server) = engine else {
-            let url = format!("sqlite://{}", sqlite_file(&dir).display());
-            return Database { url, schema: None, dir };
-        };
-        let schema = Random::system().token("t");
-        run_sql(&server, format!("CREATE SCHEMA {schema}")).await;
-        let url = format!("{server}&options[search_path]={schema}");
-        Database { url, schema: Some((server, schema)), dir }
+        match engine {
+            Engine::Sqlite => Database::file(),
+            Engine::Postgres(server) => Database::from_template(server, "template0").await,
+        }
     }
 
-    /// Creates a database for a host that migrates it. On SQLite it is a copy of a migrated one:
-    /// migrations would take a seventh of the CPU time of the tests.
+    /// Creates a migrated database for a host, as a copy: migrations would take a seventh of the CPU
+    /// time of the tests.
     pub async fn create_for_host(engine: Engine) -> Database {
-        let database = Database::create(engine).await;
-        if database.schema.is_none() {
-            let copied = std::fs::write(sqlite_file(&database.dir), migrated_sqlite().await);
-            copied.expect("a file in a temporary folder");
+        match engine {
+            Engine::Sqlite => {
+                let database = Database::file();
+                let copied = std::fs::write(sqlite_file(&database.dir), migrated_sqlite().await);
+                copied.expect("a file in a temporary folder");
+                database
+            }
+            Engine::Postgres(server) => {
+                let template = migrated_postgres(&server).await;
+                Database::from_template(server, template).await
+            }
         }
-        database
+    }
+
+    fn file() -> Database {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite://{}", sqlite_file(&dir).display());
+        Database { url, on_server: None, dir }
+    }
+
+    async fn from_template(server: String, template: &str) -> Database {
+        let name = new_name();
+        run_sql(&server, format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+        let mut url = Url::parse(&server).expect("the URL of a server");
+        url.set_path(&name);
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        Database { url: url.into(), on_server: Some((server, name)), dir }
     }
 
     /// An existing database, which its creator drops.
     pub fn existing(url: String) -> Database {
-        Database { url, schema: None, dir: tempfile::tempdir().expect("a temporary folder") }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        Database { url, on_server: None, dir }
     }
 
-    /// Retries after a deadlock: a transaction of a stopped host may still end meanwhile.
-    pub async fn drop_schema(&self) {
-        let Some((server, schema)) = &self.schema else { return };
-        let sql = format!("DROP SCHEMA {schema} CASCADE");
-        for _ in 0..MAX_DROP_ATTEMPTS {
-            match try_sql(server, sql.clone()).await {
-                Err(error) if is_deadlock(&error) => {}
-                dropped => return dropped.expect("the schema of the test"),
-            }
+    /// Drops a database of PostgreSQL, with the connections that stopped hosts have left.
+    pub async fn drop(&self) {
+        if let Some((server, name)) = &self.on_server {
+            run_sql(server, format!("DROP DATABASE {name} WITH (FORCE)")).await;
         }
-        panic!("{MAX_DROP_ATTEMPTS} deadlocks while dropping {schema}");
     }
+}
+
+/// The prefix of the databases of tests on a server.
+const PREFIX: &str = "tollhouse_test_";
+/// Age at which a database on a server is of tests that have ended without dropping it.
+const MAX_AGE: Duration = Duration::from_hours(12);
+
+/// Returns a new name, with the present time.
+fn new_name() -> String {
+    let token = Random::system().token("").to_lowercase();
+    format!("{PREFIX}{}_{}", now().as_secs(), &token[..16])
+}
+
+fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970")
+}
+
+/// Returns the name of a migrated database of a server, which all tests copy, and which a later run
+/// drops.
+async fn migrated_postgres(server: &str) -> &'static str {
+    static MIGRATED: OnceCell<String> = OnceCell::const_new();
+    let migrate = async || {
+        drop_old(server).await;
+        let database = Database::create(Engine::Postgres(server.to_owned())).await;
+        migrate(&database).await;
+        database.on_server.expect("a database on a server").1
+    };
+    MIGRATED.get_or_init(migrate).await
+}
+
+/// Drops the databases of tests that failed, and the templates of earlier runs.
+async fn drop_old(server: &str) {
+    let mut connection = PgConnection::connect(server).await.expect("a server");
+    let names = sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE $1");
+    let names = names.bind(format!("{PREFIX}%")).fetch_all(&mut connection).await;
+    let names: Vec<String> = names.expect("the databases");
+    for name in names {
+        let created = name[PREFIX.len()..].split_once('_').and_then(|(time, _)| time.parse().ok());
+        if created.is_some_and(|created| Duration::from_secs(created) + MAX_AGE < now()) {
+            // Another process may drop it, too.
+            run_sql(server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+        }
+    }
+}
+
+/// The connections are closed soon after, for which copies wait.
+async fn migrate(database: &Database) {
+    let store = Store::open(&database.url, StoreLimits::default(), Random::system()).await;
+    drop(store.expect("a migrated database"));
 }
 
 fn sqlite_file(dir: &TempDir) -> PathBuf {
@@ -107,9 +172,8 @@ fn sqlite_file(dir: &TempDir) -> PathBuf {
 async fn migrated_sqlite() -> &'static [u8] {
     static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
     let migrate = async || {
-        let (database, limits) = (Database::create(Engine::Sqlite).await, StoreLimits::default());
-        let store = Store::open(&database.url, limits, Random::system()).await;
-        let _store = store.expect("a migrated database");
+        let database = Database::create(Engine::Sqlite).await;
+        migrate(&database).await;
         let copy = database.dir.path().join("copy.db");
         let mut connection = SqliteConnection::connect(&database.url).await.expect("a database");
         let sql = format!("VACUUM INTO '{}'", copy.display());
@@ -120,15 +184,8 @@ async fn migrated_sqlite() -> &'static [u8] {
 }
 
 pub async fn run_sql(server: &str, sql: String) {
-    try_sql(server, sql).await.expect("a valid statement");
-}
-
-async fn try_sql(server: &str, sql: String) -> sqlx::Result<()> {
-    let mut connection = PgConnection::connect(server).await?;
-    sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await?;
-    connection.close().await
-}
-
-fn is_deadlock(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "40P01")
+    let mut connection = PgConnection::connect(server).await.expect("the PostgreSQL server");
+    let ran = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
+    ran.expect("a valid statement");
+    connection.close().await.expect("a closed connection");
 }

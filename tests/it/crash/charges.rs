@@ -436,7 +436,7 @@ async fn killing_the_host(engine: Engine) {
     world.lab.advance(4 * 3_600).await;
     world.check().await;
     process.kill();
-    world.lab.database.drop_schema().await;
+    world.lab.database.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -476,7 +476,7 @@ async fn killing_the_host_of_a_push(engine: Engine) {
     let expected = ["card.validation.success", "payment.success"].map(|kind| (kind.to_owned(), 1));
     assert_eq!(world.events(), BTreeMap::from(expected));
     process.kill();
-    world.lab.database.drop_schema().await;
+    world.lab.database.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,7 +51,7 @@ async fn killing_the_host(engine: Engine) {
     lab.advance(4 * 3600).await;
     check(&lab, &company, &requests).await;
     process.kill();
-    lab.database.drop_schema().await;
+    lab.database.drop().await;
 }
 
 async fn check(lab: &Lab, company: &Company, requests: &BTreeMap<String, Option<String>>) {

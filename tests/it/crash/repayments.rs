@@ -214,7 +214,7 @@ async fn killing_the_host(engine: Engine) {
     lab.advance(4 * 3600).await;
     world.check().await;
     process.kill();
-    lab.database.drop_schema().await;
+    lab.database.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
