@@ -457,7 +457,13 @@ const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_a
         SELECT CAST(COALESCE(SUM(l.amount_minor), 0) AS BIGINT) FROM ledger_entries l
         JOIN ledger_transactions t ON t.company_id = l.company_id AND t.id = l.transaction_id
         WHERE l.company_id = b.company_id AND l.currency = b.currency AND l.account = 'fees'
-            AND (t.kind = 'difference' OR t.kind LIKE '%.dispute.fee' OR t.kind LIKE '%.reversed.fee'))";
+            AND (t.kind = 'difference' OR t.kind LIKE '%.dispute.fee' OR t.kind LIKE '%.reversed.fee'))
+    UNION ALL SELECT company_id, 'disputes.fee_minor' FROM (
+        SELECT company_id, currency, fee_minor FROM disputes
+        UNION ALL SELECT l.company_id, l.currency, -l.amount_minor FROM ledger_entries l
+        JOIN ledger_transactions t ON t.company_id = l.company_id AND t.id = l.transaction_id
+        WHERE t.kind LIKE '%.dispute.fee' AND l.amount_minor > 0) fees
+    GROUP BY company_id, currency HAVING SUM(fee_minor) <> 0";
 
 /// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {

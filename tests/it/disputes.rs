@@ -68,6 +68,15 @@ async fn wallet(app: &TestApp) -> [Value; 3] {
     })
 }
 
+/// The actions of a kind of entry in the timeline of a payment.
+async fn timeline(app: &TestApp, payment_id: &Value, kind: &str) -> Vec<Value> {
+    let id = payment_id.as_str().expect("an id");
+    let path = format!("/companies/{}/payments/{id}/timeline", app.company.id);
+    let entries = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+    let of_kind = entries.as_array().expect("a list").iter().filter(|entry| entry["kind"] == kind);
+    of_kind.map(|entry| entry["action"].clone()).collect()
+}
+
 /// What the payment of [`disputed`] brought, and the fees of Paystack in minor units.
 const NET: f64 = 2_362.99;
 const FEES: i64 = 13_751;
@@ -116,11 +125,9 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         let events: BTreeSet<String> = app.events().into_iter().collect();
         assert_eq!(events.len(), 4, "{events:?}");
-        let path = format!("/companies/{}/payments/{}/timeline", app.company.id, dispute["owner_id"].as_str().expect("an id"));
-        let timeline = app.operator(Method::GET, &path, Value::Null).await.data().clone();
-        let of = |kind: &str| timeline.as_array().expect("a list").iter().filter(|entry| entry["kind"] == kind).map(|entry| entry["action"].clone()).collect::<Vec<_>>();
-        assert_eq!(of("dispute"), ["opened", "lost"]);
-        assert!(["payment.dispute.held", "payment.dispute.lost", "payment.dispute.fee"].iter().all(|kind| of("ledger").contains(&json!(kind))), "{timeline}");
+        assert_eq!(timeline(app, &dispute["owner_id"], "dispute").await, ["opened", "lost"]);
+        let ledger = timeline(app, &dispute["owner_id"], "ledger").await;
+        assert!(["payment.dispute.held", "payment.dispute.lost", "payment.dispute.fee"].iter().all(|kind| ledger.contains(&json!(kind))), "{ledger:?}");
     }
 
     async fn the_company_bears_the_fees_of_a_lost_dispute_if_so_configured(app: TestApp, "--refund-fees=company") {
@@ -131,7 +138,7 @@ both! {
         assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, 0]);
     }
 
-    async fn what_a_refund_left_is_lost_with_the_rest_of_the_fees(app: TestApp) {
+    async fn losing_the_rest_after_a_partial_refund_books_the_remaining_fees(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
         app.operator(Method::POST, &path, json!({ "amount": 1000 })).await.data();
@@ -142,6 +149,34 @@ both! {
         app.run_until_idle().await;
         assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]));
         assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, -FEES]);
+        reconcile(app).await;
+        assert_eq!(exceptions(app, "?state=open").await.len(), 0);
+    }
+
+    async fn the_fees_of_a_reversed_payment_are_booked(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        assert!(app.simulators.paystack().reverse("order-1"));
+        app.advance(DAY).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [FEES, -FEES]);
+        let ledger = timeline(app, &payment["id"], "ledger").await;
+        assert!(ledger.contains(&json!("payment.reversed.fee")), "{ledger:?}");
+    }
+
+    async fn a_lost_dispute_may_have_the_money_of_a_failed_refund(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let url = payment["checkout"]["url"].as_str().expect("a URL");
+        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
+        app.run_until_idle().await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
+        app.operator(Method::POST, &path, json!({})).await.data();
+        app.advance(3_600).await;
+        assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]), "held until the retry");
+        let id = app.simulators.paystack().open_dispute("order-1", Some(100_000)).expect("a dispute");
+        app.run_until_idle().await;
+        assert!(app.simulators.paystack().decide_dispute(id, false));
+        app.run_until_idle().await;
         reconcile(app).await;
         assert_eq!(exceptions(app, "?state=open").await.len(), 0);
     }
@@ -160,7 +195,7 @@ both! {
         assert_eq!(wallet(app).await, amounts([1_362.99, 1_000.0, 0.0]));
     }
 
-    async fn exceptions_name_a_payment_that_was_lost_before_it_was_known(app: TestApp) {
+    async fn a_dispute_lost_before_its_payment_is_recorded_raises_exceptions(app: TestApp) {
         reconcile(app).await;
         let payment = app.initialize("order-1").await;
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(3));

@@ -184,7 +184,8 @@ fn derive(
         at_least: None,
         taken,
         taken_currency: taken.map(|_| former.currency.clone()),
-        fees: None,
+        // Zero may mean that they are not known.
+        fees: (counts && former.fees_minor > Minor(0)).then_some(former.fees_minor),
         credited: if former.in_books && counts { net } else { Minor(0) },
         credited_to: FundsAccount::Wallet,
         refunded: Minor(0),

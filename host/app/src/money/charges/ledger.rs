@@ -180,13 +180,12 @@ pub async fn post_taken(
     Ok(())
 }
 
-/// Returns the provider's fees on a charge that neither a refund nor a dispute has returned.
+/// Returns the provider's fees on a charge that no refund or dispute has booked.
 pub async fn unbooked_fees(tx: &mut Tx, charge: &Charge) -> Result<Minor> {
-    let (Some(taken), Some(fees), true) = (charge.taken, charge.fees, charge.in_books) else {
-        return Ok(Minor(0));
-    };
+    let Some(taken) = charge.taken.filter(|_| charge.in_books) else { return Ok(Minor(0)) };
     let returned = store::sum_of_returns(tx, charge).await?;
-    Ok(Minor((taken.0 - charge.credited.0 - returned.0).clamp(0, fees.0)))
+    let most = charge.fees.unwrap_or(taken);
+    Ok(Minor((taken.0 - charge.credited.0 - returned.0).clamp(0, most.0.max(0))))
 }
 
 /// Returns who pays the provider's fees when a charge is returned to its payer.

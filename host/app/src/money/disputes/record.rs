@@ -161,7 +161,7 @@ async fn apply(
         charges::raise_exception(tx, app, &charge, alarm, None).await?;
     }
     report(tx, app, &dispute, is_new, was_closed).await?;
-    // Whoever disputes a charge has paid it; at the end, the provider may have returned all of it.
+    // A disputed charge was paid. When the dispute ends, the provider may have returned all of it.
     if is_new && charge.taken.is_none() || dispute.state.is_closed() && !was_closed {
         jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, app.clock.now()).await?;
     }

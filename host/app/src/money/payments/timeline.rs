@@ -272,7 +272,7 @@ fn ledger_keys(
     let mut keys: Vec<String> =
         ["pending", "settled", "success", "reversed"].map(of_payment).into();
     for charge in charges {
-        let taken = ["suspense", "surplus", "credited", "returned", "reversed"];
+        let taken = ["suspense", "surplus", "credited", "returned", "reversed", "reversed:fee"];
         keys.extend(taken.map(|key| format!("taken:{}:{key}", charge.id)));
     }
     keys.extend(disputes.iter().flat_map(Dispute::ledger_keys));

@@ -1,7 +1,7 @@
 //! Raises and resolves the exceptions of an account after a complete list, in batches.
 
 use super::{
-    Comparison, TransactionKind,
+    Comparison, TransactionKind, claims,
     compare::{self, Recorded},
     differences::{self, Difference},
     record::{self, subject_of_record},
@@ -40,7 +40,7 @@ pub async fn check_listed(
 async fn check_one(app: &App, account: &Account, listed: ProviderTransaction) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
     db.write(async move |tx| {
-        let (charge, claim) = record::lock_record(tx, &account, &listed.to_listed()).await?;
+        let (charge, claim) = claims::lock_record(tx, &account, &listed.to_listed()).await?;
         let (kind, id) = (listed.kind, &listed.provider_id);
         let found = store::find_transaction(tx, &account.id, kind, id).await?;
         let Some(before) = found else { return Ok(()) };
@@ -198,6 +198,11 @@ async fn check_record(
         };
         let currency = charge.taken_currency.clone().unwrap_or(charge.currency.clone());
         let is_payment = kind == TransactionKind::Payment;
+        let excess = match kind {
+            TransactionKind::Payment => Minor(-record.booked.0),
+            TransactionKind::Refund => record.booked,
+            TransactionKind::Dispute => claims::given_for(tx, &charge, &id).await?,
+        };
         let difference = Difference {
             account: &account,
             kind: kind.not_listed(),
@@ -210,7 +215,7 @@ async fn check_record(
                 fees: charge.fees.filter(|_| is_payment),
             },
             seen: None,
-            excess: if is_payment { Minor(-record.booked.0) } else { record.booked },
+            excess,
         };
         differences::raise(tx, &app, difference).await
     })

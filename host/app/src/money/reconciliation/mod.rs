@@ -13,6 +13,7 @@
 //!
 //! - `compare`: what differs, pure;
 //! - `listing`: the job, page by page;
+//! - `claims`: the record that a listed transaction matches;
 //! - `record`: records the transactions of a page;
 //! - `settlements`: records settlements, and compares them with their payments;
 //! - `check`: raises and resolves exceptions after a complete list;
@@ -21,6 +22,7 @@
 
 pub mod api;
 mod check;
+mod claims;
 mod compare;
 mod days;
 mod differences;

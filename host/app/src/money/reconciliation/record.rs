@@ -2,21 +2,16 @@
 
 use super::days::Day;
 use super::{
-    CLOSED_DAY_CHANGED, Comparison, TransactionKind,
+    CLOSED_DAY_CHANGED, Comparison, TransactionKind, claims,
     compare::{self, Recorded},
     differences::{self, Difference},
     store::{self, Listing, ProviderTransaction},
 };
 use crate::money::{
-    charges::{ChargeId, DISPUTES_JOB, RECONCILE_JOB, Refund, RefundState, State as ChargeState},
-    disputes::{self, Dispute, DisputeState},
+    charges::{DISPUTES_JOB, RECONCILE_JOB},
     prelude::*,
 };
-use tollhouse_platform::store::Result as StoreResult;
-use tollhouse_plugins::{ListedKind, ListedTransaction};
-
-/// The record of a listed reversal: a refund that the host did not request.
-const REVERSAL: &str = "reversal";
+use tollhouse_plugins::ListedTransaction;
 
 /// Records the transactions of a page. Returns whether charges are verified because they do not
 /// match.
@@ -87,7 +82,7 @@ async fn record_one(
     let (db, app) = (app.store.clone(), app.clone());
     let (account, listed_until) = (account.clone(), listing.until);
     db.write(async move |tx| {
-        let (charge, claim) = lock_record(tx, &account, &listed).await?;
+        let (charge, claim) = claims::lock_record(tx, &account, &listed).await?;
         let before = store::find_transaction(tx, &account.id, kind, &listed.id).await?;
         let now = app.clock.now();
         let recorded = claim.as_ref().map(|claim| &claim.recorded);
@@ -199,142 +194,7 @@ async fn verify(tx: &mut Tx, charge: &Charge, kind: TransactionKind, now: Timest
     Ok(jobs::enqueue(tx, &charge.company_id, job, &charge.id, now).await?)
 }
 
-/// The record that a listed transaction matches.
-pub struct Claim {
-    /// The id of the charge, refund or dispute.
-    pub id: String,
-    pub recorded: Recorded,
-}
-
 /// The subject of the exception of a record that the list lacks.
 pub fn subject_of_record(id: &str) -> String {
     format!("record:{id}")
-}
-
-/// Locks the charge of a listed transaction. Returns it with the record that the transaction
-/// matches.
-pub async fn lock_record(
-    tx: &mut Tx,
-    account: &Account,
-    listed: &ListedTransaction,
-) -> StoreResult<(Option<Charge>, Option<Claim>)> {
-    let Some((company_id, id)) = find_charge(tx, account, listed).await? else {
-        return Ok((None, None));
-    };
-    let Some(charge) = charges::lock_charge(tx, &company_id, &ChargeId::from(id)).await? else {
-        return Ok((None, None));
-    };
-    let claim = match listed.kind {
-        ListedKind::Payment => payment(&charge, listed),
-        ListedKind::Refund => refund(tx, &charge, listed).await?,
-        ListedKind::Dispute => dispute(tx, &charge, listed).await?,
-    };
-    // A second payment under a reference, or a second refund, matches nothing.
-    let is_taken = match &claim {
-        Some(claim) => store::is_claimed(tx, &charge, listed, &claim.id).await?,
-        None => false,
-    };
-    Ok((Some(charge), claim.filter(|_| !is_taken)))
-}
-
-async fn find_charge(
-    tx: &mut Tx,
-    account: &Account,
-    listed: &ListedTransaction,
-) -> StoreResult<Option<(CompanyId, String)>> {
-    let id = &account.id;
-    let mut found = match listed.service_ref.is_empty() {
-        false => notifications::charge_of(tx, id, &listed.service_ref).await?,
-        true => None,
-    };
-    if found.is_none() && listed.kind != ListedKind::Payment {
-        found = store::charge_of_payment(tx, id, &listed.transaction_id).await?;
-    }
-    if found.is_none() && listed.kind == ListedKind::Refund {
-        found = store::charge_of_refund(tx, id, &listed.id).await?;
-    }
-    if found.is_none() && listed.kind == ListedKind::Dispute {
-        found = store::charge_of_dispute(tx, id, &listed.id).await?;
-    }
-    Ok(found)
-}
-
-/// Returns the charge if it took money, under the provider's id if it is known.
-fn payment(charge: &Charge, listed: &ListedTransaction) -> Option<Claim> {
-    let ids = [&charge.transaction_id, &listed.transaction_id];
-    if ids[0] != ids[1] && ids.iter().all(|id| !id.is_empty()) {
-        return None;
-    }
-    let (minor, currency) = (charge.taken?, charge.taken_currency.clone()?);
-    let recorded = Recorded { money: Money { minor, currency }, fees: charge.fees };
-    Some(Claim { id: charge.id.to_string(), recorded })
-}
-
-/// Returns the refund with this id or, because its response was lost, one of the same amount
-/// without an id. A reversal is a refund that the host did not request.
-async fn refund(
-    tx: &mut Tx,
-    charge: &Charge,
-    listed: &ListedTransaction,
-) -> StoreResult<Option<Claim>> {
-    let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let made: Vec<&Refund> = refunds.iter().filter(|refund| is_made(refund)).collect();
-    let claim =
-        |id: &str, money| Claim { id: id.to_owned(), recorded: Recorded { money, fees: None } };
-    if let Some(named) = made.iter().find(|refund| refund.provider_id == listed.id) {
-        return Ok(Some(claim(&named.id, named.money())));
-    }
-    for unnamed in made.iter().filter(|refund| refund.provider_id.is_empty()) {
-        let is_free = !store::is_claimed(tx, charge, listed, &unnamed.id).await?;
-        if is_free && unnamed.money() == listed.amount {
-            return Ok(Some(claim(&unnamed.id, unnamed.money())));
-        }
-    }
-    let disputes = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let reversed = reversed(charge, &made, &disputes);
-    let is_reversal = reversed > Minor(0);
-    let currency = charge.taken_currency.clone().filter(|_| is_reversal);
-    Ok(currency.map(|currency| claim(REVERSAL, Money { minor: reversed, currency })))
-}
-
-/// Returns whether the ledger has the refund: also after a failure, because the provider may have
-/// made it.
-fn is_made(refund: &Refund) -> bool {
-    let has_failed = matches!(refund.state, RefundState::Refused | RefundState::Failed);
-    !has_failed || refund.held.0 + refund.fee.0 > 0
-}
-
-/// Returns the part of a reversed charge that none of these refunds and disputes returned.
-fn reversed(charge: &Charge, refunds: &[&Refund], disputes: &[Dispute]) -> Minor {
-    if charge.state != ChargeState::Reversed {
-        return Minor(0);
-    }
-    let refunds = refunds.iter().map(|refund| refund.amount.0);
-    let lost = disputes.iter().filter(|dispute| dispute.state == DisputeState::Lost);
-    let lost = lost.map(|dispute| dispute.amount.0);
-    let taken = charge.taken.unwrap_or_default();
-    Minor((taken.0 - refunds.sum::<i64>() - lost.sum::<i64>()).max(0))
-}
-
-/// Returns the lost dispute with this id. Of the service account, its amount is what the ledger has
-/// given to the provider for it, perhaps by a reversal.
-async fn dispute(
-    tx: &mut Tx,
-    charge: &Charge,
-    listed: &ListedTransaction,
-) -> StoreResult<Option<Claim>> {
-    let mut disputes = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let is_lost = |one: &Dispute| one.provider_id == listed.id && one.state == DisputeState::Lost;
-    let Some(n) = disputes.iter().position(is_lost) else { return Ok(None) };
-    let Dispute { id, amount, currency, lost, fee, .. } = disputes.swap_remove(n);
-    let mut minor = amount;
-    if charge.in_books {
-        let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-        // The reversal of a charge also has the money of its refused refunds.
-        let made: Vec<&Refund> = refunds.iter().filter(|one| !one.state.has_failed()).collect();
-        let by_reversal = reversed(charge, &made, &disputes).min(amount);
-        minor = Minor(lost.0 + fee.0).max(by_reversal);
-    }
-    let money = Money { minor, currency };
-    Ok(Some(Claim { id, recorded: Recorded { money, fees: None } }))
 }

@@ -119,14 +119,13 @@ pub async fn find_listed(
     .await
 }
 
-/// Returns whether another listed transaction matches a record of a charge.
+/// Returns whether a listed transaction other than this one matches a record of a charge.
 pub async fn is_claimed(
     tx: &mut Tx,
     charge: &Charge,
-    listed: &ListedTransaction,
+    (kind, provider_id): (TransactionKind, &str),
     record_id: &str,
 ) -> Result<bool> {
-    let kind = TransactionKind::from(listed.kind);
     let found: Option<String> = tx
         .sql(
             "SELECT provider_id FROM provider_transactions
@@ -134,7 +133,7 @@ pub async fn is_claimed(
                  AND record_id = $5 AND provider_id <> $6 LIMIT 1",
         )
         .params(params![
-            &charge.company_id, &charge.id, &charge.account_id, kind, record_id, &listed.id
+            &charge.company_id, &charge.id, &charge.account_id, kind, record_id, provider_id
         ])
         .optional_value()
         .await?;
