@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_app::money::disputes;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{self, Tx, params},
@@ -40,8 +41,10 @@ const PENDING: &str = "SELECT CAST(COALESCE(SUM(c.amount_minor), 0) AS BIGINT) F
         AND c.number = (SELECT MAX(o.number) FROM charges o WHERE o.company_id = c.company_id
             AND o.owner_kind = 'payment' AND o.owner_id = c.owner_id)";
 
-/// Lists the transactions of both providers: what happened before the first list is not listed.
+/// Lists the transactions of both providers, because what happened before the first list is not
+/// listed, and begins the daily lists of disputes, whose webhooks may all be lost.
 pub async fn set_up(app: &TestApp) {
+    disputes::sweep(app.app.clone()).await.expect("the jobs of the accounts");
     for provider in PROVIDERS {
         list(app, &account(app, provider).await).await;
     }
