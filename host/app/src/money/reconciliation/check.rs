@@ -7,7 +7,7 @@ use super::{
     record::{self, subject_of_record},
     store::{self, GRACE_SECONDS, Listing, ProviderTransaction, UnlistedRecord},
 };
-use crate::money::{charges::ChargeId, prelude::*};
+use crate::money::{charges::ChargeId, disputes, prelude::*};
 use tollhouse_platform::values::listing::Period;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
@@ -201,7 +201,10 @@ async fn check_record(
         let excess = match kind {
             TransactionKind::Payment => Minor(-record.booked.0),
             TransactionKind::Refund => record.booked,
-            TransactionKind::Dispute => claims::given_for(tx, &charge, &id).await?,
+            TransactionKind::Dispute => {
+                let all = disputes::list_of_charge(tx, &company_id, &charge_id).await?;
+                claims::given_for(tx, &charge, &all, &id).await?
+            }
         };
         let difference = Difference {
             account: &account,

@@ -148,16 +148,21 @@ async fn dispute(
     let is_lost = |one: &&Dispute| one.provider_id == listed.id && one.state == DisputeState::Lost;
     let Some(lost) = disputes.iter().find(is_lost) else { return Ok(None) };
     let minor = match charge.in_books {
-        true => given_for(tx, charge, &lost.id).await?,
+        true => given_for(tx, charge, &disputes, &lost.id).await?,
         false => lost.amount,
     };
     let money = Money { minor, currency: lost.currency.clone() };
     Ok(Some(Claim { id: lost.id.clone(), recorded: Recorded { money, fees: None } }))
 }
 
-/// Returns what the ledger has given to the provider for a lost dispute of a charge.
-pub async fn given_for(tx: &mut Tx, charge: &Charge, dispute_id: &str) -> StoreResult<Minor> {
-    let disputes = disputes::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+/// Returns what the ledger has given to the provider for a lost dispute. Takes all disputes of the
+/// charge.
+pub async fn given_for(
+    tx: &mut Tx,
+    charge: &Charge,
+    disputes: &[Dispute],
+    dispute_id: &str,
+) -> StoreResult<Minor> {
     let mut returns = Returns::default();
     for refund in charges::list_of_charge(tx, &charge.company_id, &charge.id).await? {
         let listed = (TransactionKind::Refund, "");
@@ -168,7 +173,7 @@ pub async fn given_for(tx: &mut Tx, charge: &Charge, dispute_id: &str) -> StoreR
             false => returns.kept += refund.held.0 + refund.fee.0,
         }
     }
-    Ok(share_of_dispute(charge, &returns, &disputes, dispute_id))
+    Ok(share_of_dispute(charge, &returns, disputes, dispute_id))
 }
 
 /// What refunds have returned of a charge, in minor units.
