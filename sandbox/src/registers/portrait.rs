@@ -1,6 +1,6 @@
 //! Drawings: a face derived from a number, a landscape without people, a card with a face.
 
-use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
+use jpeg_encoder::{ColorType, Encoder};
 
 use super::{people, seeded_values::SeededValues};
 
@@ -65,10 +65,9 @@ impl Canvas {
     /// Encodes a JPEG. Empty on failure, which cannot occur when writing to memory.
     fn jpeg(&self) -> Vec<u8> {
         let mut jpeg = Vec::new();
-        let (width, height) = (self.width as u32, self.height as u32);
-        let encoder = JpegEncoder::new_with_quality(&mut jpeg, QUALITY);
-        let written =
-            encoder.write_image(self.pixels.as_flattened(), width, height, ExtendedColorType::Rgb8);
+        let (width, height) = (self.width as u16, self.height as u16);
+        let encoder = Encoder::new(&mut jpeg, QUALITY);
+        let written = encoder.encode(self.pixels.as_flattened(), width, height, ColorType::Rgb);
         if let Err(error) = written {
             tracing::warn!(%error, "picture could not be encoded");
         }

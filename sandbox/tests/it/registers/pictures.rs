@@ -1,7 +1,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
-use image::ImageReader;
 use reqwest::Method;
 use serde_json::{Value, json};
+use zune_jpeg::{JpegDecoder, zune_core::bytestream::ZCursor};
 
 use super::{bvn_at_prembly, dojah, prembly, send};
 use crate::world::World;
@@ -18,11 +18,10 @@ async fn picture(world: &World, name: &str) -> Vec<u8> {
 }
 
 /// Decodes a picture; returns width and height.
-fn decode(jpeg: &[u8]) -> (u32, u32) {
-    let reader = ImageReader::new(std::io::Cursor::new(jpeg)).with_guessed_format().unwrap();
-    assert_eq!(reader.format(), Some(image::ImageFormat::Jpeg));
-    let image = reader.decode().unwrap();
-    (image.width(), image.height())
+fn decode(jpeg: &[u8]) -> (usize, usize) {
+    let mut decoder = JpegDecoder::new(ZCursor::new(jpeg));
+    decoder.decode().unwrap();
+    decoder.dimensions().unwrap()
 }
 
 /// Returns the picture without its mark, which is the first segment.
