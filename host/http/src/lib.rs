@@ -23,7 +23,7 @@ pub use self::{
     },
     pages::PageGate,
     request::get::GetOnly,
-    route::{ANY_OPERATOR, Access, Permission, Route},
+    route::{ANY_OPERATOR, Access, ErasedHandler, Permission, Route},
     server::{
         Server,
         auth::{ClientAddress, CompanyCall, OperatorCall, Principals, RequestOrigin},

@@ -1,6 +1,9 @@
 //! Routes: what a listener serves, and which principals may call it.
 
-use axum::routing::MethodRouter;
+use std::sync::Arc;
+
+use axum::{extract::Request, handler::Handler, response::Response, routing::MethodRouter};
+use futures::future::BoxFuture;
 
 use super::openapi::Description;
 
@@ -50,5 +53,27 @@ impl<S> Route<S> {
     pub fn takes_idempotency_key(&self) -> bool {
         let caller_is_known = matches!(self.access, Access::Company(_) | Access::Operator(_));
         self.method != "get" && caller_is_known
+    }
+}
+
+/// A handler without its type, so that the services in which axum wraps it are compiled once, not
+/// for each handler.
+#[derive(Clone)]
+pub struct ErasedHandler<S>(Arc<dyn Fn(Request, S) -> BoxFuture<'static, Response> + Send + Sync>);
+
+impl<S: 'static> ErasedHandler<S> {
+    pub fn new<H, T>(handler: H) -> ErasedHandler<S>
+    where
+        H: Handler<T, S, Future = BoxFuture<'static, Response>>,
+    {
+        ErasedHandler(Arc::new(move |request, state| handler.clone().call(request, state)))
+    }
+}
+
+impl<S: Clone + 'static> Handler<(), S> for ErasedHandler<S> {
+    type Future = BoxFuture<'static, Response>;
+
+    fn call(self, request: Request, state: S) -> Self::Future {
+        (self.0)(request, state)
     }
 }

@@ -33,7 +33,7 @@ use crate::{
 };
 use tollhouse_console::{ConsoleOptions, Site};
 use tollhouse_http::{
-    self as http, Access, Interface, Server,
+    self as http, Access, ErasedHandler, Interface, Server,
     openapi::{
         self, DocumentContents, Webhook,
         docs::{self, Document},
@@ -89,7 +89,7 @@ macro_rules! routes {
             summary: $summary,
             fails: &[$($status),*],
             describe: openapi::description(&$($handler)::+),
-            handler: axum::routing::$method($($handler)::+),
+            handler: axum::routing::$method(ErasedHandler::new($($handler)::+)),
         }),*]
     };
 }
