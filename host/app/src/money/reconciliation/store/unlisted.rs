@@ -13,8 +13,8 @@ pub struct UnlistedRecord {
     pub charge_id: ChargeId,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
-    /// What the ledger gave to the provider for it, or has from the provider. Without what a reversal
-    /// of the charge gave for a dispute.
+    /// What the ledger gave to the provider for it, or has from the provider. For a dispute, it
+    /// excludes what a reversal of the charge gave.
     #[sqlx(rename = "booked_minor")]
     pub booked: Minor,
     pub at: Timestamp,
