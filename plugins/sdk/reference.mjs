@@ -213,7 +213,7 @@ function rustItems(text) {
       while (!/[{;]$/.test(lines[n])) n += 1;
       return joined(lines.slice(from, n + 1)).replace(/^pub /, '');
     };
-    const type = line.match(/^pub (struct|enum) (\w+)/);
+    const type = line.match(/^pub (struct|enum|trait) (\w+)/);
     const implemented = line.match(/^impl(?:<[^>]*>)? (?:(.+) for )?(\w+)/);
     if (type && !hidden) {
       owner = { signature: `${type[1]} ${type[2]}`, name: type[2], docs, members: [], kind: type[1] };
@@ -228,6 +228,8 @@ function rustItems(text) {
     } else if (/^pub (const )?fn /.test(line) && !hidden) {
       items.push({ signature: signature(), docs, kind: 'fn' });
     } else if (owner?.kind === 'impl' && /^ {4}pub (const )?fn /.test(line)) {
+      owner.members.push({ signature: signature(), docs });
+    } else if (owner?.kind === 'trait' && /^ {4}fn /.test(line)) {
       owner.members.push({ signature: signature(), docs });
     } else if (owner?.kind === 'struct' && /^ {4}pub \w+:/.test(line)) {
       owner.members.push({ signature: line.trim().replace(/^pub |,$/g, ''), docs });

@@ -1,21 +1,22 @@
-//! Refunds. Flutterwave accepts no reference for a refund, so `start` looks for an existing refund
-//! before it requests one: a retry after a lost response finds the first attempt.
+//! Refunds. Flutterwave accepts no reference for a refund, so an earlier attempt is recognized by its
+//! note.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::noted_refunds::{self, ListedRefund, NotedRefunds};
 use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder};
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
-use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{http, log, loose, normal, text};
 
 use crate::{Flutterwave, api, list, transaction};
 
 #[derive(Serialize)]
-struct RefundRequest {
+struct RefundRequest<'a> {
     amount: Major,
-    comments: String,
+    comments: &'a str,
 }
 
 /// A refund as returned when it is created, in lists (where some names differ) and in webhooks.
@@ -59,17 +60,6 @@ impl RefundRecord {
         Ok(self.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase())
     }
 
-    /// Recognizes the refund by the note that its request wrote.
-    fn has_note(&self, order: &RefundOrder) -> bool {
-        loose::either(&self.comments, &self.comment).contains(&refund_note(order))
-    }
-
-    /// A refund of the same amount also counts, whatever its origin.
-    fn is_of_amount(&self, order: &RefundOrder) -> Result<bool, Fault> {
-        let amount = self.amount().ok_or_else(unreadable_refund)?;
-        Ok(amount.minor() == order.amount.minor)
-    }
-
     pub(crate) fn is_for_transaction(&self, transaction: &str) -> Result<bool, Fault> {
         let named = self.transaction();
         if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
@@ -78,7 +68,7 @@ impl RefundRecord {
 
 impl refunds::Guest for Flutterwave {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
-        start(&order, find_existing)
+        noted_refunds::start::<Flutterwave>(&order, None)
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
@@ -89,124 +79,46 @@ impl refunds::Guest for Flutterwave {
 impl partial_refunds::Guest for Flutterwave {
     fn start(part: PartialRefundOrder) -> Result<PartialRefund, Fault> {
         let (order, earlier) = part.into();
-        let find = |transaction: &str, order: &RefundOrder| find_part(transaction, order, &earlier);
-        start(&order, find).map(PartialRefund::from)
+        noted_refunds::start::<Flutterwave>(&order, Some(&earlier)).map(PartialRefund::from)
     }
 }
 
-/// Requests the refund unless `find` returns an earlier attempt.
-fn start(
-    order: &RefundOrder,
-    find: impl Fn(&str, &RefundOrder) -> Result<Option<Refund>, Fault>,
-) -> Result<Refund, Fault> {
-    let transaction = transaction_id(order)?;
-    if let Some(made) = find(&transaction, order)? {
-        return Ok(made);
+impl NotedRefunds for Flutterwave {
+    /// Flutterwave lists refunds by its own transaction id.
+    fn find_transaction(service_ref: &str) -> Result<String, Fault> {
+        transaction::find_id(service_ref)
     }
-    let comments = format!("{} {}", order.reason, refund_note(order)).trim().to_owned();
-    let body = RefundRequest { amount: Major::from(&order.amount), comments };
-    let path = format!("/transactions/{}/refund", http::encode(&transaction));
-    match api::post(&path, &body) {
-        Err(refusal) if refusal.is_refusal() => {
-            find_after_refusal(find(&transaction, order), refusal)
+
+    /// The list may have refunds of other transactions.
+    fn list(transaction: &str, _: &RefundOrder) -> Result<Vec<ListedRefund>, Fault> {
+        let mut found = Vec::new();
+        for value in list::fetch("refunds", transaction)? {
+            let item: RefundRecord = value.read()?;
+            if !item.is_for_transaction(transaction)? {
+                continue;
+            }
+            let refund = parse_refund(&value)?;
+            if refund.status != RefundStatus::Failed {
+                let note = loose::either(&item.comments, &item.comment);
+                let amount = item.amount().map(Major::minor);
+                found.push(ListedRefund { refund, note, amount });
+            }
         }
-        result => parse_refund(&result?.data),
+        Ok(found)
     }
-}
 
-/// Flutterwave lists refunds by its own transaction id.
-fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
-    if !order.transaction_id.is_empty() {
-        return Ok(order.transaction_id.clone());
+    fn request(transaction: &str, order: &RefundOrder, note: &str) -> Result<Refund, Fault> {
+        let body = RefundRequest { amount: Major::from(&order.amount), comments: note };
+        let path = format!("/transactions/{}/refund", http::encode(transaction));
+        parse_refund(&api::post(&path, &body)?.data)
     }
-    transaction::find_id(&order.service_ref)
-}
 
-/// Judges a refusal by what was found after it: an attempt whose response was lost may be listed
-/// only now. If none is found but the message says that one exists, the outcome is unknown.
-fn find_after_refusal(
-    found: Result<Option<Refund>, Fault>,
-    refusal: Fault,
-) -> Result<Refund, Fault> {
-    match found {
-        Ok(Some(made)) => Ok(made),
-        Ok(None) if indicates_existing_refund(&refusal) => Err(refusal.into_unavailable()),
-        Ok(None) => Err(refusal),
-        Err(fault) if fault.is_refusal() => Err(fault),
-        Err(fault) => Err(fault.into_unavailable()),
+    fn is_duplicate(refusal: &Fault) -> bool {
+        let words = refusal.message.to_lowercase();
+        let of_refunds = words.contains("refund");
+        let done = ["already", "been refunded", "was refunded", "fully refunded", "duplicate"];
+        of_refunds && done.iter().any(|phrase| words.contains(phrase))
     }
-}
-
-fn indicates_existing_refund(refusal: &Fault) -> bool {
-    let words = refusal.message.to_lowercase();
-    let of_refunds = words.contains("refund");
-    let done = ["already", "been refunded", "was refunded", "fully refunded", "duplicate"];
-    of_refunds && done.iter().any(|phrase| words.contains(phrase))
-}
-
-/// Returns this order's refund of the transaction, unless it does not exist or failed. A refund of
-/// a part of the amount that was made elsewhere leaves too little: `partly-refunded`.
-fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
-    let mut of_others = false;
-    for (item, made) in list_made(transaction)? {
-        if item.has_note(order) || item.is_of_amount(order)? {
-            return Ok(Some(made));
-        }
-        of_others = true;
-    }
-    match of_others {
-        true => {
-            Err(Fault::refused("partly-refunded", "a part was already refunded at Flutterwave"))
-        }
-        false => Ok(None),
-    }
-}
-
-/// Returns this order's refund of a part, unless it does not exist or failed.
-fn find_part(
-    transaction: &str,
-    order: &RefundOrder,
-    earlier: &[String],
-) -> Result<Option<Refund>, Fault> {
-    let listed = list_made(transaction)?;
-    if let Some((_, made)) = listed.iter().find(|(item, _)| item.has_note(order)) {
-        return Ok(Some(made.clone()));
-    }
-    for (item, made) in listed {
-        if !earlier.contains(&made.provider_id) && item.is_of_amount(order)? {
-            return Ok(Some(made));
-        }
-    }
-    Ok(None)
-}
-
-/// Lists the transaction's refunds that did not fail.
-fn list_made(transaction: &str) -> Result<Vec<(RefundRecord, Refund)>, Fault> {
-    let mut found = Vec::new();
-    for value in list(transaction)? {
-        let item: RefundRecord = value.read()?;
-        if !item.is_for_transaction(transaction)? {
-            continue;
-        }
-        let made = parse_refund(&value)?;
-        if made.status != RefundStatus::Failed {
-            found.push((item, made));
-        }
-    }
-    Ok(found)
-}
-
-/// Lists all refunds of the transaction, and possibly others. An incomplete list is a fault,
-/// because it may miss this order's refund.
-fn list(transaction: &str) -> Result<Vec<RawJson>, Fault> {
-    match list::fetch("refunds", transaction) {
-        Err(fault) if fault.category == FaultCategory::NotFound => Ok(Vec::new()),
-        listed => listed,
-    }
-}
-
-fn refund_note(order: &RefundOrder) -> String {
-    format!("[{}]", order.refund_ref)
 }
 
 fn parse_refund(value: &RawJson) -> Result<Refund, Fault> {

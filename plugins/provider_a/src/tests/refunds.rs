@@ -129,7 +129,46 @@ fn without_the_list_no_refund_is_requested() {
         fault
     };
     assert!(start_with_list(500, json!({})).retryable);
+    assert!(start_with_list(400, refused("Invalid transaction amount")).retryable);
     assert!(start_with_list(200, success(json!({"odd": true}))).retryable);
+}
+
+fn refused(words: &str) -> Value {
+    json!({"status": false, "message": words, "type": "validation_error", "code": "invalid"})
+}
+
+/// Starts a refund that is not listed and is refused with this message; the list then gets this
+/// response.
+fn start_refused(words: &str, then: (u16, Value)) -> Result<Refund, Fault> {
+    let host = host()
+        .answer("GET", LIST, 200, success(json!([])))
+        .answer("POST", "/refund", 400, refused(words))
+        .answer("GET", LIST, then.0, then.1)
+        .install();
+    let outcome = Paystack::start(order());
+    assert_eq!(host.requests().len(), 3);
+    outcome
+}
+
+/// A concurrent attempt whose response was lost may be listed only after the refusal.
+#[test]
+fn a_refusal_returns_the_existing_refund() {
+    use FaultCategory::{Invalid, Refused};
+    for (words, category) in [
+        ("Transaction has been fully reversed", Refused),
+        ("Refund amount cannot be more than what is left of the transaction amount", Invalid),
+    ] {
+        let made = start_refused(words, (200, success(json!([refund_with(json!({}))])))).unwrap();
+        assert_eq!((made.provider_id.as_str(), made.status), ("7", RefundStatus::Done), "{words}");
+        let fault = start_refused(words, (200, success(json!([])))).unwrap_err();
+        assert_eq!((fault.category, fault.message.as_str()), (category, words));
+        for status in [500, 400] {
+            let unseen = start_refused(words, (status, refused("Not today"))).unwrap_err();
+            assert_eq!(unseen.category, FaultCategory::Unavailable, "{words} {status}");
+        }
+        let part = json!([refund_with(json!({"amount": 1}))]);
+        assert_eq!(start_refused(words, (200, success(part))).unwrap_err().code, "partly-refunded");
+    }
 }
 
 #[test]

@@ -88,6 +88,7 @@ pub mod http;
 pub mod log;
 pub mod loose;
 pub mod normal;
+pub mod noted_refunds;
 pub mod phases;
 pub mod raw_json;
 pub mod record;
