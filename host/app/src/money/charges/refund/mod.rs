@@ -210,7 +210,8 @@ pub async fn advance<O: ChargeOwner>(
     let fact = match send(app, charge, &refund).await {
         Ok(Ok(seen)) => (RefundFact::Seen(seen), None),
         Ok(Err(error)) => {
-            let rejected = error.fault.category == FaultCategory::Refused;
+            use FaultCategory::{Invalid, Refused};
+            let rejected = matches!(error.fault.category, Invalid | Refused);
             let reason = format!("{:?} {}", error.fault.category, error.fault.code);
             let certainty = error.certainty;
             let fact = RefundFact::Failed { certainty, rejected, error: reason };
