@@ -47,12 +47,12 @@ pub(crate) fn verify(session: KnownSession) -> Result<Payment, Fault> {
     let status = match data.state_code {
         2 => PaymentStatus::Success,
         1 => PaymentStatus::Failed,
-        // -1 waits for the payer. Other codes are unknown.
+        // -1: waiting for the payer. Other codes are unknown.
         _ => PaymentStatus::Pending,
     };
     let charge = Major::rounded(&data.charge, Rounding::Up, "charge");
     Ok(Payment {
-        fees_minor: charge.map(Major::minor),
+        fees_minor: charge.map(Major::hundredths),
         message: data.message,
         raw: response.text(),
         ..payment(status, data.amount.money("KES"), session)
@@ -64,13 +64,13 @@ fn is_known(session: &KnownSession) -> bool {
     session.state.is_some() || session.notified.is_some()
 }
 
-/// Returns the outcome of a push that Jenga has and its query does not find.
+/// Returns the outcome, by its callback, of a push that Jenga has but its query does not find.
 fn outcome_of_callback(session: KnownSession) -> Payment {
     let notified: Option<Notified> = state::decode(session.notified.as_ref());
     let status = match notified.as_ref().map(|notified| &*notified.code) {
         Some("3") => PaymentStatus::Success,
         Some("1" | "5" | "6" | "7") => PaymentStatus::Failed,
-        // 0 waits for the payer; 2 and 4 are not credited to the merchant.
+        // 0: waiting for the payer. 2 and 4: not credited to the merchant.
         _ => PaymentStatus::Pending,
     };
     payment(status, session.amount.clone(), session)

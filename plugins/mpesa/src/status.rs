@@ -42,7 +42,7 @@ pub(crate) fn verify(session: KnownSession) -> Result<Payment, Fault> {
     });
     let (status, message, raw) = match api::post::<Status>("/mpesa/stkpushquery/v1/query", &body)? {
         Ok((found, raw)) => (outcome(&found.result_code), found.result_desc, raw),
-        // HTTP 500 with the general code.
+        // Daraja reports this as HTTP 500 with a general error code.
         Err(error) if error.says("being processed") => {
             (PaymentStatus::Pending, error.message, "{}".to_owned())
         }
@@ -76,5 +76,5 @@ fn outcome(code: &str) -> PaymentStatus {
 }
 
 fn taken(notified: Option<Major>, ordered: Money) -> Money {
-    Money { minor: notified.map_or(ordered.minor, |amount| amount.minor()), ..ordered }
+    Money { minor: notified.map_or(ordered.minor, |amount| amount.hundredths()), ..ordered }
 }

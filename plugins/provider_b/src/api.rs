@@ -22,7 +22,7 @@ pub(crate) struct Envelope {
     message: Value,
     #[serde(default)]
     pub(crate) data: RawJson,
-    /// Beside `data` in lists, and when a charge waits for the customer.
+    /// Next to `data` in lists, and when a charge waits for the customer.
     #[serde(default)]
     pub(crate) meta: Value,
 }

@@ -1,6 +1,6 @@
-//! Disputes, which Flutterwave calls chargebacks. It can query them only in lists, and accepts an
-//! answer only once, so `answer` reads the list first: a retry after a lost response finds the
-//! first answer.
+//! Disputes, which Flutterwave calls chargebacks. They can be queried only in lists, and answered
+//! only once, so `answer` reads the list first: a retry after a lost response finds the first
+//! answer.
 //!
 //! A chargeback has no currency, and in older versions no `tx_ref`. Both are then read from the
 //! transaction.
@@ -18,8 +18,8 @@ use tollhouse_plugin::{http, log, loose, normal, text};
 use crate::transaction::{self, Transactions};
 use crate::{Flutterwave, api, list};
 
-/// Maximum number of disputes that a call returns. Each may need its transaction, and a call is
-/// limited to 16 requests.
+/// Maximum number of disputes that a call returns. Each may need a query of its transaction, and a
+/// call is limited to 16 requests.
 const PER_PART: usize = 10;
 
 /// A payer's dispute of a transaction. A later stage of the same dispute is another chargeback.
@@ -123,7 +123,7 @@ fn fetch(key: &DisputeKey, transactions: &mut Transactions) -> Result<Dispute, F
     Err(Fault::not_found("Flutterwave lists no such chargeback"))
 }
 
-/// Flutterwave takes no evidence but a comment and a link.
+/// Flutterwave accepts no evidence except a comment and a link.
 fn request(answer: &DisputeAnswer) -> AnswerRequest {
     let comment = answer.message.clone();
     match &answer.action {
@@ -154,7 +154,7 @@ fn find_after_refusal(
 }
 
 impl Chargeback {
-    /// Returns whether it belongs to this payment, which it names by an id or by a reference.
+    /// Returns whether the chargeback names this payment, by an id or by a reference.
     pub(crate) fn is_for_payment(
         &self,
         transaction_id: &str,

@@ -7,7 +7,7 @@ use tollhouse_plugin::{card, loose};
 
 use crate::transaction::Transaction;
 
-/// Flutterwave does not identify the physical card, so signatures are derived, under this name.
+/// Provider name in derived signatures: Flutterwave does not identify the physical card.
 const SIGNER: &str = "provider_b";
 
 #[derive(Deserialize, Default)]

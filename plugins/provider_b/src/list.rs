@@ -49,7 +49,7 @@ pub(crate) fn fetch_part(
 ) -> Result<(Vec<RawJson>, Option<String>), Fault> {
     let position = Position::parse(cursor)?;
     let (items, pages) = match fetch_page(name, query, position.page) {
-        // The list of the first page exists, so the refusal is not that of an empty list.
+        // The first page exists, so the refusal does not mean that the list is empty.
         Err(fault) if fault.is_refusal() && position.page > 1 => {
             return Err(fault.into_unavailable());
         }

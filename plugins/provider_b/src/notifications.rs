@@ -1,5 +1,5 @@
-//! Flutterwave webhooks. They are only a hint: the shared text that authenticates them does not
-//! sign the body.
+//! Flutterwave webhooks. They are only a hint: older accounts authenticate them by a shared text
+//! that does not sign the body.
 
 use serde_json::Value;
 use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
@@ -62,8 +62,8 @@ fn refund_notification(value: &Value) -> Result<Notification, Refusal> {
     Ok(Notification { subject: Subject::Refund, event, service_ref, transaction_id })
 }
 
-/// Returns the service reference of a transaction, or "" if Flutterwave does not return it now: the
-/// host also polls its refunds.
+/// Returns the service reference of a transaction, or "" if the query fails: the host also polls
+/// its refunds.
 fn service_ref_of(transaction: &str) -> String {
     transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
         log::warn(&format!("the payment of a refund could not be looked up: {}", fault.message));

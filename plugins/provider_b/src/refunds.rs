@@ -1,5 +1,5 @@
-//! Refunds. Flutterwave accepts no reference for a refund, so an earlier attempt is recognized by its
-//! note.
+//! Refunds. Flutterwave accepts no reference for a refund, so an earlier attempt is recognized by
+//! its note.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl NotedRefunds for Flutterwave {
     }
 
     /// The list may have refunds of other transactions.
-    fn list(transaction: &str, _: &RefundOrder) -> Result<Vec<ListedRefund>, Fault> {
+    fn list(transaction: &str, order: &RefundOrder) -> Result<Vec<ListedRefund>, Fault> {
         let mut found = Vec::new();
         for value in list::fetch("refunds", transaction)? {
             let item: RefundRecord = value.read()?;
@@ -100,7 +100,7 @@ impl NotedRefunds for Flutterwave {
             let refund = parse_refund(&value)?;
             if refund.status != RefundStatus::Failed {
                 let note = loose::either(&item.comments, &item.comment);
-                let amount = item.amount().map(Major::minor);
+                let amount = item.amount().map(|amount| amount.money(&order.amount.currency).minor);
                 found.push(ListedRefund { refund, note, amount });
             }
         }

@@ -11,7 +11,7 @@ use crate::disputes::Chargeback;
 use crate::refunds::RefundRecord;
 use crate::{api, list};
 
-/// Changes a success to `reversed` if its refunds and chargebacks, also those that the host
+/// Changes a success to `reversed` if its refunds and chargebacks, including those that the host
 /// requested, return the whole amount. Other statuses need no request.
 pub(crate) fn apply(payment: Payment) -> Result<Payment, Fault> {
     if payment.status != PaymentStatus::Success {
@@ -35,8 +35,8 @@ fn reversed(payment: Payment, message: &str) -> Payment {
     Payment { status: PaymentStatus::Reversed, message: message.to_owned(), ..payment }
 }
 
-/// Returns whether this is all that was taken. Fees that the payer bears are charged in addition to
-/// the requested amount, and may stay with Flutterwave.
+/// Returns whether the whole amount was returned. Fees that the payer bears are charged in addition
+/// to the requested amount, and may stay with Flutterwave.
 fn is_whole(payment: &Payment, returned_minor: u64) -> bool {
     let requested = payment.requested.as_ref().unwrap_or(&payment.amount);
     returned_minor > 0 && returned_minor >= requested.minor.min(payment.amount.minor)
@@ -52,7 +52,7 @@ fn refunded(payment: &Payment) -> Result<u64, Fault> {
         let is_made = status == "completed" || status.starts_with("completed-");
         if is_made && refund.is_for_transaction(&payment.transaction_id)? {
             let amount = refund.amount().ok_or_else(|| unreadable("refund"))?;
-            sum = sum.saturating_add(amount.minor());
+            sum = sum.saturating_add(amount.money(&payment.amount.currency).minor);
         }
     }
     Ok(sum)
@@ -66,7 +66,7 @@ fn charged_back(payment: &Payment) -> Result<u64, Fault> {
         let is_for_payment =
             chargeback.is_for_payment(&payment.transaction_id, &payment.service_ref)?;
         if is_for_payment && chargeback.status()? == DisputeStatus::Lost {
-            sum = sum.saturating_add(chargeback.amount()?.minor());
+            sum = sum.saturating_add(chargeback.amount()?.money(&payment.amount.currency).minor);
         }
     }
     Ok(sum)

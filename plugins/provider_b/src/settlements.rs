@@ -25,8 +25,8 @@ use crate::{Flutterwave, api};
 /// The contract's maximum.
 const PER_PAGE: usize = 100;
 
-/// Maximum number of refunds or chargebacks that a call returns. Each needs its transaction, and a
-/// call is limited to 16 requests.
+/// Maximum number of refunds or chargebacks that a call returns. Each needs a query of its
+/// transaction, and a call is limited to 16 requests.
 const PER_PART: usize = 10;
 
 const DAY_MS: i64 = 86_400_000;
@@ -48,8 +48,8 @@ const LISTS: Phases<List> = Phases(&[
     ("disputes", List::Chargebacks),
 ]);
 
-/// A payment, as in the list of transactions or in a settlement, which has no `amount`, and the
-/// day instead of the time.
+/// A payment in the list of transactions or in a settlement. In a settlement, it has no `amount`,
+/// and a date instead of a time.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ListedPayment {
@@ -136,7 +136,7 @@ fn list_period(period: &Period, cursor: Option<&str>) -> Result<TransactionPage,
     Ok(TransactionPage { transactions, next: LISTS.next(phase, next) })
 }
 
-/// Returns a part of the payments of a settlement, which Flutterwave returns at once.
+/// Returns a part of the payments of a settlement. Flutterwave returns all in one response.
 fn list_contents(id: &str, cursor: Option<&str>) -> Result<TransactionPage, Fault> {
     let position = Position::parse(cursor)?;
     let found = api::get(&format!("/settlements/{}", http::encode(id)))?;
@@ -146,14 +146,14 @@ fn list_contents(id: &str, cursor: Option<&str>) -> Result<TransactionPage, Faul
     Ok(TransactionPage { transactions, next })
 }
 
-/// Returns the query of the days of a period that begins this many days earlier.
+/// Returns the query of the days of a period, extended by `earlier_days` before its start.
 fn query(period: &Period, earlier_days: i64) -> Result<String, Fault> {
     let from = day(&period.since, "since", earlier_days)?;
     let to = day(&period.until, "until", 0)?;
     Ok(format!("from={from}&to={to}"))
 }
 
-/// Returns the day of a time, or an earlier one, as YYYY-MM-DD.
+/// Returns the date `earlier_days` before a time, as YYYY-MM-DD.
 fn day(time: &str, name: &str, earlier_days: i64) -> Result<String, Fault> {
     let time_ms =
         normal::unix_ms(time).ok_or_else(|| Fault::invalid(name, "not a time in RFC 3339"))?;
@@ -287,7 +287,7 @@ fn fee(value: &RawJson, currency: &str, what: &str) -> Result<Option<u64>, Fault
     Ok(fee.map(|fee| fee.money(currency).minor))
 }
 
-/// Returns the first moment of a day without a time.
+/// Returns the midnight at which a date without a time begins.
 fn midnight(date: &Value) -> Option<String> {
     normal::moment(&Value::from(format!("{} 00:00:00", date.as_str()?)), 0)
 }

@@ -119,6 +119,7 @@ pub(crate) fn parse_payment(
     };
     let reference = loose::text(&transaction.tx_ref);
     let created_at = normal::moment(&transaction.created_at, 0);
+    let fees = transaction.fee().map(|fee| fee.money(&requested.currency));
     let response = loose::text(&transaction.processor_response);
     Ok(Payment {
         status,
@@ -126,7 +127,7 @@ pub(crate) fn parse_payment(
         transaction_id: loose::text(&transaction.id),
         amount: charged,
         requested: Some(requested),
-        fees_minor: transaction.fee().map(Major::minor),
+        fees_minor: fees.map(|fees| fees.minor),
         channel: channels::channel_name(&loose::text(&transaction.payment_type)),
         paid_at: created_at.filter(|_| status == PaymentStatus::Success),
         message: if response.is_empty() { value } else { response },

@@ -126,7 +126,7 @@ fn list_period(period: &Period, cursor: Option<&str>) -> Result<TransactionPage,
     Ok(TransactionPage { transactions, next: LISTS.next(list, next) })
 }
 
-/// Returns the query of a period that begins this many days earlier.
+/// Returns the query of a period, extended by `earlier_days` before its start.
 fn query(period: &Period, earlier_days: i64) -> Result<String, Fault> {
     let from = unix_ms(&period.since, "since")? - earlier_days * DAY_MS;
     let to = unix_ms(&period.until, "until")?;
@@ -158,8 +158,8 @@ fn fetch_page(
     Ok((items, next.map(|number| number.to_string())))
 }
 
-/// Converts a payment. As in verification, what was paid above the payable amount is not part of
-/// it.
+/// Converts a payment. As in verification, the amount excludes what was paid above the payable
+/// amount.
 fn parse_payment(item: &RawJson) -> Result<ListedTransaction, Fault> {
     let fault = || unreadable("transaction");
     let payment: ListedPayment = item.read()?;
@@ -167,7 +167,7 @@ fn parse_payment(item: &RawJson) -> Result<ListedTransaction, Fault> {
     let paid = payment.amount_paid.ok_or_else(fault)?;
     let payable = payment.payable_amount.or(payment.payable_in_settlement);
     let amount = payable.map_or(paid, |payable| payable.min(paid));
-    let borne_minor = paid.minor() - amount.minor();
+    let borne_minor = paid.hundredths() - amount.hundredths();
     let at = moment(&payment.completed_on).or_else(|| moment(&payment.paid_in_settlement));
     if id.is_empty() {
         return Err(fault());
@@ -188,17 +188,17 @@ fn currency(payment: &ListedPayment) -> String {
     if currency.is_empty() { naira::CURRENCY.to_owned() } else { currency }
 }
 
-/// Returns the fees: what Monnify kept, or else the fee that it names.
+/// Returns the fees: the amount that Monnify kept, or else the fee that it reports.
 fn fees_minor(payment: &ListedPayment, paid: Major) -> Result<Option<u64>, Fault> {
     let what = "Monnify's settlementAmount";
     match Major::listed(&payment.settlement_amount, Rounding::Down, what)? {
         Some(settled) => {
-            let fees = paid.minor().checked_sub(settled.minor());
+            let fees = paid.hundredths().checked_sub(settled.hundredths());
             fees.map(Some).ok_or_else(|| unreadable("settlementAmount"))
         }
         None => {
             let fee = Major::listed(&payment.fee, Rounding::Up, "Monnify's fee")?;
-            Ok(fee.map(Major::minor))
+            Ok(fee.map(Major::hundredths))
         }
     }
 }
@@ -213,7 +213,7 @@ fn parse_refund(item: &RawJson) -> Result<Option<ListedTransaction>, Fault> {
     }
     let id = loose::text(&refund.refund_reference);
     let amount = refund.refund_amount.ok_or_else(fault)?;
-    // Monnify filters by the time of creation. By a later time, the refund could be outside of
+    // Monnify filters by the time of creation. With a later time, the refund could be outside
     // every period in which it is listed.
     let at = moment(&refund.created_on).or_else(|| moment(&refund.completed_on));
     if id.is_empty() {
@@ -224,7 +224,7 @@ fn parse_refund(item: &RawJson) -> Result<Option<ListedTransaction>, Fault> {
         id,
         service_ref: loose::text(&refund.payment_reference),
         transaction_id: loose::text(&refund.transaction_reference),
-        amount: Money { minor: amount.minor(), currency: naira::CURRENCY.to_owned() },
+        amount: Money { minor: amount.hundredths(), currency: naira::CURRENCY.to_owned() },
         fees_minor: None,
         at: at.ok_or_else(fault)?,
     }))

@@ -13,8 +13,8 @@ use crate::{Monnify, api, channels, instrument, naira, status};
 /// Monnify's timestamps are in Lagos time.
 pub(crate) const LAGOS_OFFSET_MINUTES: i64 = 60;
 
-/// Fields that could charge the payer again, or act for the account or the customer. A mandate is
-/// charged by its code alone.
+/// Fields with credentials to charge the payer again, or to act for the account or the customer.
+/// The code of a mandate suffices to debit it.
 const CREDENTIAL_FIELDS: [&str; 5] =
     ["cardToken", "mandateCode", "authData", "apiKey", "accessToken"];
 
@@ -80,7 +80,7 @@ pub(crate) struct Transaction {
     pub(crate) card_details: Value,
     pub(crate) customer: Value,
     pub(crate) mandate_code: Value,
-    /// What was paid: for a transfer to a virtual account, that account.
+    /// The product of the payment; for a transfer to a virtual account, that account.
     pub(crate) product: Value,
 }
 
@@ -174,7 +174,7 @@ fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
         value => value,
     };
     let kept = transaction.paid().zip(settled);
-    Ok(kept.and_then(|(paid, settled)| paid.minor().checked_sub(settled.minor())))
+    Ok(kept.and_then(|(paid, settled)| paid.hundredths().checked_sub(settled.hundredths())))
 }
 
 /// Returns the settlement amount by Monnify's reference. A debit may have none.

@@ -217,7 +217,7 @@ fn a_missing_transaction_id_is_looked_up() {
     assert!(Flutterwave::list(filter(), None).unwrap_err().retryable);
 }
 
-/// Each chargeback may need its transaction, and a call is limited to 16 requests.
+/// Each chargeback may need a query of its transaction, and a call is limited to 16 requests.
 #[test]
 fn chargebacks_since_a_day_are_listed_in_parts_of_ten() {
     let chargeback = |n: u64| {
@@ -307,7 +307,7 @@ fn unreadable_chargebacks_are_unavailable() {
         let host = host().answer("GET", LIST, 200, response);
         assert_eq!(list(host).unwrap_err().category, FaultCategory::Unavailable);
     }
-    // A list of all chargebacks does not name the payment otherwise.
+    // In a list of all chargebacks, nothing else names the payment.
     let nameless = chargeback_with(json!({"transaction_id": null, "tx_ref": null}));
     let _host = host().answer("GET", "/chargebacks", 200, page(&[nameless], 1)).install();
     assert!(Flutterwave::list(DisputeFilter::Since("x".into()), None).unwrap_err().retryable);

@@ -72,7 +72,7 @@ fn without_a_shared_text_every_webhook_is_unauthentic() {
     }
     assert_eq!(host.logs().len(), 2);
     drop(host);
-    // Neither does an empty one.
+    // An empty shared text authenticates nothing, either.
     let _host = FakeHost::new().secret("webhook_hash", "").install();
     assert_eq!(parse(&[("verif-hash", "")], BODY).unwrap_err(), Refusal::Unauthentic);
 }

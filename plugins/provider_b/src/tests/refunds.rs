@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder};
 use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
-use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
 
 use super::{VERIFY, host, naira, parsed, refused, success, transaction};
 use crate::Flutterwave;
@@ -108,6 +108,18 @@ fn an_existing_partial_refund_is_partly_refunded() {
     // It is unknown whether this refund covers the whole amount, or belongs to the transaction.
     for unclear in [json!({"amount_refunded": null}), json!({"tx_id": null}), json!({"id": null})] {
         assert!(start_in_vain(json!([refund_with(unclear)])).retryable);
+    }
+}
+
+#[test]
+fn amounts_without_decimals_are_compared_in_their_minor_unit() {
+    let francs = |minor| Money { minor, currency: "XOF".into() };
+    for (minor, found) in [(5_000, true), (500_000, false)] {
+        let host =
+            host().answer("GET", LIST, 200, success(json!([refund(7, "completed")]))).install();
+        let started = Flutterwave::start(RefundOrder { amount: francs(minor), ..order() });
+        assert_eq!(started.is_ok(), found, "{started:?}");
+        assert_eq!(host.requests().len(), 1);
     }
 }
 
@@ -277,8 +289,8 @@ fn unknown_and_unreadable_refunds_are_faults() {
     assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
 }
 
-/// Requests a part when these refunds already exist, of which the host knows 7; returns it and the
-/// number of refund requests sent.
+/// Requests a partial refund when these refunds already exist, of which the host knows the one with
+/// id 7; returns it and the number of refund requests sent.
 fn start_part(existing: Value) -> (PartialRefund, usize) {
     let host = host()
         .answer("GET", LIST, 200, success(existing))

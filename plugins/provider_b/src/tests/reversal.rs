@@ -98,6 +98,22 @@ fn a_payment_whose_whole_amount_was_returned_is_reversed() {
     }
 }
 
+#[test]
+fn amounts_without_decimals_are_compared_in_their_minor_unit() {
+    use PaymentStatus::{Reversed, Success};
+    let francs = json!({"currency": "XOF", "amount": 6000, "charged_amount": 6000, "app_fee": 84});
+    for (refunds, chargebacks, expected) in [
+        (json!([refund(60, "completed")]), json!([]), Success),
+        (json!([]), json!([chargeback(60, "lost")]), Success),
+        (json!([refund(6000, "completed")]), json!([]), Reversed),
+        (json!([refund(2000, "completed")]), json!([chargeback(4000, "lost")]), Reversed),
+    ] {
+        let host = host_with(transaction_with(francs.clone()), refunds, chargebacks);
+        let payment = verify(host).unwrap();
+        assert_eq!((payment.status, payment.fees_minor), (expected, Some(84)));
+    }
+}
+
 /// Flutterwave may keep the fees that the payer bears. An amount below the requested one is all
 /// that was taken.
 #[test]

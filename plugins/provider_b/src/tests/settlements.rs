@@ -91,7 +91,7 @@ fn settled(id: u64) -> Value {
     })
 }
 
-/// Adds the transaction that refunds and chargebacks name.
+/// Adds the response to a query of the transaction that refunds and chargebacks name.
 fn with_transaction(host: FakeHost) -> FakeHost {
     host.answer("GET", TRANSACTION, 200, success(transaction()))
 }
@@ -353,7 +353,7 @@ fn missing_lists_of_refunds_and_chargebacks_are_empty() {
         let found = list(host().answer("GET", url, 404, missing), cursor).unwrap();
         assert_eq!((found.transactions.len(), found.next.as_deref()), (0, next));
     }
-    // The list of which the first page exists is not missing.
+    // A list whose first page exists is not missing.
     let second = "/refunds?from=2022-12-11&to=2022-12-12&page=2";
     let host = host().answer("GET", second, 404, refused("Not found"));
     assert_eq!(list(host, "refunds:2.0").unwrap_err().category, FaultCategory::Unavailable);

@@ -42,9 +42,16 @@ impl Major {
         Major { minor }
     }
 
-    /// Returns the amount in hundredths.
-    pub fn minor(self) -> u64 {
+    /// Returns the amount in hundredths of the major unit. For the minor unit of a currency, use
+    /// [`Major::money`].
+    pub fn hundredths(self) -> u64 {
         self.minor
+    }
+
+    /// The former name of [`Major::hundredths`].
+    #[deprecated = "use `hundredths`, or `money` for the currency's minor unit"]
+    pub fn minor(self) -> u64 {
+        self.hundredths()
     }
 
     /// Returns the amount as money of a currency, rounded down to its minor unit.
@@ -199,7 +206,7 @@ mod tests {
             ("184467440737095516.15", u64::MAX),
         ] {
             let read: Major = serde_json::from_str(written).unwrap();
-            assert_eq!(read.minor(), minor, "{written}");
+            assert_eq!(read.hundredths(), minor, "{written}");
         }
     }
 
@@ -244,7 +251,7 @@ mod tests {
         ] {
             let value: RawJson = serde_json::from_str(written).unwrap();
             let host = FakeHost::new().install();
-            let read = |rounding| Major::rounded(&value, rounding, "a fee").map(Major::minor);
+            let read = |rounding| Major::rounded(&value, rounding, "a fee").map(Major::hundredths);
             assert_eq!((read(Rounding::Down), read(Rounding::Up)), (down, up), "{written}");
             let logs = host.logs();
             assert_eq!(logs.len(), 2 * warnings, "{written}");
@@ -256,7 +263,7 @@ mod tests {
     fn listed_amounts_are_rounded_absent_or_faults() {
         let listed = |written: &str, rounding| {
             let value: RawJson = serde_json::from_str(written).unwrap();
-            Major::listed(&value, rounding, "a fee").map(|amount| amount.map(Major::minor))
+            Major::listed(&value, rounding, "a fee").map(|amount| amount.map(Major::hundredths))
         };
         for (written, down, up) in [
             ("0.84", Some(84), Some(84)),
@@ -298,7 +305,7 @@ mod tests {
         for (value, fee) in [("{}", None), (r#"{"fee":null}"#, None), (r#"{"fee":1.4}"#, Some(140))]
         {
             let Charge { fee: read } = serde_json::from_str(value).unwrap();
-            assert_eq!(read.map(Major::minor), fee, "{value}");
+            assert_eq!(read.map(Major::hundredths), fee, "{value}");
         }
     }
 }

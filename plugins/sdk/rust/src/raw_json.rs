@@ -54,7 +54,7 @@ mod tests {
     fn numbers_keep_their_precision() {
         let value = data(r#"{"data": [ 4503599627370497.01 ]}"#);
         let read: Vec<Major> = value.read().unwrap();
-        assert_eq!(read[0].minor(), 450_359_962_737_049_701);
+        assert_eq!(read[0].hundredths(), 450_359_962_737_049_701);
         assert!(value.value().is_array());
     }
 
