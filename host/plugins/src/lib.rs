@@ -140,6 +140,8 @@ impl Fault {
 pub struct CallError {
     pub fault: Fault,
     pub certainty: Certainty,
+    /// The plugin sent a request to an upstream.
+    pub sent: bool,
     pub timed_out: bool,
     /// Seconds until a retry is worthwhile; set if the host rejected the call or a request.
     pub retry_after_s: Option<u32>,
@@ -154,8 +156,24 @@ pub enum Certainty {
 }
 
 impl CallError {
-    /// Like [`CallError::into_error`], for a call about a person: the log does not get the plugin's
-    /// message either.
+    /// A call that the host does not make, or whose result it does not accept.
+    pub fn not_done(fault: Fault) -> CallError {
+        let (certainty, sent, timed_out) = (Certainty::NotDone, false, false);
+        CallError { fault, certainty, sent, timed_out, retry_after_s: None }
+    }
+
+    /// Returns whether an upstream certainly rejected the operation. False if the plugin or the host
+    /// rejected the call before any request: this proves nothing about an earlier call.
+    pub fn is_rejection(&self) -> bool {
+        let category = self.fault.category;
+        let is_certain = self.certainty == Certainty::NotDone;
+        self.sent
+            && is_certain
+            && matches!(category, FaultCategory::Invalid | FaultCategory::Refused)
+    }
+
+    /// Like [`CallError::into_error`], for a call about a person: the plugin's message is not
+    /// logged either.
     pub fn into_private_error(self, provider: &str) -> Error {
         let fault = Fault { message: String::new(), ..self.fault };
         CallError { fault, ..self }.into_error(provider)
@@ -243,9 +261,9 @@ pub struct DebitOrder {
 pub struct PartialOrder {
     pub token: String,
     pub email: String,
-    /// The most to take.
+    /// Maximum amount to charge.
     pub amount: Money,
-    /// The least to take.
+    /// Minimum amount to charge.
     pub at_least: Money,
     pub service_ref: String,
     pub narration: String,
@@ -253,14 +271,14 @@ pub struct PartialOrder {
 }
 
 impl PartialOrder {
-    /// Returns the order of a card for at least this amount.
+    /// Returns an order to charge a card at least this amount.
     #[must_use]
     pub fn of_card(order: CardOrder, at_least: Money) -> PartialOrder {
         let CardOrder { token, email, amount, service_ref, narration, metadata } = order;
         PartialOrder { token, email, amount, at_least, service_ref, narration, metadata }
     }
 
-    /// Returns the order of a mandate for at least this amount.
+    /// Returns an order to debit a mandate for at least this amount.
     #[must_use]
     pub fn of_mandate(order: DebitOrder, at_least: Money) -> PartialOrder {
         let DebitOrder { mandate: token, email, amount, service_ref, narration, metadata } = order;

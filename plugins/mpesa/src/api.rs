@@ -10,13 +10,13 @@ use tollhouse_plugin::{cache, loose, settings, vault};
 
 const CACHE_KEY: &str = "access_token";
 const EXPIRY_MARGIN_SECONDS: u32 = 60;
-/// Codes of a token that is unknown or has expired.
+/// Error codes: the token is unknown or has expired.
 const INVALID_TOKEN: [&str; 3] = ["404.001.03", "400.003.01", "401.002.01"];
 
 #[derive(Deserialize)]
 struct Login {
     access_token: String,
-    /// Text in production.
+    /// The lifetime in seconds; a string in production.
     #[serde(default)]
     expires_in: Value,
 }
@@ -63,7 +63,7 @@ impl ApiError {
 /// The result of a request: a response, or a documented error.
 pub(crate) type ApiResult<T> = Result<Result<T, ApiError>, Fault>;
 
-/// Sends a POST request. A token may expire early; nothing was executed then, so the request is
+/// Sends a POST request. A token may expire early; the request was not executed then, so it is
 /// repeated once with a new token.
 pub(crate) fn post<T: DeserializeOwned>(path: &str, body: &Value) -> ApiResult<(T, String)> {
     let request = Request::post(settings::url("base_url", path)?).json(body);

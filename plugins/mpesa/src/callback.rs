@@ -10,14 +10,14 @@ use tollhouse_plugin::{loose, state};
 
 use crate::{status::State, time};
 
-/// What a callback reports, without the payer's number.
+/// The data of a callback, without the payer's phone number.
 #[derive(Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Notified {
     pub checkout_request_id: String,
     /// The receipt, by which a payment is reversed.
     pub receipt: Option<String>,
     pub amount: Option<Major>,
-    /// RFC 3339.
+    /// In RFC 3339.
     pub paid_at: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Metadata {
 }
 
 impl Notified {
-    /// Returns what the callback of this push reported. That of another push does not count.
+    /// Returns the data of this push's callback. The callback of another push is ignored.
     pub(crate) fn of(session: &KnownSession) -> Option<Notified> {
         let notified: Notified = state::decode(session.notified.as_ref())?;
         let state: Option<State> = state::decode(session.state.as_ref());

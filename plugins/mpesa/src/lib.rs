@@ -1,7 +1,7 @@
 //! M-Pesa (Daraja by Safaricom): a payment by STK push, its status, and its reversal.
 //!
-//! The payer receives a prompt on the phone and confirms with a PIN. Safaricom identifies a push by
-//! the `CheckoutRequestID` of its response only, and reports amount and receipt only in the
+//! The payer receives a prompt on the phone and confirms with a PIN. Safaricom identifies a push
+//! only by the `CheckoutRequestID` of its response, and reports amount and receipt only in the
 //! callback, which is not signed: the host's notification URL authenticates it. The status query
 //! decides the outcome; the callback adds the receipt, by which a payment is reversed. The result
 //! of a reversal arrives by callback only.

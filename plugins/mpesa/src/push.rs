@@ -81,7 +81,7 @@ fn refusal(error: ApiError) -> Fault {
     error.into_fault()
 }
 
-/// Returns a Kenyan number in E.164 as Daraja expects it.
+/// Returns a Kenyan number as Daraja expects it: E.164 without the plus sign.
 fn msisdn(phone: Option<&str>) -> Result<&str, Fault> {
     let digits = phone.and_then(|phone| phone.strip_prefix('+')).unwrap_or_default();
     let is_kenyan = digits.len() == 12 && digits.starts_with("254");

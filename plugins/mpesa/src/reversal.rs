@@ -20,10 +20,10 @@ const ALREADY_REVERSED: &str = "R000001";
 /// The identifier type of a shortcode. `RecieverIdentifierType` is Daraja's spelling.
 const SHORTCODE: &str = "11";
 
-/// What a callback reports.
+/// The result that a callback reports.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Of the request that it reports on.
+    /// The id of the request whose result this is.
     pub conversation_id: String,
     pub result_code: String,
     pub result: String,
@@ -50,14 +50,14 @@ struct Callback {
 struct ReversalResult {
     #[serde(default, rename = "ConversationID")]
     conversation_id: String,
-    /// A number, or text.
+    /// A number or a string.
     result_code: Value,
     #[serde(default)]
     result_desc: String,
 }
 
-/// Requests the reversal. Daraja reverses a payment once: a repeated request ends with the code of
-/// a reversed payment.
+/// Requests the reversal. Daraja reverses a payment once: the result of a repeated request has the
+/// code [`ALREADY_REVERSED`].
 pub(crate) fn start(order: SessionRefundOrder) -> Result<SessionRefund, Fault> {
     let receipt = Notified::of(&order.session).and_then(|notified| notified.receipt);
     let receipt = receipt.unwrap_or(order.session.transaction_id);
@@ -95,8 +95,8 @@ pub(crate) fn start(order: SessionRefundOrder) -> Result<SessionRefund, Fault> {
     })
 }
 
-/// A rejected request proves nothing about an earlier one whose response was lost, so it is never
-/// `refused`.
+/// A rejected request proves nothing about an earlier one whose response was lost, so it is neither
+/// `refused` nor `invalid`.
 fn rejection(error: ApiError) -> Fault {
     match error.status {
         400 => Fault::misconfigured(format!("Daraja rejects the reversal: {}", error.message))
@@ -107,7 +107,7 @@ fn rejection(error: ApiError) -> Fault {
 
 pub(crate) fn check(refund: KnownRefund) -> SessionRefund {
     let outcome: Option<Outcome> = state::decode(refund.notified.as_ref());
-    // A failure of an earlier request does not end a later one.
+    // The failure of an earlier request is not that of the current one.
     let is_current = |id: &str| refund.provider_id.is_empty() || refund.provider_id == id;
     let (status, message) = match outcome {
         Some(Outcome { result_code, result, .. })

@@ -13,7 +13,7 @@ fn from_local(time: &str) -> String {
     time.replace(['-', 'T', ':'], "")
 }
 
-/// Returns a timestamp as RFC 3339 in UTC; `None` if it is not one.
+/// Returns a timestamp as RFC 3339 in UTC; `None` if it is malformed.
 pub(crate) fn to_rfc3339(timestamp: &str) -> Option<String> {
     if timestamp.len() != 14 || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

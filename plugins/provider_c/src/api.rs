@@ -67,7 +67,7 @@ pub(crate) fn url(path: &str) -> Result<String, Fault> {
     settings::url("base_url", path)
 }
 
-/// Sends a request. A token may expire early; nothing was executed then, so the request is retried
+/// Sends a request. A token may expire early; the request was not executed then, so it is repeated
 /// once with a new token.
 fn send(request: Request, wait: ResponseTimeout) -> Result<RawJson, Fault> {
     let mut response = wait.send(request.clone().bearer(&token::get_or_log_in(wait)?))?;
@@ -89,7 +89,7 @@ struct Envelope {
     response_body: RawJson,
 }
 
-/// Returns the envelope's body, or the fault that the response means.
+/// Returns the envelope's body, or maps the response to a fault.
 pub(crate) fn parse_envelope(response: &Response) -> Result<RawJson, Fault> {
     check_service(response)?;
     let envelope: Envelope = response.json()?;

@@ -3,7 +3,7 @@
 use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::types::Fault;
 
-/// The closest method to paying from a bank is direct debit.
+/// The method closest to the contract's `bank` is direct debit.
 const METHODS: [(&str, &str); 4] = [
     ("card", "CARD"),
     ("bank", "DIRECT_DEBIT"),

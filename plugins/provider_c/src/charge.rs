@@ -79,7 +79,7 @@ impl direct_debit::Guest for Monnify {
 }
 
 impl declines::Guest for Monnify {
-    /// A transaction that is queried later has no message, but the status of its last attempt.
+    /// A transaction that is queried later has the status of its last attempt instead of a message.
     fn reason(message: String, raw: String) -> Result<DeclineReason, Fault> {
         // A mandate or page that expired before the charge was made.
         if message == "EXPIRED" {

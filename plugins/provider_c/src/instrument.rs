@@ -7,7 +7,7 @@ use tollhouse_plugin::{card, loose};
 
 use crate::transaction::Transaction;
 
-/// Monnify does not identify the physical card, so signatures are derived, under this name.
+/// Provider name in derived signatures: Monnify does not identify the physical card.
 const SIGNER: &str = "provider_c";
 
 #[derive(Deserialize, Default)]

@@ -60,7 +60,7 @@ struct ListedMandate {
 impl mandates::Guest for Monnify {
     fn begin(order: MandateOrder) -> Result<MandateSession, Fault> {
         let created = api::post("/api/v1/direct-debit/mandate/create", &new_mandate(&order)?);
-        // The response has no link.
+        // The response has no link, so the mandate is queried.
         let created =
             created.and_then(|_| find(&order.mandate_ref).map_err(Fault::into_unavailable));
         let mandate =
@@ -159,7 +159,7 @@ impl ListedMandate {
             "AUTHORIZATION EXPIRED" | "EXPIRED" | "CANCELLED" | "FAILED" => {
                 MandateStatus::Cancelled
             }
-            // Also SUSPENDED, after which it may be activated again.
+            // Includes SUSPENDED, because such a mandate may be activated again.
             _ => MandateStatus::Created,
         }
     }

@@ -1,5 +1,5 @@
-//! The only currency. Debits and refunds do not even name it, so any other would be taken for
-//! naira.
+//! Monnify's only currency. Debits and refunds do not name it, so an amount in another currency
+//! would be taken for naira.
 
 use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::types::{Fault, Money};

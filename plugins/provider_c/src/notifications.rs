@@ -63,8 +63,8 @@ fn notification(Event { event_type: event, event_data }: Event) -> Result<Notifi
     }
 }
 
-/// Returns the service reference for a refund event that has only Monnify's reference, or "" if
-/// Monnify does not return it now: the host also polls its refunds.
+/// Returns the service reference for a refund event that has only Monnify's reference, or "" if the
+/// query fails: the host also polls its refunds.
 fn service_ref_of(transaction: &str) -> String {
     transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
         log::warn(&format!("the payment of a refund could not be looked up: {}", fault.message));

@@ -8,7 +8,7 @@ use tollhouse_plugin::partial_refunds::{self, PartialRefund, PartialRefundOrder}
 use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::{http, log, loose, text};
+use tollhouse_plugin::{http, log, loose, repeat, text};
 
 use crate::transaction::{self, Transaction};
 use crate::{Monnify, api, naira};
@@ -37,27 +37,14 @@ struct RefundRecord {
 
 impl refunds::Guest for Monnify {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
-        let refund_amount = naira::from_money(&order.amount)?;
-        if order.amount.minor < MIN_AMOUNT_MINOR {
-            return Err(Fault::invalid("amount", "Monnify does not refund less than 100 naira"));
-        }
-        if let Some(made) = find_existing(&order.refund_ref)? {
-            return Ok(made);
-        }
-        let body = RefundRequest {
-            transaction_reference: transaction_reference(&order)?,
-            refund_reference: &order.refund_ref,
-            refund_amount,
-            refund_reason: reason(&order),
-            customer_note: "Refund",
-        };
-        match api::post("/api/v1/refunds/initiate-refund", &body) {
-            Ok(value) => parse_refund(&value),
-            // A concurrent attempt used the reference: it is the same refund.
-            Err(fault) if matches!(&*fault.code, "R9" | api::DUPLICATE_REFERENCE) => {
-                find_existing(&order.refund_ref)?.ok_or_else(unreadable_refund)
+        let find = || find_existing(&order.refund_ref);
+        match find()? {
+            Some(made) => Ok(made),
+            // A concurrent attempt that used the reference is the same refund.
+            None => {
+                let requested = request(&order).map_err(map_refund_fault);
+                repeat::refunded(requested, is_duplicate, find)
             }
-            Err(fault) => Err(map_refund_fault(fault)),
         }
     }
 
@@ -67,7 +54,7 @@ impl refunds::Guest for Monnify {
     }
 }
 
-/// Every refund has its own reference, so that one of a part is requested like one of the whole.
+/// Every refund has its own reference, so a partial refund is requested like a whole one.
 impl partial_refunds::Guest for Monnify {
     fn start(part: PartialRefundOrder) -> Result<PartialRefund, Fault> {
         let (order, _) = part.into();
@@ -75,8 +62,27 @@ impl partial_refunds::Guest for Monnify {
     }
 }
 
-/// Returns the refund if it exists. If Monnify refuses the query, its existence is unknown:
-/// `unavailable`.
+fn request(order: &RefundOrder) -> Result<Refund, Fault> {
+    let refund_amount = naira::from_money(&order.amount)?;
+    if order.amount.minor < MIN_AMOUNT_MINOR {
+        return Err(Fault::invalid("amount", "Monnify does not refund less than 100 naira"));
+    }
+    let body = RefundRequest {
+        transaction_reference: transaction_reference(order)?,
+        refund_reference: &order.refund_ref,
+        refund_amount,
+        refund_reason: reason(order),
+        customer_note: "Refund",
+    };
+    parse_refund(&api::post("/api/v1/refunds/initiate-refund", &body)?)
+}
+
+fn is_duplicate(refusal: &Fault) -> bool {
+    matches!(&*refusal.code, "R9" | api::DUPLICATE_REFERENCE)
+}
+
+/// Returns the refund if it exists. If Monnify refuses the query, the fault is `unavailable`,
+/// because the refund may exist.
 fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
         Ok(value) => parse_refund(&value).map(Some),
@@ -91,7 +97,7 @@ fn transaction_reference(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
     }
-    let found: Transaction = transaction::find(&order.service_ref)?.read()?;
+    let found: Transaction = repeat::queried(transaction::find(&order.service_ref))?.read()?;
     if found.id().is_empty() { Err(unreadable_refund()) } else { Ok(found.id()) }
 }
 
@@ -107,7 +113,7 @@ fn map_refund_fault(fault: Fault) -> Fault {
         "R3" | "R4" => Fault::invalid("amount", message).with_code(&fault.code),
         // The account's balance is unavailable, or the bank does not respond: a retry may succeed.
         "R10" | "R11" => Fault::unavailable(message).with_code(&fault.code),
-        // Together with earlier refunds, it would exceed the payment.
+        // Together with earlier refunds, this one would exceed the payment.
         "R12" => Fault::refused("partly-refunded", message),
         _ => fault,
     }

@@ -1,4 +1,4 @@
-//! Monnify's payment statuses at checkout, of cards and of mandates.
+//! Monnify's payment statuses for checkout, cards and mandates.
 
 use tollhouse_plugin::payments::PaymentStatus;
 use tollhouse_plugin::{log, text};

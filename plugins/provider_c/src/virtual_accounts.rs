@@ -16,7 +16,7 @@ const RESERVED: &str = "RESERVED_ACCOUNT";
 /// The products of other payments.
 const OTHER_PRODUCTS: [&str; 5] =
     ["WEB_SDK", "MOBILE_SDK", "API_NOTIFICATION", "DIRECT_DEBIT", "INVOICE"];
-/// The identity types that Monnify takes, and its fields.
+/// The identity types that Monnify accepts, and the names of its fields for them.
 const IDENTITIES: [&str; 2] = ["bvn", "nin"];
 
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ impl virtual_accounts::Guest for Monnify {
             nin: identity("nin"),
         };
         let response = match api::post("/api/v2/bank-transfer/reserved-accounts", &new) {
-            // An earlier request arrived, and its response was lost.
+            // An earlier request whose response was lost may have created the account.
             Err(fault) if fault.is_refusal() => {
                 find(&order.account_ref)?.ok_or_else(|| account_fault(fault))
             }
@@ -121,8 +121,8 @@ impl virtual_accounts::Guest for Monnify {
     }
 }
 
-/// Returns the response for an existing account. If Monnify refuses the query, its existence is
-/// unknown: `unavailable`.
+/// Returns the response for an existing account. If Monnify refuses the query, the fault is
+/// `unavailable`, because the account may exist.
 fn find(account_ref: &str) -> Result<Option<RawJson>, Fault> {
     let path = format!("/api/v2/bank-transfer/reserved-accounts/{}", http::encode(account_ref));
     match api::get(&path) {

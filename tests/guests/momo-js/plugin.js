@@ -23,7 +23,7 @@ const MAX_CALLBACK_BYTES = 64 << 10;
 const EXPIRY_MARGIN_SECONDS = 60;
 /** The host's maximum for a cached value. */
 const MAX_CACHE_SECONDS = 86_400;
-/** Neither a payment nor a refund needs data of the plugin. */
+/** The plugin stores no data for payments and refunds. */
 const NO_DATA = new Uint8Array();
 
 /**
@@ -51,7 +51,7 @@ const REASONS = {
   INTERNAL_PROCESSING_ERROR: { message: 'MoMo could not process the payment' },
   SERVICE_UNAVAILABLE: { message: 'MoMo could not process the payment' },
 };
-/** Codes of an error, whatever its HTTP status, that the operator must resolve. */
+/** Codes of errors that the operator must resolve, whatever their HTTP status. */
 const MISCONFIGURED = new Map([
   ['NOT_ALLOWED_TARGET_ENVIRONMENT', 'the setting target_environment is not that of the account'],
   ['INVALID_CALLBACK_URL_HOST', "the host of public_url is not the API user's callback host"],
@@ -108,7 +108,7 @@ export const sessionRefunds = {
     };
     const headers = { 'X-Reference-Id': refundRef, 'X-Callback-Url': notificationUrl };
     const response = send('disbursement', 'POST', '/disbursement/v1_0/refund', { headers, body });
-    // The host draws the reference, so this is an earlier request for the same refund.
+    // The host generates the reference, so a duplicate is an earlier request for the same refund.
     if (isDuplicate(response)) return fetchRefund(refundRef);
     if (response.status !== 202) throw rejection(response, refundFault);
     return { status: 'pending', providerId: refundRef, message: '', raw: '{}', state: NO_DATA };
@@ -133,10 +133,10 @@ function find(serviceRef) {
 }
 
 /**
- * Requires that a duplicate is the ordered payment, and that its payer can still approve it: an
- * earlier request arrived, and its response was lost. A session under another reference would ask
- * the payer a second time. Any other payment is a duplicate, because it may be one of another
- * system.
+ * Accepts a duplicate only if it is the ordered payment and its payer can still approve it: then an
+ * earlier request arrived and its response was lost, and a session under another reference would
+ * prompt the payer a second time. Any other payment is refused as a duplicate, because it may be
+ * another system's.
  */
 function requireSame(order) {
   const found = find(order.externalId);
@@ -155,7 +155,11 @@ function requireSame(order) {
 function fetchRefund(refundRef) {
   const response = send('disbursement', 'GET', `/disbursement/v1_0/refund/${http.encode(refundRef)}`);
   if (isUnknown(response)) throw Fault.notFound('MoMo has no such refund');
-  if (response.status !== 200) throw rejection(response);
+  if (response.status !== 200) {
+    const fault = rejection(response);
+    // A refused query is not a refused refund.
+    throw fault.isRefusal ? Fault.unavailable(fault.message).withCode(fault.code) : fault;
+  }
   const { status, reason } = response.json({ status: 'string' });
   return {
     status: REFUND_STATUS.get(status) ?? 'pending',
@@ -185,8 +189,8 @@ function readNotification(body) {
 }
 
 /**
- * Sends a request with the access token of a product. If a cached token is rejected, the request was
- * not executed, and is repeated once with a new one.
+ * Sends a request with the access token of a product. If a cached token is rejected, the request
+ * was not executed, and is repeated once with a new token.
  *
  * @param {string} product
  * @param {string} method
@@ -242,7 +246,7 @@ function isSet(secret) {
   }
 }
 
-/** Returns code and message of an error of MoMo; both are empty for any other body. */
+/** Returns the code and message of MoMo's error; both are empty for any other body. */
 function readError(response) {
   try {
     const { code, message } = response.json({ code: 'string' });
@@ -256,8 +260,8 @@ const isDuplicate = (response) => response.status === 409 && readError(response)
 const isUnknown = (response) => response.status === 404 && readError(response).code === 'RESOURCE_NOT_FOUND';
 
 /**
- * Returns the fault of an unsuccessful response. `known` returns that of a code with a meaning of
- * its own. A body without a code may be that of an intermediary, so the outcome is unknown.
+ * Returns the fault of an unsuccessful response. `known` returns the fault of a code with a meaning
+ * of its own. A body without a code may come from an intermediary, so the outcome is unknown.
  *
  * @param {http.Response} response
  * @param {(code: string, message: string) => Fault | undefined} known
@@ -286,14 +290,14 @@ function paymentFault(code, message) {
   return fault.withCause(cause);
 }
 
-/** Returns the fault of a refund that MoMo rejects. Causes are those of payments. */
+/** Returns the fault of a refund that MoMo rejects, without a cause: only payments have one. */
 function refundFault(code, message) {
   return reasonOf(code)?.cause === undefined ? undefined : Fault.refused(code, message);
 }
 
 const reasonOf = (code) => (Object.hasOwn(REASONS, code) ? REASONS[code] : undefined);
 
-/** Returns the code of a reason, which is a text or an object. */
+/** Returns the code of a reason, which is a string or an object. */
 const codeOf = (reason) => String((typeof reason === 'object' ? reason?.code : reason) ?? '');
 
 function describe(reason) {

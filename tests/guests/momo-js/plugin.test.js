@@ -92,7 +92,7 @@ function fault(call) {
   }
   return assert.fail('no fault');
 }
-/** The same of `start`, with this response to the request. */
+/** Returns the fault of `start` with this response to the request. */
 const rejected = (status, body) => {
   account().answer(...REQUEST, status, body).install();
   return fault(() => sessions.start(order()));
@@ -437,6 +437,9 @@ describe('refunds', () => {
       account().answer(...REFUND_REQUEST, status, body).install();
       assert.equal(fault(() => sessionRefunds.start(refundOrder())), expected);
     }
+    const rejected = { code: 'REQUEST_REJECTED', message: 'no' };
+    account().answer(...REFUND_REQUEST, 409, duplicate).answer(...REFUND_STATUS, 400, rejected).install();
+    assert.equal(fault(() => sessionRefunds.start(refundOrder())), 'unavailable REQUEST_REJECTED ');
     for (const [status, body, expected] of [[404, unknown, 'not-found  '], [404, '<html>', 'unavailable http-404 '], [200, '', 'unavailable unexpected-answer ']]) {
       account().answer(...REFUND_STATUS, status, body).install();
       assert.equal(fault(() => sessionRefunds.check(knownRefund())), expected);

@@ -2,13 +2,13 @@
 //!
 //! The fee is committed before the register is queried, and kept if the lookup fails
 //! (specification, lookup rule 4). No transaction is open during the query, nor while an image is
-//! fetched. Clients get only sentences of the interface, never text of a register.
+//! fetched. Clients receive only messages that the interface defines, never text from a register.
 //!
 //! `upsert` finds the row of the same company, user, type and identifier by a keyed digest, because
 //! the identifier is stored nowhere, and seals details, addresses and comparison in it. A verified
 //! record stays verified, and `expires_at` stays: records are unavailable after 30 days, and
-//! `sweep` deletes them. A response that is stored for an idempotency key ends with the record in
-//! it.
+//! `sweep` deletes them. A response that is stored under an idempotency key expires together with
+//! the record that it contains.
 
 use super::{
     ImageLimiter, Method, RETENTION_SECONDS, Record, Uid,
@@ -21,7 +21,7 @@ use crate::{
     tenants::prelude::*,
 };
 use tollhouse_plugins::{
-    CallError, Certainty, Credentials, Fault, FaultCategory, IdentityQuery, Image, Person,
+    CallError, Credentials, Fault, FaultCategory, IdentityQuery, Image, Person,
 };
 
 /// Input of a lookup. `I` is an image as named by the request, then as loaded.
@@ -170,7 +170,7 @@ async fn query_register(
 fn unusable_identifier() -> CallError {
     let message = "the identifier read from the document is invalid";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
-    CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
+    CallError::not_done(fault)
 }
 
 /// Returns the client's error, without text from the register.

@@ -21,8 +21,7 @@ use super::{
 };
 use crate::metrics::{self, PluginMetrics};
 use crate::{
-    Call, CallError, Certainty, Fault, FaultCategory, NotificationRefusal, Plugin, PluginHandle,
-    PluginReply,
+    Call, CallError, Fault, FaultCategory, NotificationRefusal, Plugin, PluginHandle, PluginReply,
     contract::v1,
     limits::{
         breaker::CircuitBreakers,
@@ -374,7 +373,7 @@ impl CallExecutor {
     }
 }
 
-/// Delay before a run is repeated that lacked memory.
+/// Delay before a run that lacked memory is repeated.
 const MEMORY_RETRY_DELAY: Duration = Duration::from_millis(20);
 const TOO_MANY_CALLS: &str = "too many calls of this plugin, or of this company, are in progress";
 const BUSY_S: u32 = 1;
@@ -402,8 +401,7 @@ fn reject(progress: &mut Progress) -> Fault {
 /// The error of a call that was rejected before it began.
 fn rejection(code: &str, message: &str, retry_after_s: u32) -> CallError {
     let fault = Fault::new(FaultCategory::Unavailable, code, message);
-    let certainty = Certainty::NotDone;
-    CallError { fault, certainty, timed_out: false, retry_after_s: Some(retry_after_s) }
+    CallError { retry_after_s: Some(retry_after_s), ..CallError::not_done(fault) }
 }
 
 /// Logs and returns what the guest wrote to standard output and standard error.

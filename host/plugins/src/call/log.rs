@@ -1,5 +1,5 @@
-//! The log of calls: what the application learns of each call, once it has ended. Never an argument
-//! other than the reference, a result or the message of a fault.
+//! The log of completed calls, for the application. It contains no arguments other than the
+//! reference, no results, and no messages of faults.
 
 use std::{sync::Arc, time::Duration};
 

@@ -31,8 +31,8 @@ pub fn with_certainty<T>(
         FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
         _ => Certainty::NotDone,
     };
-    let Progress { timed_out, retry_after_s, .. } = *progress;
-    Err(CallError { fault, certainty, timed_out, retry_after_s })
+    let Progress { sent, timed_out, retry_after_s, .. } = *progress;
+    Err(CallError { fault, certainty, sent, timed_out, retry_after_s })
 }
 
 /// Returns the measurements of a call for metrics and spans.
@@ -88,24 +88,32 @@ mod tests {
 
     #[test]
     fn certainty_follows_from_the_category_and_the_requests_sent() {
+        use Certainty::{NotDone, Unknown};
         use FaultCategory::*;
-        for (category, sent, unanswered, certainty) in [
-            (Refused, true, false, Certainty::NotDone),
-            (Invalid, true, false, Certainty::NotDone),
-            (NotFound, true, false, Certainty::NotDone),
-            (Misconfigured, true, false, Certainty::NotDone),
-            (Refused, true, true, Certainty::Unknown),
-            (Invalid, true, true, Certainty::Unknown),
-            (NotFound, true, true, Certainty::Unknown),
-            (Misconfigured, true, true, Certainty::Unknown),
-            (Unavailable, false, false, Certainty::NotDone),
-            (Unavailable, true, false, Certainty::Unknown),
-            (Other, true, false, Certainty::Unknown),
+        for (category, sent, unanswered, certainty, is_rejection) in [
+            (Refused, true, false, NotDone, true),
+            (Invalid, true, false, NotDone, true),
+            (NotFound, true, false, NotDone, false),
+            (Misconfigured, true, false, NotDone, false),
+            (Refused, false, false, NotDone, false),
+            (Invalid, false, false, NotDone, false),
+            (Refused, true, true, Unknown, false),
+            (Invalid, true, true, Unknown, false),
+            (NotFound, true, true, Unknown, false),
+            (Misconfigured, true, true, Unknown, false),
+            (Unavailable, false, false, NotDone, false),
+            (Unavailable, true, false, Unknown, false),
+            (Other, true, false, Unknown, false),
         ] {
             let progress = Progress { sent, unanswered, ..Progress::default() };
             let judged = with_certainty::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
-            let seen = judged.unwrap_err().certainty;
-            assert_eq!(seen, certainty, "{category:?}, sent: {sent}, unanswered: {unanswered}");
+            let error = judged.unwrap_err();
+            let what = format!("{category:?}, sent: {sent}, unanswered: {unanswered}");
+            assert_eq!(
+                (error.certainty, error.is_rejection()),
+                (certainty, is_rejection),
+                "{what}"
+            );
         }
         let progress = Progress { sent: true, ..Progress::default() };
         let broke = with_certainty::<()>(Err("trap".to_owned()), &progress);

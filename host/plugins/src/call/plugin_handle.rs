@@ -124,7 +124,7 @@ const REPLAY_SEED: u64 = 1;
 pub type UsageObserver = Arc<dyn Fn(Usage) + Send + Sync>;
 
 impl PluginHandle {
-    /// Returns a callable with a bulkhead of its own, not shared with other versions.
+    /// Returns a handle with a bulkhead of its own, not shared with other versions.
     pub(crate) fn standalone(plugin: Arc<Plugin>, calls: Arc<CallExecutor>) -> PluginHandle {
         let bulkhead = Arc::new(Bulkhead::new(&calls.limits));
         PluginHandle::with_bulkhead(bulkhead, plugin, calls)
@@ -145,7 +145,7 @@ impl PluginHandle {
         }
     }
 
-    /// Returns a callable on behalf of a company.
+    /// Returns a handle that makes calls on behalf of a company.
     #[must_use]
     pub fn for_company(self, company: &str) -> PluginHandle {
         PluginHandle { company: company.into(), ..self }
@@ -166,7 +166,7 @@ impl PluginHandle {
         &self.plugin.label
     }
 
-    /// Returns a callable that reports the usage of each call to `observer`.
+    /// Returns a handle that reports the usage of each call to `observer`.
     #[must_use]
     pub fn with_observer(self, observer: UsageObserver) -> PluginHandle {
         PluginHandle { observer: Some(observer), ..self }
@@ -183,7 +183,7 @@ impl PluginHandle {
         self.plugin.interfaces().contains(&interface)
     }
 
-    /// Returns a callable for replays: the clock stands at `began`, cache and vault return the
+    /// Returns a handle for replays: the clock is frozen at `began`, cache and vault return the
     /// values in `replayed`, `script` replaces the upstream, and `recorder` receives the new
     /// recording. No request leaves the host, and metrics are separate.
     #[must_use]

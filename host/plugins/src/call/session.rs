@@ -117,7 +117,7 @@ impl Provider {
         }
     }
 
-    /// Requests a refund. `earlier`: of a part, with the provider's ids of earlier refunds.
+    /// Requests a refund: a partial one if `earlier` has the provider's ids of earlier refunds.
     pub async fn request_refund(
         &self,
         credentials: &Credentials,

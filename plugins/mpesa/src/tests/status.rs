@@ -44,7 +44,7 @@ fn a_pending_push_is_an_error_of_the_query() {
 #[test]
 fn the_callback_adds_receipt_amount_and_time() {
     let host = host().answer("POST", QUERY, 200, result("0")).install();
-    // The response of the push was lost: the callback has its id, too.
+    // The response to the push was lost, but the callback has the id, too.
     let seen = Mpesa::verify(session(None, paid())).unwrap();
     assert_eq!(&*seen.transaction_id, "NLJ7RT61SV");
     assert_eq!(seen.paid_at.as_deref(), Some("2019-12-19T07:21:15Z"));

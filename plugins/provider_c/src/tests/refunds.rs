@@ -97,6 +97,21 @@ fn a_reference_used_concurrently_is_looked_up() {
     }
 }
 
+/// A concurrent attempt may cause any refusal, not only that of a duplicate.
+#[test]
+fn a_refund_found_after_a_refusal_is_returned() {
+    for (code, found) in [("R3", 200), ("R12", 200), ("R12", 500), ("R12", 400)] {
+        let _host = fresh()
+            .answer("GET", FIND, found, if found == 200 { refund("PENDING") } else { json!({}) })
+            .answer("POST", START, 400, refused(code, "No"))
+            .install();
+        match Monnify::start(order()) {
+            Ok(made) => assert_eq!((made.provider_id.as_str(), found), ("R-1", 200)),
+            Err(fault) => assert!(fault.retryable && found != 200, "{fault:?}"),
+        }
+    }
+}
+
 fn start_with_response(status: u16, response: Value) -> Fault {
     let _host = fresh().answer("POST", START, status, response).install();
     Monnify::start(order()).unwrap_err()
@@ -127,14 +142,14 @@ fn refund_codes_are_mapped_to_faults() {
 
 #[test]
 fn less_than_100_naira_is_invalid_and_not_sent() {
-    let host = host().install();
+    let host = fresh().install();
     let fault = Monnify::start(RefundOrder { amount: naira(9_999), ..order() }).unwrap_err();
     assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("amount")));
     assert!(fault.message.contains("100 naira"));
     let dollars = Money { minor: 20_000, currency: "USD".into() };
     let fault = Monnify::start(RefundOrder { amount: dollars, ..order() }).unwrap_err();
     assert_eq!(fault.field(), Some("currency"));
-    assert!(host.requests().is_empty());
+    assert!(host.requests().iter().all(|sent| sent.method == "GET"));
     drop(host);
     let _host = fresh().answer("POST", START, 200, refund("PENDING")).install();
     assert!(Monnify::start(RefundOrder { amount: naira(10_000), ..order() }).is_ok());

@@ -127,7 +127,7 @@ fn a_success_without_an_amount_is_unavailable() {
     assert_eq!(fault.category, FaultCategory::Unavailable);
 }
 
-/// Verifies a reference that is neither a transaction nor, by this response, a debit.
+/// Verifies a reference that is not a transaction; the query of a debit gets this response.
 fn unknown(status: u16, response: Value) -> Fault {
     let host = host()
         .answer("GET", QUERY, 404, refused("99", "There's no transaction matching the reference"))
@@ -138,7 +138,7 @@ fn unknown(status: u16, response: Value) -> Fault {
     fault
 }
 
-/// For a merchant without mandates the query is refused; such a merchant has no debits.
+/// Monnify refuses the query to a merchant without mandates, who has no debits.
 #[test]
 fn a_reference_of_neither_a_transaction_nor_a_debit_is_not_found() {
     for (status, message) in

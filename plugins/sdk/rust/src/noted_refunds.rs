@@ -1,7 +1,8 @@
-//! Refunds at a provider that accepts no reference for a refund. The request writes a note, by which
-//! an earlier attempt whose response was lost is found in the list of the payment's refunds.
+//! Refunds at a provider that accepts no reference for a refund. Each request has a note. After a
+//! lost response, the note identifies the refund in the provider's list.
 
 use crate::refunds::{Refund, RefundOrder};
+use crate::repeat;
 use crate::types::{Fault, FaultCategory};
 
 /// A refund in the provider's list.
@@ -24,28 +25,28 @@ pub trait NotedRefunds {
     /// Requests the refund with this note.
     fn request(transaction: &str, order: &RefundOrder, note: &str) -> Result<Refund, Fault>;
 
-    /// Returns whether a refusal of [`request`](Self::request) reports an earlier refund, which the
-    /// list may not have yet. Always `false` if the list is up to date.
+    /// Returns whether a refusal of [`request`](Self::request) reports an earlier refund. If the
+    /// list does not have that refund yet, the outcome is `unavailable`. The default is for lists
+    /// that are always up to date.
     fn is_duplicate(_refusal: &Fault) -> bool {
         false
     }
 }
 
-/// Starts a refund, or returns an earlier attempt, which is looked for before the request and after
-/// its refusal. `earlier` has the ids of other refunds if this is one of a part.
+/// Starts a refund, or returns an earlier attempt. Looks for one before the request, and again
+/// after a refusal. `earlier` has the ids of the payment's other refunds if this is a refund of a
+/// part.
 ///
-/// An earlier attempt has this refund's note, or its amount, whatever its origin. Beside a refund of
-/// another amount, one of the whole payment is `refused` with the code `partly-refunded`. A refused
-/// query does not show whether an earlier attempt exists, so it is `unavailable`.
+/// A listed refund is an earlier attempt if it has this refund's note or its amount, even if it was
+/// made outside the host. If the list has a refund of another amount, a refund of the whole payment
+/// is `refused` with the code `partly-refunded`. A refused query is `unavailable`, because an
+/// earlier attempt may exist.
 pub fn start<P: NotedRefunds>(
     order: &RefundOrder,
     earlier: Option<&[String]>,
 ) -> Result<Refund, Fault> {
-    let transaction = match order.transaction_id.as_str() {
-        "" => query(P::find_transaction(&order.service_ref))?,
-        known => known.to_owned(),
-    };
-    let find = || match query(P::list(&transaction, order)) {
+    let transaction = find_transaction::<P>(order)?;
+    let find = || match repeat::queried(P::list(&transaction, order)) {
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
         listed => find_attempt(&listed?, order, earlier),
     };
@@ -53,26 +54,23 @@ pub fn start<P: NotedRefunds>(
         return Ok(made);
     }
     let note = format!("{} {}", order.reason, identifier(order)).trim().to_owned();
-    match P::request(&transaction, order, &note) {
-        Err(refusal) if refusal.is_refusal() => {
-            let is_duplicate = P::is_duplicate(&refusal);
-            let refusal = if is_duplicate { refusal.into_unavailable() } else { refusal };
-            find_after_refusal(find(), refusal)
-        }
-        result => result,
+    repeat::refunded(P::request(&transaction, order, &note), P::is_duplicate, find)
+}
+
+fn find_transaction<P: NotedRefunds>(order: &RefundOrder) -> Result<String, Fault> {
+    if !order.transaction_id.is_empty() {
+        return Ok(order.transaction_id.clone());
     }
+    let found = repeat::queried(P::find_transaction(&order.service_ref))?;
+    if found.is_empty() { Err(unreadable("the transaction's id")) } else { Ok(found) }
+}
+
+fn unreadable(what: &str) -> Fault {
+    Fault::unavailable(format!("{what} cannot be read")).with_code("unexpected-answer")
 }
 
 fn identifier(order: &RefundOrder) -> String {
     format!("[{}]", order.refund_ref)
-}
-
-fn query<T>(result: Result<T, Fault>) -> Result<T, Fault> {
-    result.map_err(|fault| match fault.category {
-        FaultCategory::NotFound => fault,
-        _ if fault.is_refusal() => fault.into_unavailable(),
-        _ => fault,
-    })
 }
 
 fn find_attempt(
@@ -86,11 +84,8 @@ fn find_attempt(
     }
     let others = earlier.unwrap_or_default();
     for item in listed.iter().filter(|item| !others.contains(&item.refund.provider_id)) {
-        let unreadable = || {
-            Fault::unavailable("the amount of a refund cannot be read")
-                .with_code("unexpected-answer")
-        };
-        if item.amount.ok_or_else(unreadable)? == order.amount.minor {
+        let amount = item.amount.ok_or_else(|| unreadable("the amount of a refund"))?;
+        if amount == order.amount.minor {
             return Ok(Some(item.refund.clone()));
         }
     }
@@ -99,20 +94,6 @@ fn find_attempt(
             Err(Fault::refused("partly-refunded", "a part was already refunded at the provider"))
         }
         _ => Ok(None),
-    }
-}
-
-/// The upstream may refuse a request because an earlier attempt is done meanwhile. If that is
-/// unknown, the refusal is `unavailable`.
-fn find_after_refusal(
-    found: Result<Option<Refund>, Fault>,
-    refusal: Fault,
-) -> Result<Refund, Fault> {
-    match found {
-        Ok(Some(made)) => Ok(made),
-        Ok(None) => Err(refusal),
-        Err(fault) if fault.is_refusal() => Err(fault),
-        Err(fault) => Err(fault.into_unavailable()),
     }
 }
 
@@ -127,8 +108,9 @@ mod tests {
 
     type Listed = Result<Vec<ListedRefund>, Fault>;
 
-    /// The lists before and after the request, and the response to the request.
+    /// The id of the transaction, the lists before and after the request, and the response to it.
     struct Provider {
+        transaction: Result<String, Fault>,
         before: Listed,
         response: Result<Refund, Fault>,
         after: Listed,
@@ -147,7 +129,7 @@ mod tests {
 
     impl NotedRefunds for Fake {
         fn find_transaction(_: &str) -> Result<String, Fault> {
-            Err(Fault::refused("", ""))
+            with_provider(|provider| provider.transaction.clone())
         }
 
         fn list(_: &str, _: &RefundOrder) -> Listed {
@@ -192,8 +174,8 @@ mod tests {
         ListedRefund { refund: refund(id), note: note.into(), amount: amount.into() }
     }
 
-    /// Starts a refund. Returns the id of the refund, or the category and the code of the fault, and
-    /// the notes of the requests.
+    /// Starts a refund. Returns the id of the refund, or the category and the code of the fault,
+    /// and the notes of the requests.
     fn run(
         order: &RefundOrder,
         earlier: Option<&[String]>,
@@ -201,12 +183,17 @@ mod tests {
         response: Result<Refund, Fault>,
         after: Listed,
     ) -> (String, Vec<String>) {
-        PROVIDER.set(Some(Provider { before, response, after, notes: Vec::new() }));
-        let outcome = match start::<Fake>(order, earlier) {
+        let (transaction, notes) = (Ok("1".to_owned()), Vec::new());
+        PROVIDER.set(Some(Provider { transaction, before, response, after, notes }));
+        let outcome = outcome_of(start::<Fake>(order, earlier));
+        (outcome, with_provider(|provider| take(&mut provider.notes)))
+    }
+
+    fn outcome_of(result: Result<Refund, Fault>) -> String {
+        match result {
             Ok(made) => made.provider_id,
             Err(fault) => format!("{:?} {}", fault.category, fault.code),
-        };
-        (outcome, with_provider(|provider| take(&mut provider.notes)))
+        }
     }
 
     const UNREADABLE: &str = "FaultCategory::Unavailable unexpected-answer";
@@ -255,19 +242,32 @@ mod tests {
             let (outcome, notes) = run(&order(), None, Ok(vec![]), Err(fault), after);
             assert_eq!((outcome.as_str(), notes.len()), (expected, 1));
         }
+        let (part, listed) = (["7".to_owned()], vec![listed("7", "", 500), listed("8", "", 500)]);
+        let (outcome, _) = run(&order(), Some(&part), Ok(vec![]), Err(refused()), Ok(listed));
+        assert_eq!(outcome, "8");
     }
 
     #[test]
     fn without_an_answer_to_the_queries_no_refund_is_requested() {
-        let unnamed = RefundOrder { transaction_id: String::new(), ..order() };
-        for (order, list, expected) in [
-            (order(), Err(Fault::refused("no", "")), "FaultCategory::Unavailable no"),
-            (order(), Err(Fault::invalid("page", "")), "FaultCategory::Unavailable "),
-            (order(), Err(Fault::misconfigured("")), "FaultCategory::Misconfigured "),
-            (unnamed, Ok(vec![]), "FaultCategory::Unavailable "),
+        for (list, expected) in [
+            (Err(Fault::refused("no", "")), "FaultCategory::Unavailable no"),
+            (Err(Fault::invalid("page", "")), "FaultCategory::Unavailable "),
+            (Err(Fault::misconfigured("")), "FaultCategory::Misconfigured "),
         ] {
-            let (outcome, notes) = run(&order, None, list, Ok(refund("new")), Ok(vec![]));
+            let (outcome, notes) = run(&order(), None, list, Ok(refund("new")), Ok(vec![]));
             assert_eq!((outcome.as_str(), notes.len()), (expected, 0));
+        }
+        let unnamed = RefundOrder { transaction_id: String::new(), ..order() };
+        for (transaction, expected) in [
+            (Ok("1".to_owned()), "new"),
+            (Ok(String::new()), UNREADABLE),
+            (Err(Fault::refused("no", "")), "FaultCategory::Unavailable no"),
+            (Err(Fault::not_found("")), "FaultCategory::NotFound "),
+        ] {
+            let (before, response, after) = (Ok(vec![]), Ok(refund("new")), Ok(vec![]));
+            let notes = Vec::new();
+            PROVIDER.set(Some(Provider { transaction, before, response, after, notes }));
+            assert_eq!(outcome_of(start::<Fake>(&unnamed, None)), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Retries of charges.
+//! Retries of charges and refunds.
 
 use crate::types::{Fault, FaultCategory};
 
@@ -21,6 +21,41 @@ pub fn charged<T>(
     find().map_err(|fault| match fault.category {
         FaultCategory::NotFound if refusal.code != duplicate => refusal,
         _ => fault.into_unavailable(),
+    })
+}
+
+/// Returns the result of a refund. If it was refused, looks for the refund with `find`.
+///
+/// An upstream may refuse a retry because an earlier attempt, whose response was lost, succeeded.
+/// The refusal is therefore returned only if `find` returns `None` and `is_duplicate`, which
+/// recognizes refusals that report an earlier refund, returns false. If `find` itself is refused,
+/// for example because a part was refunded elsewhere, that refusal is returned. Any other fault of
+/// `find` is returned as `unavailable`, because the outcome is unknown.
+pub fn refunded<T>(
+    result: Result<T, Fault>,
+    is_duplicate: impl FnOnce(&Fault) -> bool,
+    find: impl FnOnce() -> Result<Option<T>, Fault>,
+) -> Result<T, Fault> {
+    let refusal = match result {
+        Err(fault) if fault.is_refusal() => fault,
+        result => return result,
+    };
+    match find() {
+        Ok(Some(made)) => Ok(made),
+        Ok(None) if is_duplicate(&refusal) => Err(refusal.into_unavailable()),
+        Ok(None) => Err(refusal),
+        Err(fault) if fault.is_refusal() => Err(fault),
+        Err(fault) => Err(fault.into_unavailable()),
+    }
+}
+
+/// Returns the result of a query that comes before a refund. A refused query does not show whether
+/// there is an earlier attempt, so it becomes `unavailable`; `not-found` is returned unchanged.
+pub fn queried<T>(result: Result<T, Fault>) -> Result<T, Fault> {
+    result.map_err(|fault| match fault.category {
+        FaultCategory::NotFound => fault,
+        _ if fault.is_refusal() => fault.into_unavailable(),
+        _ => fault,
     })
 }
 

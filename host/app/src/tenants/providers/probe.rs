@@ -159,7 +159,7 @@ fn plain_code(error: &CallError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollhouse_plugins::{Certainty, Fault};
+    use tollhouse_plugins::Fault;
 
     #[test]
     fn faults_map_to_test_outcomes() {
@@ -179,8 +179,7 @@ mod tests {
             (Other, Fault::PLUGIN_BROKE, false, ProbeOutcome::Unclear),
         ] {
             let fault = Fault::new(category, code, "");
-            let certainty = Certainty::NotDone;
-            let error = CallError { fault, certainty, timed_out, retry_after_s: None };
+            let error = CallError { timed_out, ..CallError::not_done(fault) };
             assert_eq!(outcome_of(&error), outcome, "{error:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Why a bank or provider declined a charge: a closed list, beside the provider's own text.
+//! Reasons for declined charges: a closed list, in addition to the provider's own text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Decline {
     LostOrStolen,
     /// The bank does not permit charges of the card or account.
     Blocked,
-    /// A limit of the payer, for example of a day.
+    /// A limit of the payer, for example a daily limit.
     Limit,
     /// The bank could not process the charge.
     TryLater,
@@ -40,8 +40,8 @@ impl Decline {
 }
 
 impl Provider {
-    /// Adds to a failed payment why it was declined, if the plugin reports reasons. Without one, the
-    /// payment has failed all the same.
+    /// Adds the decline reason to a failed payment, if the plugin reports reasons. If no reason is
+    /// available, the payment remains failed.
     pub async fn with_decline(
         &self,
         credentials: &Credentials,

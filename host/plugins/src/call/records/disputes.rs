@@ -27,9 +27,9 @@ pub enum DisputeStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisputeKey {
     pub id: String,
-    /// That of the payment.
+    /// The payment's service reference.
     pub service_ref: String,
-    /// That of the payment; may be empty.
+    /// The payment's transaction id; may be empty.
     pub transaction_id: String,
 }
 
@@ -50,7 +50,7 @@ pub struct ProviderDispute {
 pub enum DisputeFilter {
     /// The disputes of a payment: its service reference and its transaction id.
     Payment(String, String),
-    /// Those that were opened since this time.
+    /// Disputes that were opened since this time.
     Since(Timestamp),
 }
 
@@ -61,7 +61,7 @@ pub struct DisputePage {
     pub next: Option<String>,
 }
 
-/// Why a disputed payment was right.
+/// Evidence that a disputed payment was legitimate.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub customer_name: String,

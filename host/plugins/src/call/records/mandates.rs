@@ -26,7 +26,7 @@ pub struct MandateOrder {
     pub phone: Option<String>,
     pub address: Option<String>,
     pub account: Option<DebitedAccount>,
-    /// Maximum of one debit.
+    /// Maximum amount of one debit.
     pub max_amount: Option<Money>,
     pub starts_at: Timestamp,
     pub ends_at: Option<Timestamp>,
@@ -45,7 +45,7 @@ pub enum Consent {
     Instruction(String),
 }
 
-/// A mandate that was begun.
+/// A mandate for which the provider has begun authorization.
 #[derive(Clone, Debug)]
 pub struct MandateSession {
     pub consent: Consent,
@@ -78,9 +78,9 @@ pub struct KnownMandate {
 #[derive(Clone)]
 pub struct ProviderMandate {
     pub status: MandateStatus,
-    /// Debits the account; empty until it is ready.
+    /// The token with which the account is debited; empty until the mandate is ready.
     pub token: String,
-    /// Empty: the address of the order.
+    /// If empty, the address in the order applies.
     pub email: String,
     pub bank: String,
     pub last4: String,
@@ -89,7 +89,7 @@ pub struct ProviderMandate {
 }
 
 impl Provider {
-    /// Returns whether it begins mandates, and debits them.
+    /// Returns whether the plugin begins mandates and debits them.
     #[must_use]
     pub fn has_mandates(&self) -> bool {
         self.exports(MANDATES) && self.exports(DIRECT_DEBIT)

@@ -1,4 +1,4 @@
-//! Settlements: what providers took, returned and paid out, as they list it.
+//! Settlements: the charges, refunds and payouts that providers list.
 
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ pub struct ProviderSettlement {
     /// The provider's id.
     pub id: String,
     pub status: SettlementStatus,
-    /// What was paid out.
+    /// The amount paid out.
     pub amount: Money,
     /// The amounts of its payments.
     pub gross: Minor,

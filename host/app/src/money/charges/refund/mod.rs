@@ -4,9 +4,9 @@
 //!    charge, and enqueues the job `charge.refund`.
 //! 2. `advance`: requests the refund, or polls an accepted one, under a lease. The plugin contract
 //!    makes a repeated request safe.
-//! 3. `record` (one transaction): `judge` decides the next state. The money is credited back only if
-//!    there certainly is no refund: the first request certainly did nothing, or the provider refused
-//!    it. After an unknown outcome only a refusal proves that.
+//! 3. `record` (one transaction): `judge` decides the next state. The money is credited back only
+//!    if there certainly is no refund: the first request certainly did nothing, or the provider
+//!    rejected one. After an unknown outcome, only a rejection proves that.
 //!
 //! A refund that fails after the provider accepted it keeps the money debited and raises an alarm.
 //! An operator starts another one.
@@ -33,7 +33,7 @@ use crate::{
 };
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
-/// Delay before a refund with an unknown outcome is requested again.
+/// Delay before a refund with an unknown outcome is requested again, by its job or an operator.
 const RETRY_SECONDS: i64 = 60;
 /// Polling interval of an accepted refund, and the one after `MAX_HOURLY_SECONDS`.
 const POLL_INTERVAL_SECONDS: i64 = 3_600;
@@ -53,13 +53,13 @@ pub enum Cause {
 
 text_columns!(Cause);
 
-/// What to refund of a charge, and from which balance.
+/// The cause and the amount of a refund, and whether it may overdraw the wallet.
 #[derive(Clone, Copy, Debug)]
 pub struct RefundTerms {
     pub cause: Cause,
-    /// `None`: what is left.
+    /// `None`: all that is left to refund.
     pub amount: Option<Minor>,
-    /// Lets the wallet become negative.
+    /// Allows the wallet balance to become negative.
     pub force: bool,
 }
 
@@ -69,7 +69,7 @@ impl RefundTerms {
 }
 
 /// Begins a refund of a charge, in the caller's transaction and under the owner's lock. 400 if less
-/// is left, or if the provider does not refund parts.
+/// than the amount is left, or if the provider does not support refunds of a part.
 pub async fn begin(
     tx: &mut Tx,
     app: &App,
@@ -107,7 +107,7 @@ pub async fn begin(
         updated_at: now,
     };
     store::insert(tx, &refund).await?;
-    // What was released covers a repetition.
+    // The money released from failed refunds may cover this one.
     let is_covered = force || refund.held.0 + refund.fee.0 <= released.0;
     let cover = if is_covered { Overdraft::Allowed } else { Overdraft::Forbidden };
     ledger::hold(tx, app, charge, &refund, cover).await?;
@@ -119,9 +119,9 @@ pub async fn begin(
     Ok(refund)
 }
 
-/// Releases the money that failed refunds kept, if a refund of `amount` replaces them: it is of the
-/// same amount, or of more than what is left beside them. Returns what was released, and the amount
-/// of the refunds that keep their money.
+/// Releases the money that failed refunds still hold, if a refund of `amount` replaces them: it has
+/// the same amount, or exceeds what is left without theirs. Returns the released money, and the
+/// amount of the failed refunds that keep theirs.
 async fn release_replaced(
     tx: &mut Tx,
     app: &App,
@@ -152,7 +152,7 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
     let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
     let invalid = |message: String| Err(Error::Invalid(message));
     if left == Minor(0) {
-        return invalid("nothing of the charge is left to refund".to_owned());
+        return invalid("the charge has no amount left to refund".to_owned());
     }
     if amount > left {
         let left = left.to_major();
@@ -165,7 +165,7 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
     }
     let is_part = amount < left || charge.refunded > Minor(0);
     if is_part && !provider.supports_partial_refunds() {
-        return invalid(format!("{name} does not support refunds of a part"));
+        return invalid(format!("{name} does not support partial refunds"));
     }
     Ok(amount)
 }
@@ -207,20 +207,11 @@ pub async fn advance<O: ChargeOwner>(
                 .ok_or_else(|| Error::not_found("refund not found"));
         }
     };
-    let fact = match send(app, charge, &refund).await {
-        Ok(Ok(seen)) => (RefundFact::Seen(seen), None),
-        Ok(Err(error)) => {
-            use FaultCategory::{Invalid, Refused};
-            let rejected = matches!(error.fault.category, Invalid | Refused);
-            let reason = format!("{:?} {}", error.fault.category, error.fault.code);
-            let certainty = error.certainty;
-            let fact = RefundFact::Failed { certainty, rejected, error: reason };
-            (fact, Some(error.into_error(&charge.provider)))
-        }
-        Err(error) => (RefundFact::NotSent { error: error.to_string() }, Some(error)),
-    };
-    let refund = record::<O>(app, charge, &refund, fact.0).await?;
-    let error = fact.1.or_else(|| {
+    let (fact, error) = send(app, charge, &refund).await.unwrap_or_else(|error| {
+        (RefundFact::NotRequested { error: error.to_string() }, Some(error))
+    });
+    let refund = record::<O>(app, charge, &refund, fact).await?;
+    let error = error.or_else(|| {
         (refund.state == RefundState::Refused).then(|| Error::Upstream {
             message: format!("{} refused the refund", charge.provider),
             detail: "the refund failed immediately".to_owned(),
@@ -229,16 +220,14 @@ pub async fn advance<O: ChargeOwner>(
     Ok((refund, error))
 }
 
-async fn send(
-    app: &App,
-    charge: &Charge,
-    refund: &Refund,
-) -> Result<Result<ProviderRefund, CallError>> {
+/// Returns what the call shows, and its error. A failed query shows nothing.
+async fn send(app: &App, charge: &Charge, refund: &Refund) -> Result<(RefundFact, Option<Error>)> {
     let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
     let known = sessions::known_refund(app, &provider, charge, refund).await?;
     // A notification may have the result of a request whose response was lost.
     if refund.state == RefundState::Pending || known.notified.is_some() {
-        return Ok(provider.query_refund(&credentials, &known).await);
+        let queried = provider.query_refund(&credentials, &known).await;
+        return Ok(to_fact(charge, queried, |error, _| RefundFact::NotRequested { error }));
     }
     let earlier = earlier_ids(app, &provider, charge, refund).await?;
     let order = SessionRefundOrder {
@@ -256,10 +245,30 @@ async fn send(
         return Err(Error::internal("the lease of the refund ended before its request"));
     }
     let call = provider.request_refund(&credentials, &order, earlier);
-    Ok(Leased::Refund(Box::new(refund.clone())).hold(app, call).await)
+    let requested = Leased::Refund(Box::new(refund.clone())).hold(app, call).await;
+    Ok(to_fact(charge, requested, |error, failed| RefundFact::Failed {
+        certainty: failed.certainty,
+        rejected: failed.is_rejection(),
+        error,
+    }))
 }
 
-/// Returns the provider's ids of the charge's other refunds if this is one of a part.
+/// Returns the fact and the error of a call.
+fn to_fact(
+    charge: &Charge,
+    result: Result<ProviderRefund, CallError>,
+    failed: impl FnOnce(String, &CallError) -> RefundFact,
+) -> (RefundFact, Option<Error>) {
+    match result {
+        Ok(seen) => (RefundFact::Seen(seen), None),
+        Err(error) => {
+            let reason = format!("{:?} {}", error.fault.category, error.fault.code);
+            (failed(reason, &error), Some(error.into_error(&charge.provider)))
+        }
+    }
+}
+
+/// Returns the provider's ids of the charge's other refunds if this one refunds only a part.
 async fn earlier_ids(
     app: &App,
     provider: &Provider,
@@ -279,7 +288,7 @@ async fn earlier_ids(
         false if ids.is_empty() => Ok(None),
         false => {
             let name = &charge.provider;
-            Err(Error::Invalid(format!("{name} does not support refunds of a part any more")))
+            Err(Error::Invalid(format!("{name} no longer supports partial refunds")))
         }
     }
 }
@@ -296,7 +305,7 @@ async fn record<O: ChargeOwner>(
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = settle::lock::<O>(tx, &app, &charge.company_id, &charge.owner_id).await?;
-        // By itself: the owner may have been deleted.
+        // Locked on its own: the owner may have been deleted.
         let charge = charge_store::lock(tx, &charge.company_id, &charge.id).await?;
         let mut charge = charge.ok_or_else(|| Error::not_found("charge not found"))?;
         let refund = store::lock(tx, &before.company_id, &before.id).await?;
@@ -323,7 +332,7 @@ async fn record<O: ChargeOwner>(
             if !charge.counts {
                 exceptions::reopen(tx, &charge).await?;
             }
-            // While the refund was open, a reversal was taken for its effect.
+            // While the refund was open, a reversal was ignored as its effect.
             jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, now).await?;
             charge_store::update(tx, &charge).await?;
         }
@@ -387,7 +396,7 @@ async fn report(
     Ok(())
 }
 
-/// Reports a notification of a refund that failed: the provider may have made it.
+/// Raises an alarm about a notification of a failed refund: the provider may have made it.
 pub fn report_late_notification(app: &App, charge: &Charge, refund: &Refund) {
     if refund.state.has_failed() {
         raise_alarm(app, charge, "notification of a failed refund");

@@ -1,6 +1,6 @@
 //! The outcome of a refund: its states and what a fact changes. Pure.
 
-use super::{Cause, Refund, lease};
+use super::{Cause, RETRY_SECONDS, Refund, lease};
 use crate::money::prelude::*;
 use tollhouse_platform::store::{EnumString, IntoStaticStr, text_columns};
 
@@ -17,12 +17,12 @@ pub enum RefundState {
     Requested,
     /// Accepted by the provider and in progress.
     Pending,
-    /// Requested for six hours without a definite response. It is still requested.
+    /// Not accepted by the provider within six hours. The host keeps requesting it.
     Stalled,
     Done,
-    /// There is no refund: the provider rejected it.
+    /// No refund was made: the provider rejected it, or no request had an effect.
     Refused,
-    /// The provider accepted it, and it failed later.
+    /// Accepted by the provider, but failed later.
     Failed,
 }
 
@@ -32,16 +32,22 @@ text_columns!(RefundState);
 #[derive(Clone, Debug)]
 pub enum RefundFact {
     Seen(ProviderRefund),
-    /// The call failed. `rejected`: the provider refused the refund.
+    /// The request failed. `rejected`: the provider rejected the refund.
     Failed {
         certainty: Certainty,
         rejected: bool,
         error: String,
     },
-    /// The host could not make the call.
-    NotSent {
+    /// The host could not make the request, or a query failed.
+    NotRequested {
         error: String,
     },
+}
+
+impl RefundFact {
+    fn is_unknown(&self) -> bool {
+        matches!(self, RefundFact::Failed { certainty: Certainty::Unknown, .. })
+    }
 }
 
 /// Decides the next state of a refund. `is_current`: no newer request has begun. A late acceptance
@@ -67,7 +73,7 @@ fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
                 false => refund.state,
             }
         }
-        RefundFact::Failed { .. } | RefundFact::NotSent { .. } => refund.state,
+        RefundFact::Failed { .. } | RefundFact::NotRequested { .. } => refund.state,
     }
 }
 
@@ -97,26 +103,29 @@ impl Refund {
     /// Records the result of a call.
     pub fn record(&mut self, is_current: bool, fact: RefundFact, now: Timestamp) {
         self.state = judge(self, is_current, &fact);
+        let is_unknown = fact.is_unknown();
         match fact {
             RefundFact::Seen(seen) => {
                 (self.provider_id, self.message) = (seen.provider_id, seen.message);
                 self.last_error = None;
             }
-            RefundFact::Failed { certainty, error, .. } => {
-                self.unsure |= certainty == Certainty::Unknown && is_current;
+            RefundFact::Failed { error, .. } => {
+                self.unsure |= is_unknown && is_current;
                 if !self.is_open() {
                     self.message.clone_from(&error);
                 }
                 self.last_error = Some(error);
             }
-            RefundFact::NotSent { error } => self.last_error = Some(error),
+            RefundFact::NotRequested { error } => self.last_error = Some(error),
         }
         let age_ms = now.0 - self.created_at.0;
         if self.state == RefundState::Requested && age_ms >= STALLED_SECONDS * 1_000 {
             self.state = RefundState::Stalled;
         }
         if is_current {
-            self.lease_until = None;
+            // An earlier request may still be processed. A rejection of the next one would not show
+            // that there is no refund.
+            self.lease_until = is_unknown.then(|| now.plus_seconds(RETRY_SECONDS));
         }
         self.updated_at = now;
     }
@@ -207,12 +216,14 @@ mod tests {
 
     #[test]
     fn a_result_ends_its_own_lease_only_and_an_unknown_one_is_remembered() {
-        let unknown = || failed(Certainty::Unknown, false);
+        let mut done = refund(RefundState::Requested, Cause::Verification, false);
+        done.record(true, failed(Certainty::NotDone, false), Timestamp(2));
+        assert_eq!((done.lease_until, done.unsure), (None, false));
         for (is_current, lease_until, unsure) in
-            [(true, None, true), (false, Some(Timestamp(1)), false)]
+            [(true, Some(Timestamp(60_002)), true), (false, Some(Timestamp(1)), false)]
         {
             let mut refund = refund(RefundState::Requested, Cause::Operator, false);
-            refund.record(is_current, unknown(), Timestamp(2));
+            refund.record(is_current, failed(Certainty::Unknown, false), Timestamp(2));
             assert_eq!((refund.lease_until, refund.unsure), (lease_until, unsure));
             assert_eq!(refund.last_error.as_deref(), Some("Refused too-late"));
         }
@@ -231,7 +242,7 @@ mod tests {
         ] {
             let mut refund = refund(state, Cause::Verification, false);
             let error = "unavailable".to_owned();
-            refund.record(true, RefundFact::NotSent { error }, Timestamp(hours * 3_600_000));
+            refund.record(true, RefundFact::NotRequested { error }, Timestamp(hours * 3_600_000));
             assert_eq!(refund.state, expected, "{state:?} after {hours} hours");
         }
     }

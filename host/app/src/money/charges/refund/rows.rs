@@ -22,12 +22,12 @@ pub struct Refund {
     pub fee_bearer: FeeBearer,
     pub currency: Currency,
     pub cause: Cause,
-    /// The reference at the provider: every retry names the same refund.
+    /// The reference at the provider, the same in every request of this refund.
     pub refund_ref: String,
     /// The provider's id of the refund; empty until it accepts the refund.
     pub provider_id: String,
     pub state: RefundState,
-    /// Number of requests. The token that each write of a request compares.
+    /// The fencing token: the number of requests and queries. Each write of one compares it.
     pub fence: i64,
     pub lease_until: Option<Timestamp>,
     /// A request ended with an unknown outcome.
@@ -150,7 +150,7 @@ pub struct RefundsFilter<'f> {
     /// Any of these states; empty: all.
     pub states: Vec<String>,
     pub owner: Option<OwnerKind>,
-    /// Without refunds that a later one of the same charge replaces.
+    /// Only the last refund of each charge.
     pub latest: bool,
     /// Only refunds created before this time.
     pub before: Option<Timestamp>,

@@ -51,9 +51,9 @@ pub struct Received<'r> {
     pub service_ref: &'r str,
 }
 
-/// Composes the first charge of an owner. Its reference is the caller's, if the provider's alphabet
-/// takes it, else a generated one. A page is requested at once. 400 if the provider does not accept
-/// the amount.
+/// Composes the first charge of an owner. Its reference is the caller's, if the provider accepts
+/// its format, else a generated one. A page is requested at once. 400 if the provider does not
+/// accept the amount.
 pub fn compose(app: &App, new: NewCharge<'_>) -> Result<Charge> {
     let provider = app.plugins.provider(&new.account.provider, new.company_id)?;
     rejection::check_amount(&provider, &new.amount)?;
@@ -167,7 +167,7 @@ async fn reserve_generated(tx: &mut Tx, app: &App, charge: &mut Charge) -> Resul
     }
 }
 
-/// Inserts the charge that follows one without effect for the payer, with a generated reference.
+/// Inserts the charge that replaces one without effect for the payer. Its reference is generated.
 pub async fn insert_next(
     tx: &mut Tx,
     app: &App,
@@ -215,8 +215,7 @@ async fn send<O: ChargeOwner>(
     // A repayment may have become smaller since.
     if let Err(violation) = provider.manifest().check_amount(&charge.money()) {
         let fault = violation.to_fault(&charge.currency);
-        let certainty = Certainty::NotDone;
-        return Ok(Err(CallError { fault, certainty, timed_out: false, retry_after_s: None }));
+        return Ok(Err(CallError::not_done(fault)));
     }
     let order = owner.order(app, charge).await?;
     let call = async {
@@ -333,7 +332,7 @@ pub async fn request_job<O: ChargeOwner>(app: App, job: Job) -> Result<JobResult
         Some(Decision::Requeue) => {
             JobResult::RescheduleAt(app.clock.now().plus_seconds(REQUEUE_SECONDS))
         }
-        // What releases the lane wakes this job.
+        // The transaction that releases the lane enqueues this job.
         _ => JobResult::Done,
     })
 }
